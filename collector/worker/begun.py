@@ -5,7 +5,7 @@ noted in the store before they are begun. A record that was noted and has no res
 from then on. Whatever is alone in hand as the process ends a second time is put aside.
 
 A process may also be ended from outside, again and again. So a record that ended one alone is
-tried once more, `HELD_S` after the start: who ends a process every second is not such a record.
+tried once more, `POSTPONED_S` after the start: whoever ends a process every second is no record.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ POISON: Final = (
     "aside; look at its content and its profile, and replay it to have it tried all the same",
 )
 """Reason and message of the letter of what ends processes."""
-HELD_S: Final = 2.0
+POSTPONED_S: Final = 2.0
 """Seconds from the start until a record is judged that was alone in hand as a process ended."""
 ALONE: Final = 2
 """How often such a record was begun: once beside others, once alone."""
@@ -48,8 +48,8 @@ class Begun:
         """Tell whether a record is judged alone."""
         return bool(self._counts) and RecordId(space, uid) in self._counts
 
-    def is_held(self, space: str, uid: str) -> bool:
-        """Tell whether a record is judged only `HELD_S` after the start."""
+    def is_postponed(self, space: str, uid: str) -> bool:
+        """Tell whether a record is judged only `POSTPONED_S` after the start."""
         return self._counts.get(RecordId(space, uid), 0) >= ALONE
 
     def is_poison(self, space: str, uid: str) -> bool:

@@ -1,4 +1,4 @@
-"""Records that nobody sent: the profiles that watch a trace, and what the trace tells."""
+"""Records that nobody sent: which profiles watch a trace, and the record that they judge."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ class Deriver:
             yield alias, each.uid, watched_uid(trace_id, alias)
 
     def bare(self, space: str, trace_id: str, profile_uid: str, now_ns: int) -> RecordRow | None:
-        """The record of a trace that nobody looks at any more, without what the trace tells."""
+        """The record of a trace that nobody looks at any more, without what its spans say."""
         registered = self._registry.get(space, profile_uid)
         if registered is None:
             return None
@@ -94,5 +94,5 @@ def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:
 
 
 def _is_wanted(registered: RegisteredProfile, view: TraceView) -> bool:
-    """Tell whether a trace is an agent's, or may be as it lacks spans, or is asked for by name."""
+    """Tell whether a trace is an agent's, or may be as it lacks spans, or a filter names it."""
     return bool(view.tree.has_agent or view.tree.gaps.spans) or registered.takes_every_trace

@@ -34,7 +34,7 @@ _CAREFUL: Final = 50
 _LATE_S: Final = 1.0
 """Judging of one part after which no further record is begun: those are read once more."""
 _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
-"""Tags that tell the process of a record whose spans nobody looked at."""
+"""Tags that name the process of a record whose spans nobody looked at."""
 
 
 class Stored(Protocol):
@@ -291,7 +291,7 @@ def due_now(row: RecordRow) -> Due:
 
 
 def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
-    """Tell what a record waits for.
+    """The thing that a record waits for.
 
     Args:
         row: The record.
@@ -322,7 +322,7 @@ def _derived(items: Iterable[Due], commit: Commit) -> None:
 
 
 def _named(row: EvaluationRow, record: RecordRow) -> EvaluationRow:
-    """An evaluation with the process that the record itself names, where no span told it."""
+    """An evaluation with the process that the record itself names, where no span does."""
     if row.service_name or not record.tags:
         return row
     service, version, environment = (record.tags.get(name, "") for name in _RESOURCE_TAGS)

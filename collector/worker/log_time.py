@@ -11,7 +11,7 @@ _SECOND_NS: Final = 1_000_000_000
 class LogTime:
     """Seconds that pass with the items of the log, and by the clock where all of them were read.
 
-    A record that waits for its trace must not be told that its time is over while its spans lie
+    The time of a record that waits for its trace must not be over while its spans lie
     unread in the log. So this time stands still where the worker does: it is behind as far as the
     worker is behind, and goes on in steps. A gap in the log, or a date that is set anew, counts a
     second at most.

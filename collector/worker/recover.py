@@ -12,7 +12,7 @@ from collector.store.letters import DeadLetter
 from collector.store.rows import RecordRow, TraceKey, is_watched_uid
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
-from collector.worker.begun import HELD_S, POISON, Begun, reading
+from collector.worker.begun import POISON, POSTPONED_S, Begun, reading
 from collector.worker.derive import Deriver, add_derived
 from collector.worker.join import Join
 from scouter.model.log_event import is_log_event
@@ -56,22 +56,22 @@ class Recovery:
         self._derived: Final[list[RecordRow]] = []
         """Those of them that no store has yet."""
         self._records: Final[list[RecordRow]] = waiting
-        self._held: Final[list[RecordRow]] = []
+        self._postponed: Final[list[RecordRow]] = []
         self._left: Final = deque(self._parts(self._traces))
-        self._held_traces: Final[list[TraceKey]] = []
+        self._postponed_traces: Final[list[TraceKey]] = []
 
     def __bool__(self) -> bool:
-        """True while something is left to be taken up that need not be held."""
+        """True while something is left to be taken up that is not postponed."""
         return bool(self._records or self._left)
 
     @property
-    def is_held(self) -> bool:
-        """True while something is held back, as processes have ended by it."""
-        return bool(self._held or self._held_traces)
+    def is_postponed(self) -> bool:
+        """True while something is postponed, as processes have ended by it."""
+        return bool(self._postponed or self._postponed_traces)
 
     def low_seq(self, other: int) -> int:
         """The oldest commit that is needed for what is left, unless another one is older."""
-        return min(self._low_seq, other) if self or self.is_held else other
+        return min(self._low_seq, other) if self or self.is_postponed else other
 
     def fill(self, commit: Commit) -> None:
         """Write what is not judged any more into a commit."""
@@ -100,22 +100,22 @@ class Recovery:
         Raises:
             TransientError: The store cannot be read now; it may be called again.
         """
-        is_over = self._clock() >= self._began + HELD_S
-        if is_over and self._held_traces:
-            self._left.extend(self._parts(self._held_traces))
-            self._held_traces.clear()
-        if is_over and self._held:
-            for row in self._held:
+        is_over = self._clock() >= self._began + POSTPONED_S
+        if is_over and self._postponed_traces:
+            self._left.extend(self._parts(self._postponed_traces))
+            self._postponed_traces.clear()
+        if is_over and self._postponed:
+            for row in self._postponed:
                 wait(row)
-            self._held.clear()
+            self._postponed.clear()
         while self._records:
             row = self._records[-1]
             if begun.is_poison(row.space, row.uid):
                 whole = self._store.records_of(row.space, [(row.seq, row.uid)])
                 self._letters.extend(letter_of_record(each, *POISON) for each in whole.values())
                 begun.done(row.space, [row.uid])
-            elif begun.is_held(row.space, row.uid) and not is_over:
-                self._held.append(row)
+            elif begun.is_postponed(row.space, row.uid) and not is_over:
+                self._postponed.append(row)
             else:
                 wait(row)
             self._records.pop()
@@ -145,8 +145,8 @@ class Recovery:
                 if begun.is_poison(space, uid):
                     self._put_aside(deriver.bare(space, trace_id, profile_uid, spans[0].end_ns))
                     begun.done(space, [uid])
-                elif begun.is_held(space, uid) and not is_over:
-                    self._held_traces.append(key)
+                elif begun.is_postponed(space, uid) and not is_over:
+                    self._postponed_traces.append(key)
                 else:
                     join.reopen(key, self._low_seq, now)
                     join.watch(key, alias, profile_uid, uid, now)

@@ -11,9 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from collector.log.port import Log
 from collector.pipeline.join.joined_trace import Need
@@ -23,7 +23,8 @@ from collector.store.commit import Commit, RecordId
 from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import RecordRow
 from collector.store.store import Store
-from collector.worker.begun import ALONE, HELD_S, POISON, Begun, reading
+from collector.worker.begun import ALONE, POISON, POSTPONED_S, Begun, reading
+from collector.worker.committer import RETRY_S, Committer
 from collector.worker.derive import Deriver, by_trace
 from collector.worker.join import Join
 from collector.worker.judge import Decided, Judge, due_now, need_of
@@ -31,8 +32,7 @@ from collector.worker.open_trace import Waiting
 from collector.worker.prepare import Prepared, SpaceRows
 from collector.worker.read import Reader
 from collector.worker.recover import Recovery
-from collector.worker.sift import sift
-from scouter.errors import DataError, TransientError
+from scouter.errors import TransientError
 from scouter.model.log_event import is_evidence, is_log_event
 
 _log: Final = logging.getLogger(__name__)
@@ -42,12 +42,10 @@ _JUDGE_S: Final = 0.5
 """Longest judging of one turn."""
 _SHARE: Final = 0.3
 """Judging while entries wait, as a part of the time that reading takes."""
-RETRY_S: Final = 1.0
-"""Between two tries while the store takes nothing."""
+_PAUSE_S: Final = 0.05
+"""Between two looks at an entry that is postponed."""
 _ANY: Final = sys.maxsize
 """Number of a commit behind all others."""
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -58,7 +56,6 @@ class WorkerCounts:
     records: int = 0
     evaluations: int = 0
     letters: int = 0
-    longest_commit_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -99,14 +96,13 @@ class Worker:
         self._log, self._store, self._registry, self._times = log, store, registry, times
         self._clock, self._now_ns = clock, now_ns
         self.counts: Final = WorkerCounts()
-        self.fault = ""
-        """Reason that nothing goes on now; empty if it does."""
+        self._trouble = ""
         self._stopping: Final = threading.Event()
         self._profiles_changed: Final = threading.Event()
         self._erasures: Final[queue.SimpleQueue[tuple[EraseTarget, Future[Erased]]]] = (
             queue.SimpleQueue()
         )
-        self._pool: Final = ThreadPoolExecutor(1, thread_name_prefix="worker-commit")
+        self._committer: Final = Committer(store, log, clock, self._stopping)
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._deriver: Final = Deriver(registry)
         self._flight: _Flight | None = None
@@ -126,7 +122,17 @@ class Worker:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._pool.shutdown()
+        self._committer.close()
+
+    @property
+    def fault(self) -> str:
+        """Reason that nothing goes on now; empty if it does."""
+        return self._trouble or self._committer.fault
+
+    @property
+    def longest_commit_s(self) -> float:
+        """Seconds of the longest commit so far."""
+        return self._committer.longest_s
 
     @property
     def behind_bytes(self) -> int:
@@ -181,7 +187,7 @@ class Worker:
             except Exception as error:  # noqa: BLE001 whatever it is, nothing is lost by it
                 # What is in memory may be half of a turn: the store has what holds.
                 _log.exception("the worker begins anew from the store")
-                self.fault = repr(error)
+                self._trouble = repr(error)
                 if not self._stopping.wait(RETRY_S):
                     self._begin_anew()
         try:
@@ -201,7 +207,7 @@ class Worker:
         began = self._clock()
         prepared = self._read(wait_s)
         known_s, is_behind = self._reader.now, self._reader.is_behind
-        self._insist(lambda: prepared.settle(self._store, self._before()))
+        self._committer.insist(lambda: prepared.settle(self._store, self._before()))
         commit = Commit(offset=self._reader.offset, low_seq=0)
         prepared.fill(commit)
         reading_s = self._clock() - began
@@ -222,7 +228,7 @@ class Worker:
             self._decide(commit, until)
         is_sent = self._send(commit, prepared, known_s, judged)
         is_left = is_sent or bool(self._recovery) or self._join.has_due
-        self._is_idle = not (is_left or self._join or self._recovery.is_held)
+        self._is_idle = not (is_left or self._join or self._recovery.is_postponed)
         self._care_less()
         return is_left
 
@@ -230,7 +236,7 @@ class Worker:
         """Forget everything once nothing is on its way any more, and take up what the store has."""
         if self._flight is not None:
             wait([self._flight.done])
-        self._insist(self._begin)
+        self._committer.insist(self._begin)
 
     def _begin(self) -> None:
         """Take up what the store has: after a start, and where memory cannot be trusted."""
@@ -268,7 +274,7 @@ class Worker:
             wait_s = 0.0
         elif due_s is not None:
             wait_s = min(wait_s, max(0.0, due_s - reader.now))
-        return self._insist(lambda: reader.read(wait_s))
+        return self._committer.insist(lambda: reader.read(wait_s))
 
     def _read_with_care(self) -> Prepared:
         """Read where an earlier process may have ended by it: noted before, as judgements are."""
@@ -276,11 +282,12 @@ class Worker:
         reader, offset = self._reader, self._reader.offset
         times = self._begun.times_read(offset)
         if times > ALONE:
-            return self._insist(lambda: reader.pass_over(*POISON))
-        if times == ALONE and self._clock() < self._began + HELD_S:
+            return self._committer.insist(lambda: reader.pass_over(*POISON))
+        if times == ALONE and self._clock() < self._began + POSTPONED_S:
+            self._stopping.wait(_PAUSE_S)
             return Prepared()
-        self._note_begun([RecordId(*reading(offset))])
-        return self._insist(reader.read_one if times else lambda: reader.read(0.0))
+        self._committer.note([RecordId(*reading(offset))])
+        return self._committer.insist(reader.read_one if times else lambda: reader.read(0.0))
 
     def _before(self) -> Prepared | None:
         return None if self._flight is None else self._flight.prepared
@@ -319,7 +326,7 @@ class Worker:
                 decided = self._judge.decide(part, self._known_s)
             except TransientError as error:
                 self._judge.give_back(part)
-                self._wait_after(error)
+                self._committer.wait_after(error)
                 break
             self._note(space, decided)
             self._judge.finish(part, decided, commit)
@@ -333,12 +340,7 @@ class Worker:
         """Note in the store what is judged now, if an earlier process may have ended by it."""
         begun = self._begun.to_note(space, [each.ready.record.uid for each in decided.due])
         if begun:
-            self._note_begun(begun)
-
-    def _note_begun(self, begun: list[RecordId]) -> None:
-        store = self._store
-        commit = Commit(offset=store.offset, low_seq=store.low_seq, begun=begun)
-        self._insist(lambda: store.commit(commit))
+            self._committer.note(begun)
 
     def _care_less(self) -> None:
         """Note nothing any more once all is decided that the start found."""
@@ -355,7 +357,7 @@ class Worker:
         return min(low_seq, self._store.low_seq) if self._begun.is_reading else low_seq
 
     def _erase(self) -> None:
-        """Erase what was asked for. What waits of it is missed as it is decided."""
+        """Erase the targets that came. Whatever waits of them is missed as it is decided."""
         while not self._erasures.empty():
             target, done = self._erasures.get()
             try:
@@ -370,7 +372,9 @@ class Worker:
         self._profiles_changed.clear()
         for waiting in self._join.take_unknown():
             space, keys = waiting.space, [(waiting.seq, waiting.uid)]
-            rows = self._insist(lambda of=space, keys=keys: self._store.records_of(of, keys))
+            rows = self._committer.insist(
+                lambda of=space, keys=keys: self._store.records_of(of, keys)
+            )
             for row in rows.values():
                 self._wait(row, waiting, is_new=False)
 
@@ -382,7 +386,7 @@ class Worker:
             self._wait(row, waiting, is_new=False)
 
         recovery = self._recovery
-        self._insist(
+        self._committer.insist(
             lambda: recovery.step(self._join, self._deriver, self._begun, wait, self._known_s)
         )
 
@@ -401,27 +405,9 @@ class Worker:
         if prepared.is_empty and not has_rows and commit.offset == self._store.offset:
             return False
         commit.low_seq = self._low_seq()
-        done = self._pool.submit(self._commit, commit)
+        done = self._committer.send(commit)
         self._flight = _Flight(commit, prepared, known_s, done, judged)
         return True
-
-    def _commit(self, commit: Commit) -> int:
-        """Commit, however long the store takes nothing, and trim the log; in its own thread."""
-        began = self._clock()
-        while True:
-            try:
-                seq = self._store.commit(commit)
-                break
-            except TransientError as error:
-                self._wait_after(error)
-                began = self._clock()
-            except DataError:
-                if not sift(commit):
-                    raise
-        took_s = self._clock() - began
-        self.counts.longest_commit_s = max(self.counts.longest_commit_s, took_s)
-        self._log.trim(commit.offset)
-        return seq
 
     def _land(self) -> None:
         """Wait for the commit on its way, and let the join know what it has stored."""
@@ -430,7 +416,7 @@ class Worker:
             return
         seq = flight.done.result()
         self._flight = None
-        self.fault = ""
+        self._trouble = ""
         counts, commit = self.counts, flight.commit
         counts.spans += len(commit.spans)
         counts.records += len(commit.records)
@@ -476,25 +462,6 @@ class Worker:
                 self._join.wait_for_trace(key, waiting, self._known_s, is_new=is_new)
             case Need.NOTHING:
                 self._join.wait_for_turn(waiting)
-
-    # --- a store or log that gives or takes nothing ---------------------------------------------
-
-    def _insist(self, action: Callable[[], T]) -> T:
-        """Try something until it works.
-
-        Raises:
-            TransientError: The worker is to stop.
-        """
-        while True:
-            try:
-                return action()
-            except TransientError as error:
-                self._wait_after(error)
-
-    def _wait_after(self, error: TransientError) -> None:
-        self.fault = str(error)
-        if self._stopping.wait(RETRY_S):
-            raise error
 
 
 def _waiting(row: RecordRow, seq: int, arrived: float) -> Waiting:

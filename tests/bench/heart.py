@@ -114,7 +114,7 @@ def watched(folder: Path, traces: int, figures: Figures) -> None:
     for quarter, (before, after) in enumerate(itertools.pairwise(marks), 1):
         rate = (after[0] - before[0]) / max(1e-9, after[1] - before[1])
         figures.add(f"{traces:,} watched: judging, quarter {quarter}", rate, "1/CPU s")
-    longest_s = counts.longest_commit_s
+    longest_s = heart.worker.longest_commit_s
     figures.add(f"{traces:,} watched: longest commit", longest_s, "s", at_most=COMMIT_S)
     heart.close()
 
@@ -141,7 +141,7 @@ def seen(folder: Path, spans: int, figures: Figures) -> None:
     figures.add("2.8 kB: CPU until seen", seen_cpu / spans * 1e6, "µs/span")
     figures.add("2.8 kB: CPU with judging", all_cpu / spans * 1e6, "µs/span")
     figures.add("2.8 kB: all judged after the last was seen", judged_s - seen_s, "s", at_most=3)
-    figures.add("2.8 kB: longest commit", counts.longest_commit_s, "s", at_most=COMMIT_S)
+    figures.add("2.8 kB: longest commit", heart.worker.longest_commit_s, "s", at_most=COMMIT_S)
     figures.add("2.8 kB: disk", heart.store.size_bytes() / spans, "B/span")
     heart.close()
 

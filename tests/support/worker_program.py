@@ -1,8 +1,8 @@
 """A process with log, worker and store, which tests kill.
 
 `python -m tests.support.worker_program serve FOLDER` takes items by a socket, whose port it writes
-into FOLDER/port, and answers once an item is durable; asked for, it says whether something is left
-to do. A record whose context names a bomb ends it as it is judged, and an item with the bytes
+into FOLDER/port, and answers once an item is durable; `STATUS` is answered by whether something is
+left to do. A record whose context names a bomb ends it as it is judged, and an item with the bytes
 `bomb in a request` as it is read: as a fault in a library's C code would.
 
 `python -m tests.support.worker_program steps FOLDER N` appends the same items each time, and ends
@@ -103,9 +103,9 @@ def requests_of(number: int) -> list[Request]:
 
 def bomb_in_a_trace() -> Request:
     """A watched trace whose question ends the process that judges its record."""
-    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "bomb"}]}])
+    question = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "bomb"}]}])
     root, *more = reversed(_trace(10**6))
-    attributes = {**more[0].attributes, **root.attributes, "gen_ai.input.messages": asked}
+    attributes = {**more[0].attributes, **root.attributes, "gen_ai.input.messages": question}
     return Kind.SPANS, WATCHED_SPACE, _body([*more, replace(root, attributes=attributes)])
 
 
@@ -296,11 +296,11 @@ def step_by_step(folder: Path, last: int) -> None:
     acknowledged = folder / "acknowledged"
     begun = len(acknowledged.read_bytes()) if acknowledged.exists() else 0
     requests = [each for number in range(4) for each in requests_of(number)]
-    with acknowledged.open("ab", buffering=0) as told:
+    with acknowledged.open("ab", buffering=0) as file:
         for at, (kind, space, body) in enumerate(requests[begun:], start=begun):
             now_ns += SECOND_NS // 20
             log.append(Item(kind=kind, space=space, received_ns=now_ns, body=body))
-            told.write(b".")
+            file.write(b".")
             if at % 3 == 2:
                 worker.turn(0.0)
     for _ in range(20):

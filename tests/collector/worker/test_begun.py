@@ -9,13 +9,17 @@ A, B = RecordId("s", "a"), RecordId("s", "b")
 
 
 @pytest.mark.parametrize(
-    ("times", "alone", "held", "poison"),
+    ("times", "alone", "postponed", "poison"),
     [(0, False, False, False), (1, True, False, False), (2, True, True, False),
      (3, True, True, True)],
 )  # fmt: skip
-def test_what_a_record_has_become(times: int, alone: bool, held: bool, poison: bool) -> None:
+def test_what_a_record_has_become(times: int, alone: bool, postponed: bool, poison: bool) -> None:
     begun = Begun({A: times} if times else {}, is_unfinished=True)
-    assert (begun.is_alone(*A), begun.is_held(*A), begun.is_poison(*A)) == (alone, held, poison)
+    assert (begun.is_alone(*A), begun.is_postponed(*A), begun.is_poison(*A)) == (
+        alone,
+        postponed,
+        poison,
+    )
     assert not begun.is_alone(*B)
 
 

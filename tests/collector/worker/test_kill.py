@@ -87,7 +87,7 @@ class Sender(threading.Thread):
     """Delivers requests in order, each again and again until it is acknowledged.
 
     Args:
-        served: Is asked for the port of the process that runs.
+        served: Knows the port of the process that runs.
         requests: To deliver.
     """
 

@@ -13,7 +13,7 @@ from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.rows import Completeness, watched_uid
 from collector.store.store import Store
-from collector.worker import worker as worker_module
+from collector.worker import committer
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.errors import TransientError
@@ -278,7 +278,7 @@ def test_a_store_that_takes_nothing_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is lost, nothing is judged twice, and no record's time passes meanwhile."""
-    monkeypatch.setattr(worker_module, "RETRY_S", 0.01)
+    monkeypatch.setattr(committer, "RETRY_S", 0.01)
     room = WorkerRoom(tmp_path, {SPACE: [RIGHT, TWO]}, TIMES, store=FullStore)
     store = room.store
     assert isinstance(store, FullStore)
@@ -302,7 +302,7 @@ def test_a_store_that_takes_nothing_is_tried_again(
 
 
 def test_time_stands_still_while_the_log_is_unread(room: WorkerRoom) -> None:
-    """A record must not be told that its time is over while its spans lie unread in the log."""
+    """The time of a record must not be over while its spans lie unread in the log."""
     room.records(record("a", "two", 1))
     room.work()
     room.now_ns += 100 * SECOND_NS  # nobody reads meanwhile
@@ -314,7 +314,7 @@ def test_time_stands_still_while_the_log_is_unread(room: WorkerRoom) -> None:
 
 
 def test_what_is_erased_is_not_judged_and_does_not_come_back(room: WorkerRoom) -> None:
-    mine = [record("gone", "two", 1), record("unknown", "never"), record("kept", "two", 2)]
+    mine = [record("gone", "two", 1), record("unknown", "never"), record("left", "two", 2)]
     room.records(*mine)
     room.spans(span(1, 0, resource=STAMP, attributes={PROCESS_SPAN_COUNT: 2}))
     room.spans(span(3, 0, attributes=AGENT), span(3, 1, 0), space="seen")
@@ -330,7 +330,7 @@ def test_what_is_erased_is_not_judged_and_does_not_come_back(room: WorkerRoom) -
     room.spans(span(3, 0, attributes=AGENT), space="seen")
     room.pass_s(40)
 
-    assert set(outcomes(room)) == {"kept"}
+    assert set(outcomes(room)) == {"left"}
     assert (outcomes(room, "seen"), room.letters()) == ({}, [])
     assert room.worker.waiting == 0
     assert room.count("spans") == 0

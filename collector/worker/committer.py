@@ -1,0 +1,102 @@
+"""Commits rows, however long the store takes nothing, and trims the log behind them."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from collector.log.port import Log
+from collector.store.commit import Commit, RecordId
+from collector.store.store import Store
+from collector.worker.sift import sift
+from scouter.errors import DataError, TransientError
+
+RETRY_S: Final = 1.0
+"""Between two tries while the store takes nothing."""
+
+T = TypeVar("T")
+
+
+class Committer:
+    """Has a thread of its own, so that one commit may be on its way while the next is prepared.
+
+    Args:
+        store: Takes the rows.
+        log: Is trimmed.
+        clock: Monotonic seconds.
+        stopping: Once set, a store that takes nothing is given up.
+    """
+
+    def __init__(
+        self, store: Store, log: Log, clock: Callable[[], float], stopping: threading.Event
+    ) -> None:
+        self._store, self._log, self._clock, self._stopping = store, log, clock, stopping
+        self._pool: Final = ThreadPoolExecutor(1, thread_name_prefix="worker-commit")
+        self.fault = ""
+        """Reason that the store takes or gives nothing now; empty if it does."""
+        self.longest_s = 0.0
+        """Seconds of the longest commit."""
+
+    def close(self) -> None:
+        """End the thread, once what is on its way is there or given up."""
+        self._pool.shutdown()
+
+    def send(self, commit: Commit) -> "Future[int]":
+        """Send rows on their way; one commit at a time.
+
+        Returns:
+            Done once they are durable, with the number of the commit. It fails with
+            `TransientError` only where the worker is to stop.
+        """
+        return self._pool.submit(self._commit, commit)
+
+    def note(self, begun: list[RecordId]) -> None:
+        """Note what begins now, while no commit is on its way.
+
+        Raises:
+            TransientError: The worker is to stop.
+        """
+        store = self._store
+        commit = Commit(offset=store.offset, low_seq=store.low_seq, begun=begun)
+        self.insist(lambda: store.commit(commit))
+
+    def insist(self, action: Callable[[], T]) -> T:
+        """Try something until it works.
+
+        Raises:
+            TransientError: The worker is to stop.
+        """
+        while True:
+            try:
+                found = action()
+            except TransientError as error:
+                self.wait_after(error)
+            else:
+                self.fault = ""
+                return found
+
+    def wait_after(self, error: TransientError) -> None:
+        """Wait before something is tried again.
+
+        Raises:
+            TransientError: The error; the worker is to stop.
+        """
+        self.fault = str(error)
+        if self._stopping.wait(RETRY_S):
+            raise error
+
+    def _commit(self, commit: Commit) -> int:
+        seq = self.insist(lambda: self._try(commit))
+        self._log.trim(commit.offset)
+        return seq
+
+    def _try(self, commit: Commit) -> int:
+        began = self._clock()
+        try:
+            seq = self._store.commit(commit)
+        except DataError:
+            if not sift(commit):
+                raise
+            seq = self._store.commit(commit)
+        self.longest_s = max(self.longest_s, self._clock() - began)
+        return seq
