@@ -32,15 +32,3 @@ def e_bh(evidence: Sequence[float], alpha: float) -> tuple[bool, ...]:
     ranked = sorted(evidence, reverse=True)
     stands = max((rank for rank, value in enumerate(ranked, 1) if rank * value >= line), default=0)
     return tuple(bool(stands) and value * stands >= line for value in evidence)
-
-
-def together(shards: Sequence[float]) -> float:
-    """Put the evidence of one series' shards together.
-
-    Args:
-        shards: Evidence of each shard's detector.
-
-    Returns:
-        Their mean, which is evidence again in whatever order the shards were read; 0 for none.
-    """
-    return sum(shards) / len(shards) if shards else 0.0

@@ -18,13 +18,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from collector.metrics import TotalKey, TotalName
 from collector.storage.care import maintenance
 from collector.storage.care.check import check_store
-from collector.store.letter_search import LetterSearch
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.scrub import LogScrub, filler
 from collector.storage.log.span_log import Frame, SpanLog
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.lists import EvaluationQuery
 from collector.store.erase import EraseTarget
+from collector.store.letter_search import LetterSearch
 from collector.store.letters import LetterQuery
 from collector.store.rows import Scope, TaskRow
 from scouter.errors import TransientError

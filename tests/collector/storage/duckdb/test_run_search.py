@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from collector.store.letter_search import LetterSearch
 from collector.storage.duckdb.run_search import RunSearch
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.erase import EraseTarget
+from collector.store.letter_search import LetterSearch
 from tests.contracts.store_data import SPACE
 from tests.contracts.store_people import run
 

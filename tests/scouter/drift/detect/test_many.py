@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.drift.detect.many import e_bh, together
+from scouter.drift.detect.many import e_bh
 from tests.support.vectors import load_vectors
 
 
@@ -38,8 +38,3 @@ def test_more_evidence_never_takes_an_alarm_away(
 def test_bad_evidence_is_refused(evidence: list[float]) -> None:
     with pytest.raises(ValueError, match="0 or more"):
         e_bh(evidence, 0.05)
-
-
-def test_shards_are_averaged() -> None:
-    assert together([2.0, 4.0]) == 3.0
-    assert together([]) == 0.0
