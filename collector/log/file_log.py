@@ -49,8 +49,8 @@ _log: Final = logging.getLogger(__name__)
 SEGMENT_BYTES: Final = 64 * 2**20
 """Size at which the next segment is begun."""
 RETRY_S: Final = 1.0
-"""Seconds between two tries to write again without an append: who is told that nothing can be
-stored may send nothing more."""
+"""Seconds between two tries to write again without an append: senders that were refused may not
+come again before the collector reports that it is ready."""
 _PARTIAL: Final = ".partial"
 _COPY_BYTES: Final = 2**20
 
@@ -76,7 +76,7 @@ class FileLog:
     Raises:
         LostLogError: The log lacks items that the store has not, as far as can be seen; nothing
             was changed.
-        ConfigError: The folder cannot be used, or holds files that are not this log's.
+        ConfigError: The folder cannot be used, or has files that are not this log's.
 
     Cost: reads and writes again the items of the last segment that the store has not.
     """
@@ -113,7 +113,7 @@ class FileLog:
     # --- opening ----------------------------------------------------------------------------
 
     def _open(self, start: int, *, accept_loss: bool) -> None:
-        """Find the segments and the end, hold them against the store, and mend the end."""
+        """Find the segments and the end, compare them with the store, and mend the end."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         starts = tuple(sorted(int(each.stem) for each in self._folder.glob("[0-9]" * 20 + SUFFIX)))
         for each in starts:
@@ -319,7 +319,7 @@ class FileLog:
                 os.close(file)
 
     def _fail(self, group: Sequence[_Waiting], error: Exception) -> None:
-        """Leave the file as one that is not written to again, and tell the senders."""
+        """Leave the file as one that is not written to again, and fail what the group waits for."""
         if self._file >= 0:
             with contextlib.suppress(OSError):  # what stays is not read, and cut at the next start
                 os.ftruncate(self._file, SEGMENT_HEADER_BYTES + self._end - self._starts[-1])

@@ -1,6 +1,6 @@
 """The files of the log: their format, and what can be read of one in whatever state it is.
 
-A segment begins with a header and holds items, one behind the other; nothing in it is ever changed.
+A segment is a header and items, one behind the other; nothing in it is ever changed.
 It is named by the offset of its first item. Each item has a frame with two checksums: one of the
 frame's own fields, so that the length of a damaged item is known and the next one is found, and one
 of space and body. The fields have the item's offset: bytes that belong to another place, as an old
@@ -50,7 +50,7 @@ def segment_header(start: int) -> bytes:
 
 
 def check_header(path: Path) -> bool:
-    """Read the header of a segment, and hold it against the name.
+    """Read the header of a segment, and compare it with the name.
 
     Returns:
         True if it is whole. A file without one, or with a damaged one, is named rightly as far as

@@ -16,7 +16,7 @@ OpenLog = Callable[[int], Log]
 
 
 def item(number: int, size: int = 50, *, space: str = "default") -> Item:
-    """An item that is told from others by its number; of so many bytes, and at least five."""
+    """An item that its number distinguishes from others; of so many bytes, and at least five."""
     body = b"%d " % number
     return Item(Kind.SPANS, space, 1_700_000_000_000_000_000 + number, body.ljust(size, b"."))
 
@@ -199,7 +199,7 @@ class LogContract:
             assert mine == list(range(first, first + each_appends))
 
     def test_a_trim_leaves_what_the_store_has_not(self, log: Log) -> None:
-        """Wherever it is asked to: no item that begins at the offset or behind it goes."""
+        """At any offset: no item that begins there or behind it goes."""
         offsets = append(log, (item(number, 5_000) for number in range(60)))
         for number in (0, 7, 20, 21, 59):
             log.trim(offsets[number])

@@ -243,7 +243,7 @@ FAULTS = st.one_of(
 def test_whatever_is_damaged_all_else_is_read(
     segments: list[Path], faults: list[tuple[str, int, int, int]], max_bytes: int
 ) -> None:
-    """Held against the items whose bytes are all as they were."""
+    """Compared with the items whose bytes are all as they were."""
     whole = [path.read_bytes() for path in segments]
     for kind, number, at, value in faults:
         path = segments[number]

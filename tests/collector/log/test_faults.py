@@ -119,7 +119,7 @@ class Run:
         self._open()
 
     def check(self, log: FileLog) -> None:
-        """Hold what is read against what was acknowledged."""
+        """Compare what is read with what was acknowledged."""
         found = [*self.stored, *numbers(log, self.offset)]
         assert [number for number in found if number not in self.tried] == self.acknowledged
         assert found == sorted(set(found))

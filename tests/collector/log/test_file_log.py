@@ -181,7 +181,7 @@ def test_a_disk_that_does_not_read_is_waited_for(
 def test_a_log_that_can_be_written_again_says_so_without_an_append(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is told that nothing can be stored may send nothing more."""
+    """Senders that were refused may not come again before it does."""
     monkeypatch.setattr(file_log, "RETRY_S", 0.01)
     log = FileLog(folder)
     append(log, [item(0)])
