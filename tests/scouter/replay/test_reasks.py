@@ -446,16 +446,19 @@ def test_ctrl_c_before_a_decision_is_no_go(
     """Kind: attempts that the rule wanted were not made, and what there is looks like a pass."""
     first = 1 if "sequential" in options else 3
     stopped: list[str | BaseException] = [*["yes"] * first, KeyboardInterrupt()]
-    fails = {name: ["no"] for name in bad}
-    agent = Agent(bench, j=stopped, **fails)
+
+    def agent(**more: list[str | BaseException]) -> Agent:
+        fails: dict[str, list[str | BaseException]] = {name: ["no"] for name in bad}
+        return Agent(bench, **fails, **more)
+
     with pytest.raises(ReasksInterrupted) as caught:
-        asked(bench, agent, thrice, **options)
+        asked(bench, agent(j=stopped), thrice, **options)
     results = caught.value.results
     assert (results.repeats, results.rounds, results.is_unfinished) == (first, 1, True)
     comparison = results.compare_to(thrice)
     assert comparison.exit_code == 3
     assert comparison.decision_reasons[0].startswith(reason)
-    finished = asked(bench, Agent(bench, **fails), thrice, **options)
+    finished = asked(bench, agent(), thrice, **options)
     assert not finished.is_unfinished
     assert finished.compare_to(thrice).exit_code == 0
 
