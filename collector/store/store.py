@@ -1,6 +1,7 @@
 """The store: everything that was accepted and decided, behind one class."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -98,6 +99,7 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
         """
         with self._database.alone():
             kept, seq = self.tombstones.sift(rows), self.last_seq + 1
+            kept = replace(kept, letters=self.new_letters(kept.letters))
             arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
             received_ns = max(arrived, default=self._received_ns)
             tables = list(arrow_tables(kept, seq, max(received_ns, self._received_ns)))

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.store.bodies import best_spans, trace_hash
-from collector.store.commit import RecordId, SpanId, text_hash
+from collector.store.commit import RecordId, SpanId, letter_id, text_hash
+from collector.store.letters import DeadLetter
 from collector.store.reads import Change, Connection, Reads, runs
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.rows import RecordRow, TraceKey
@@ -66,6 +67,7 @@ _OPEN: Final = """
 """
 
 
+_LETTERS: Final = "SELECT letter_id FROM dead_letters WHERE letter_id = ANY($1::TEXT[])"
 _FIRST: Final = "SELECT min(seq) FROM bodies WHERE trace_hash = ANY($1::BIGINT[])"
 _REPLACED: Final = """
     DELETE FROM spans
@@ -185,6 +187,14 @@ class WorkReads(Reads):
         for space, trace_id, *values in self.read_for_work(_OPEN, [low_seq]):
             found[space, trace_id].append(OpenSpan(*values))
         return found
+
+    def new_letters(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
+        """The letters that are not stored: the same content from the same place is one letter."""
+        if not letters:
+            return []
+        by_id = {letter_id(letter): letter for letter in letters}
+        stored = {each for (each,) in self.read_for_work(_LETTERS, [list(by_id)])}
+        return [letter for each, letter in by_id.items() if each not in stored]
 
     def without_replaced(self, replaced: Sequence[SpanId], seq: int) -> list[Change]:
         """The change that takes out spans which better ones replace; none without any.

@@ -1,6 +1,7 @@
 """The store's reads on either database, filled by the same commits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import psycopg
@@ -46,6 +47,7 @@ class PostgresqlStore(AllReads):
 
     def commit(self, rows: Commit) -> int:
         seq = self.last_seq + 1
+        rows = replace(rows, letters=self.new_letters(rows.letters))
         newest = max((row.received_ns for row in (*rows.spans, *rows.records)), default=0)
         tables = list(arrow_tables(rows, seq, newest))
         with self._connection.transaction():

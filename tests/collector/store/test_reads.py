@@ -270,9 +270,9 @@ def test_a_trace_is_open_until_an_evaluation_saw_its_last_commit(engine: Engine)
 def test_letters_are_counted_by_reason(engine: Engine) -> None:
     sent = Sent(space=new_space())
     refused = letter(space=sent.space, kind=LetterKind.SPAN, reason="invalid_span")
-    sent.append(
-        engine, letters=[refused, letter(space=sent.space), letter(space=sent.space, uid="x")]
-    )
+    others = [letter(space=sent.space), letter(space=sent.space, uid="x")]
+    sent.append(engine, letters=[refused, *others, refused])
+    sent.append(engine, letters=[refused])  # the same from the same place is one letter
 
     sheet = engine.conservation(sent.space)
     assert sheet.dead_letters == {"invalid_span": 1, "invalid_record": 2}
