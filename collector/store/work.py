@@ -52,21 +52,11 @@ _WAITING: Final = f"""
         WHERE l.seq >= $1 AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
     ORDER BY r.seq, r.received_ns, r.uid
 """
-_OPEN: Final = """
-    SELECT s.space, s.trace_id, s.seq, s.received_ns, s.span_id, s.parent_span_id, s.service_name,
-        s.process, s.parent_is_remote, s.stamp, s.is_event
-    FROM spans s
-    WHERE s.seq >= $1 AND EXISTS (
-        SELECT 1 FROM spans o
-        WHERE o.seq >= $1 AND o.space = s.space AND o.trace_id = s.trace_id
-          AND NOT EXISTS (
-            SELECT 1 FROM evaluations e
-            WHERE e.seq >= $1 AND e.space = o.space AND e.trace_id = o.trace_id
-              AND e.input_seq >= o.seq))
-    ORDER BY s.seq
+_SINCE: Final = """
+    SELECT space, trace_id, sum(spans)::BIGINT, max(seq) FROM bodies
+    WHERE seq >= $1 AND space = ANY($2::TEXT[])
+    GROUP BY space, trace_id
 """
-
-
 _LETTERS: Final = "SELECT letter_id FROM dead_letters WHERE letter_id = ANY($1::TEXT[])"
 _FIRST: Final = "SELECT min(seq) FROM bodies WHERE trace_hash = ANY($1::BIGINT[])"
 _REPLACED: Final = """
@@ -76,18 +66,13 @@ _REPLACED: Final = """
 """
 
 
-class OpenSpan(NamedTuple):
-    """What the join knows of a stored span."""
+class RecentTrace(NamedTuple):
+    """What came of a trace from some commit on."""
 
-    seq: int
-    received_ns: int
-    span_id: str
-    parent_span_id: str | None
-    service_name: str
-    process: str | None
-    parent_is_remote: int | None
-    stamp: int
-    is_event: int
+    spans: int
+    """How many; a span that a better one replaced counts twice."""
+    last_seq: int
+    """The last commit with some."""
 
 
 class WorkReads(Reads):
@@ -177,16 +162,13 @@ class WorkReads(Reads):
         """
         return [record_row(values) for values in self.read_for_work(_WAITING, [low_seq])]
 
-    def open_traces(self, low_seq: int) -> Mapping[TraceKey, Sequence[OpenSpan]]:
-        """The traces with spans from a commit on that no evaluation has seen.
+    def traces_since(self, low_seq: int, spaces: Iterable[str]) -> dict[TraceKey, RecentTrace]:
+        """The traces of some spaces with spans from a commit on, whatever was decided about them.
 
-        Returns:
-            All spans that came from then on, in the order of their commits, by space and trace id.
+        Cost: a scan of the commits from there on; no body is read.
         """
-        found: defaultdict[TraceKey, list[OpenSpan]] = defaultdict(list)
-        for space, trace_id, *values in self.read_for_work(_OPEN, [low_seq]):
-            found[space, trace_id].append(OpenSpan(*values))
-        return found
+        rows = self.read_for_work(_SINCE, [low_seq, list(spaces)])
+        return {(space, trace_id): RecentTrace(*rest) for space, trace_id, *rest in rows}
 
     def new_letters(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
         """The letters that are not stored: the same content from the same place is one letter."""

@@ -33,21 +33,25 @@ class Recovery:
         store: Has what is left.
         registry: The profiles.
         clock: Monotonic seconds.
+        now_ns: Wall clock.
 
     Raises:
         TransientError: The store cannot be read now.
     """
 
-    def __init__(self, store: Store, registry: ProfileRegistry, clock: Callable[[], float]) -> None:
-        self._store, self._clock = store, clock
+    def __init__(
+        self,
+        store: Store,
+        registry: ProfileRegistry,
+        clock: Callable[[], float],
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._store, self._clock, self._now_ns = store, clock, now_ns
         self._low_seq, self._began = store.low_seq, clock()
         waiting = store.waiting_records(store.low_seq)
         watching = registry.watching_spaces()
-        self._traces: Final[dict[TraceKey, tuple[int, int]]] = {}
-        """Number of spans and last commit of the traces that a profile may watch."""
-        for key, spans in store.open_traces(store.low_seq).items() if watching else ():
-            if key[0] in watching:
-                self._traces[key] = len(spans), spans[-1].seq
+        self._traces: Final = store.traces_since(store.low_seq, watching) if watching else {}
+        """The traces that a profile may watch."""
         self.is_unfinished: Final = bool(waiting or self._traces)
         self.begun: Final = _unended(store, waiting)
         """How often judgements were begun that have no result."""
@@ -135,21 +139,30 @@ class Recovery:
     ) -> None:
         space = part[0][0]
         places = [TracePlace(trace_id, 0, _ANY) for _, trace_id in part]
-        for trace_id, spans in self._store.spans_of(space, places).items():
+        found = {
+            (trace_id, *each)
+            for trace_id, spans in self._store.spans_of(space, places).items()
+            for each in deriver.selected(
+                space,
+                trace_id,
+                [span for span in spans if not is_log_event(span)],
+                self._traces[space, trace_id].last_seq,
+                join.aliases((space, trace_id)),
+            )
+        }
+        there = self._store.stored_records(space, [uid for *_, uid in found])
+        for trace_id, alias, profile_uid, uid in found:
             key = (space, trace_id)
-            seq = self._traces[key][1]
-            own = [span for span in spans if not is_log_event(span)]
-            for alias, profile_uid, uid in deriver.selected(
-                space, trace_id, own, seq, join.aliases(key)
-            ):
-                if begun.is_poison(space, uid):
-                    self._put_aside(deriver.bare(space, trace_id, profile_uid, spans[0].end_ns))
-                    begun.done(space, [uid])
-                elif begun.is_postponed(space, uid) and not is_over:
-                    self._postponed_traces.append(key)
-                else:
-                    join.reopen(key, self._low_seq, now)
-                    join.watch(key, alias, profile_uid, uid, now)
+            if uid in there:
+                continue
+            if begun.is_poison(space, uid):
+                self._put_aside(deriver.bare(space, trace_id, profile_uid, self._now_ns()))
+                begun.done(space, [uid])
+            elif begun.is_postponed(space, uid) and not is_over:
+                self._postponed_traces.append(key)
+            else:
+                join.reopen(key, self._low_seq, now)
+                join.watch(key, alias, profile_uid, uid, now)
 
     def _put_aside(self, row: RecordRow | None) -> None:
         if row is not None:
@@ -161,7 +174,7 @@ class Recovery:
         for key in keys:
             by_space.setdefault(key[0], []).append(key)
         for own in by_space.values():
-            yield from split(own, lambda key: (1, self._traces[key][0]), (_TRACES, _SPANS))
+            yield from split(own, lambda key: (1, self._traces[key].spans), (_TRACES, _SPANS))
 
 
 def _unended(store: Store, waiting: Iterable[RecordRow]) -> dict[RecordId, int]:

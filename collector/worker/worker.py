@@ -250,7 +250,7 @@ class Worker:
         self._known_s = 0.0
         """The time of the log up to which the join knows everything."""
         self._join = Join(self._times)
-        self._recovery = Recovery(store, self._registry, self._clock)
+        self._recovery = Recovery(store, self._registry, self._clock, self._now_ns)
         self._begun = Begun(
             self._recovery.begun,
             is_unfinished=self._reader.is_behind or self._recovery.is_unfinished,

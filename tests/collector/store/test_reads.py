@@ -73,13 +73,11 @@ def test_spans_are_those_of_a_brute_force(engine: Engine, commits: list[list[Spa
         for trace_id in TRACES
         if sent.trace(trace_id)
     }
-    rows = {
-        (trace_id, each.span_id, each.seq)
-        for (space, trace_id), open_spans in engine.open_traces(first).items()
-        if space == sent.space
-        for each in open_spans
-    }
-    assert rows == {(*key, seq) for key, (seq, _) in sent.stored.items()}
+    last_seqs: dict[str, int] = {}
+    for (trace_id, _), (seq, _) in sent.stored.items():
+        last_seqs[trace_id] = max(seq, last_seqs.get(trace_id, 0))
+    recent = engine.traces_since(first, [sent.space])
+    assert {trace_id: each.last_seq for (_, trace_id), each in recent.items()} == last_seqs
     sheet = engine.conservation(sent.space).spans
     assert (sheet.stored, sheet.accepted) == (len(sent.stored), len(sent.stored))
 
@@ -243,24 +241,19 @@ def test_the_worker_finds_what_waits_and_what_it_has(engine: Engine) -> None:
     assert engine.stored_records("another space", ["old"]) == {}
 
 
-def test_a_trace_is_open_until_an_evaluation_saw_its_last_commit(engine: Engine) -> None:
+def test_traces_are_recent_from_a_commit_on_and_late_behind_an_evaluation(engine: Engine) -> None:
     sent = Sent(space=new_space())
     low = sent.append(engine, [span(0), span(1)])
     seen = evaluation("u", space=sent.space, trace_id=TRACES[0], input_seq=low, reads_spans=True)
     sent.append(engine, evaluations=[seen])
-
-    def open_traces() -> dict[str, list[int]]:
-        found = engine.open_traces(low)
-        return {
-            key[1]: [each.seq for each in rows]
-            for key, rows in found.items()
-            if key[0] == sent.space
-        }
-
-    assert open_traces() == {TRACES[1]: [low]}
+    first, second = (sent.space, TRACES[0]), (sent.space, TRACES[1])
+    assert engine.traces_since(low, [sent.space]) == {first: (1, low), second: (1, low)}
     assert engine.conservation(sent.space).spans.late == 0
+
     late = sent.append(engine, [span(0, 2)])
-    assert open_traces() == {TRACES[0]: [low, late], TRACES[1]: [low]}
+    assert engine.traces_since(low, [sent.space]) == {first: (2, late), second: (1, low)}
+    assert engine.traces_since(late, [sent.space]) == {first: (1, late)}
+    assert engine.traces_since(low, ["another space"]) == {}
     assert engine.conservation(sent.space).spans.late == 1
     assert [row.evaluation_id for row in engine.trace(sent.space, TRACES[0]).evaluations] == [
         seen.evaluation_id

@@ -50,7 +50,9 @@ AGENT: Final = {"agent": "yes"}
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[WorkerRoom]:
-    found = WorkerRoom(tmp_path, {SPACE: [RIGHT, TWO], "other": [RIGHT], "seen": [DESK]}, TIMES)
+    found = WorkerRoom(
+        tmp_path, {SPACE: [RIGHT, TWO], "other": [RIGHT], "seen": [DESK, RIGHT]}, TIMES
+    )
     yield found
     found.close()
 
@@ -259,6 +261,22 @@ def test_a_start_finds_what_waits(room: WorkerRoom) -> None:
     assert room.letters() == [("unknown_profile", "unknown")]
     assert room.worker.waiting == 0
     assert room.store.low_seq >= room.store.last_seq, "a next start has nothing to read"
+
+
+def test_a_start_finds_a_watched_trace_of_which_another_record_was_judged(
+    room: WorkerRoom,
+) -> None:
+    room.spans(span(1, 0, attributes=AGENT), span(1, 1, 0), space="seen")
+    room.work()
+    room.records(record("sent", "right", 1, answer=42), space="seen")
+    room.work()
+    assert outcomes(room, "seen") == {"sent": "passed"}
+    room.close()
+    room.open()
+    room.pass_s(5)
+
+    uid = watched_uid(trace_id(1), "desk")
+    assert outcomes(room, "seen") == {"sent": "passed", uid: "passed"}
 
 
 def test_what_was_decided_is_not_found_by_a_start(room: WorkerRoom) -> None:
