@@ -145,7 +145,7 @@ def end_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("last", [
-    pytest.param(step, marks=() if step % 10 == 1 else pytest.mark.long)
+    pytest.param(step, marks=() if step % 15 == 1 else pytest.mark.long)
     for step in range(1, _STEPS + 1)
 ])  # fmt: skip
 def test_every_step_between_append_commit_and_trim_may_be_the_last(
@@ -212,7 +212,9 @@ def test_kills_at_random_moments_lose_and_double_nothing(served: Served, rounds:
         assert store.read("SELECT reason, uid, message FROM dead_letters") == []
 
 
-@pytest.mark.parametrize("what", ["record", "trace", "request"])
+@pytest.mark.parametrize(
+    "what", ["record", "trace", pytest.param("request", marks=pytest.mark.long)]
+)
 def test_what_ends_the_process_is_put_aside_and_all_others_are_judged(
     served: Served, what: str
 ) -> None:
