@@ -117,6 +117,7 @@ def _standing(found: JudgeRate, calibrations: int) -> JudgeStanding:
         judged=found.judged,
         calibration=found.calibration,
         calibrations=calibrations,
+        is_by_record=True,
     )
 
 
