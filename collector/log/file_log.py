@@ -144,7 +144,7 @@ class FileLog:
             self._make_segment(())
 
     def _is_within_item(self, starts: Sequence[int], offset: int, end: int) -> bool:
-        """Whether an item lies across an offset at which one should begin or end."""
+        """True if an item lies across an offset at which one should begin or end."""
         index = bisect_right(starts, offset) - 1
         bound = starts[index + 1] if index + 1 < len(starts) else end
         for piece in self._pieces(starts[index], offset, bound):

@@ -115,7 +115,7 @@ class LostLogError(ConfigError):
 
     @property
     def what(self) -> str:
-        """What is missing, in words."""
+        """The missing part, in words."""
         if self.begin is None or self.end is None:
             return f"the log {self.where} is gone, and the store had read {self.wanted} bytes of it"
         if self.begin > self.wanted:

@@ -126,7 +126,7 @@ class Piece:
     next: int
     item: Item | None
     is_cut: bool = False
-    """Whether the bytes are no item because the file ends within it, as an interrupted write
+    """True if the bytes are no item because the file ends within it, as an interrupted write
     leaves it, and not because any of them are wrong."""
 
 

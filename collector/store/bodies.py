@@ -92,7 +92,7 @@ class Rest(NamedTuple):
 
     message: bytes
     spans: int
-    """How many it has, 1 at least."""
+    """Their number, 1 at least."""
 
 
 def without_spans(message: bytes, span_ids: Collection[str]) -> Rest | None:

@@ -69,7 +69,7 @@ class Database:
         self._is_invalid = False
         """True while the file has to be opened again, and could not be."""
         self._changes: list[Change] | None = None
-        """What was changed since a copy began; None without one."""
+        """Changes since a copy began; None without one."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._root = duckdb.connect(config=_config(folder, memory_bytes))

@@ -1,4 +1,4 @@
-"""What every noun of the store needs of a database: a way to run its reads."""
+"""Reads: the part of a database that every noun of the store needs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -31,7 +31,7 @@ _OF_RECORDS: Final = """
         SELECT 1 FROM records r WHERE r.seq BETWEEN $1 AND $2
           AND r.space = {table}.space AND r.uid = {table}.{column})
 """
-"""What was decided about a record goes with it, whenever that was."""
+"""Decisions about a record go with it, whenever they were made."""
 _OF_COMMITS: Final = "DELETE FROM {table} WHERE seq BETWEEN $1 AND $2 AND {condition}"
 _CHANGES: Final[Sequence[str]] = (
     _OF_RECORDS.format(table="evaluations", column="record_uid"),

@@ -90,7 +90,7 @@ class BodyRow(NamedTuple):
     space: str
     trace_id: str
     spans: int
-    """How many they are."""
+    """Number of them."""
     body: bytes
     """An OTLP `TracesData` of them alone; the store compresses it."""
 

@@ -67,7 +67,7 @@ _REPLACED: Final = """
 
 
 class RecentTrace(NamedTuple):
-    """What came of a trace from some commit on."""
+    """Spans of a trace that came from some commit on."""
 
     spans: int
     """How many; a span that a better one replaced counts twice."""
@@ -152,7 +152,7 @@ class WorkReads(Reads):
         return found
 
     def begun(self, low_seq: int) -> Mapping[RecordId, int]:
-        """How often the judgement of records was begun, in commits from one on."""
+        """Number of times that the judgement of records was begun, in commits from one on."""
         return {RecordId(space, uid): n for space, uid, n in self.read_for_work(_BEGUN, [low_seq])}
 
     def waiting_records(self, low_seq: int) -> list[RecordRow]:

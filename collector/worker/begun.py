@@ -22,7 +22,7 @@ POISON: Final = (
 POSTPONED_S: Final = 2.0
 """Seconds from the start until a record is judged that was alone in hand as a process ended."""
 ALONE: Final = 2
-"""How often such a record was begun: once beside others, once alone."""
+"""Number of times that such a record was begun: once beside others, once alone."""
 
 
 def reading(offset: int) -> tuple[str, str]:
@@ -31,7 +31,7 @@ def reading(offset: int) -> tuple[str, str]:
 
 
 class Begun:
-    """What earlier processes began, and what this one begins.
+    """Judgements that earlier processes began, and those that this one begins.
 
     Args:
         counts: How often the judgement of each record was begun.
@@ -65,7 +65,7 @@ class Begun:
         return found
 
     def times_read(self, offset: int) -> int:
-        """How often processes began to read from an offset, and read no further."""
+        """Number of times that processes began to read from an offset, and read no further."""
         key = RecordId(*reading(offset))
         for each in [each for each in self._counts if not each.space and each != key]:
             del self._counts[each]

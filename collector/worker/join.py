@@ -292,7 +292,7 @@ class Join:
 
 
 class _Needed:
-    """How many records need the rows of each commit, and the lowest of these."""
+    """Number of records that need the rows of each commit, and the lowest of these."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()

@@ -38,7 +38,7 @@ _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environm
 
 
 class Stored(Protocol):
-    """What deciding reads."""
+    """The data that deciding reads."""
 
     def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
         """The digests of stored records, by uid."""
@@ -270,7 +270,7 @@ class Decided(NamedTuple):
 
 
 class Part:
-    """What one turn of a space decides."""
+    """The records that one turn of a space decides."""
 
     def __init__(self, space: str, began: float) -> None:
         self.space: Final = space

@@ -1,4 +1,4 @@
-"""What one commit will hold of the log, and what the join learns from it once it is stored."""
+"""Rows of one commit from the log, and the facts that the join learns once they are stored."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from collector.store.commit import Commit, Count, CountName, SpanId
-from collector.store.json_text import dump_json
-from collector.store.letters import DeadLetter, LetterKind
+from collector.store.letters import DeadLetter, letter_of_conflict
 from collector.store.rows import RecordRow
 from collector.store.span_rows import BodyRow, SpanKey, span_row
 from collector.worker.take import Contents, TakenSpan, trace_body
@@ -16,7 +15,7 @@ from scouter.model.span import Span
 
 
 class StoredKeys(Protocol):
-    """What the store knows of things that may come again."""
+    """Stored keys of things that may come again."""
 
     def stored_spans(
         self, space: str, trace_ids: Iterable[str]
@@ -31,7 +30,7 @@ class StoredKeys(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class SpaceRows:
-    """What is new in one space."""
+    """New rows of one space."""
 
     spans: list[Span] = field(default_factory=list[Span])
     """Spans that are new, or better than the stored ones; log events included."""
@@ -175,28 +174,4 @@ class Prepared:
         if row.digest == digest:
             self._count(row.space, Count.DUPLICATE_RECORD)
         else:
-            self.letters.append(_conflict(row))
-
-
-def _conflict(row: RecordRow) -> DeadLetter:
-    """The item; without times of our own, as delivered again it is the same letter."""
-    payload = {
-        "uid": row.uid,
-        "profile": row.profile_ref,
-        "record_id": row.record_id,
-        "session_id": row.session_id,
-        "trace_id": row.trace_id,
-        **({"created_at": row.created_ns} if row.is_dated else {}),
-        "context": row.context,
-        "tags": dict(row.tags),
-    }
-    return DeadLetter(
-        space=row.space,
-        kind=LetterKind.RECORD,
-        reason="conflict",
-        message=f"uid {row.uid} was accepted before with another content; the first one is kept",
-        source="",
-        payload=dump_json(payload).encode(),
-        uid=row.uid,
-        received_ns=row.received_ns,
-    )
+            self.letters.append(letter_of_conflict(row))

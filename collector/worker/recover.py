@@ -1,4 +1,4 @@
-"""What earlier processes left: records that wait, open traces, and judgements that they began."""
+"""The rest of earlier processes: waiting records, open traces, and judgements that they began."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -54,7 +54,7 @@ class Recovery:
         """The traces that a profile may watch."""
         self.is_unfinished: Final = bool(waiting or self._traces)
         self.begun: Final = _unended(store, waiting)
-        """How often judgements were begun that have no result."""
+        """Number of judgements that were begun and have no result."""
         self._letters: Final[list[DeadLetter]] = []
         """Of records that are not judged any more."""
         self._derived: Final[list[RecordRow]] = []

@@ -1,4 +1,4 @@
-"""What an entry of the log holds, item by item.
+"""Contents of an entry of the log, item by item.
 
 A request was read once by its receiver, which answers for it, and is read once more here. What
 cannot be read as a whole is split and tried again in parts, down to single items: one that cannot

@@ -50,7 +50,7 @@ _ANY: Final = sys.maxsize
 
 @dataclass(slots=True)
 class WorkerCounts:
-    """What this process has done so far."""
+    """Counts of the work of this process so far."""
 
     spans: int = 0
     records: int = 0

@@ -18,8 +18,7 @@ from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.span_codec import EncodedBatch
 from collector.storage.log.span_log import Place
-from collector.store.json_text import dump_json
-from collector.store.letters import DeadLetter, LetterKind
+from collector.store.letters import DeadLetter, LetterKind, letter_of_conflict
 from collector.store.rows import (
     AlertEvent,
     EvaluationRow,
@@ -169,7 +168,7 @@ class RecordsJob(RowsJob[RecordRow]):
                     tx.count(TotalName.DUPLICATES, row.space, label="record")
                 duplicates.append(index)
             else:
-                tx.add_letter(_conflict(row))
+                tx.add_letter(letter_of_conflict(row))
                 conflicts.append(index)
         if accepted:
             tx.add_records(self._columns_of(accepted, tx))
@@ -185,30 +184,6 @@ class RecordsJob(RowsJob[RecordRow]):
         if self.columns is not None and len(rows) == len(self.columns.rows):
             return self.columns
         return record_columns(rows, tx.schemas)
-
-
-def _conflict(row: RecordRow) -> DeadLetter:
-    """The item; without times of our own, as delivered again it is the same letter."""
-    payload = {
-        "uid": row.uid,
-        "profile": row.profile_ref,
-        "record_id": row.record_id,
-        "session_id": row.session_id,
-        "trace_id": row.trace_id,
-        **({"created_at": row.created_ns} if row.is_dated else {}),
-        "context": row.context,
-        "tags": dict(row.tags),
-    }
-    return DeadLetter(
-        space=row.space,
-        kind=LetterKind.RECORD,
-        reason="conflict",
-        message=f"uid {row.uid} was accepted before with another content; the first one is kept",
-        source="",
-        payload=dump_json(payload).encode(),
-        uid=row.uid,
-        received_ns=row.received_ns,
-    )
 
 
 @dataclass(slots=True, kw_only=True)

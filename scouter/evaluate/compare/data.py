@@ -110,7 +110,7 @@ class TaskAggregateStats(BaseModel, frozen=True, extra="ignore"):
 
 
 class Conclusion(Stored, frozen=True):
-    """What a comparison comes to, whatever was compared."""
+    """The conclusion of a comparison, whatever was compared."""
 
     regression_threshold: float
     regressed: bool
