@@ -39,3 +39,8 @@ def arrow_table(table: str, seq: int, columns: Sequence[Sequence[Any]], rows: in
     except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
         raise DataError(f"a value of {table} cannot be stored: {error}") from error
     return pa.Table.from_arrays([pa.repeat(pa.scalar(seq, pa.int64()), rows), *arrays], names)
+
+
+def rows_table(table: str, seq: int, rows: Sequence[Sequence[Any]]) -> object:
+    """The same of rows, of which there is one at least."""
+    return arrow_table(table, seq, list(zip(*rows, strict=True)), len(rows))

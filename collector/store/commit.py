@@ -76,10 +76,10 @@ class CountName(NamedTuple):
 class Commit:
     """Rows that are stored together, or not at all."""
 
-    offset: int
-    """Of the log: everything before it is in the store then."""
-    low_seq: int
-    """The oldest commit whose rows the join still needs."""
+    offset: int | None = None
+    """Of the log: everything before it is in the store then; None if it has nothing of the log."""
+    low_seq: int | None = None
+    """The oldest commit whose rows the join still needs; None if that does not change."""
     spans: list[SpanRow] = field(default_factory=list[SpanRow])
     bodies: list[BodyRow] = field(default_factory=list[BodyRow])
     replaced: list[SpanId] = field(default_factory=list[SpanId])
@@ -121,13 +121,12 @@ def tags_of(texts: Iterable[str]) -> dict[str, str]:
     return {key.replace("%3D", "=").replace("%25", "%"): value for key, value in pairs}
 
 
-def arrow_tables(commit: Commit, seq: int, received_ns: int) -> Iterator[tuple[str, object]]:
-    """Make an Arrow table of the rows of every table that gets some.
+def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
+    """Make an Arrow table of the rows of every table that gets some, but for `offsets`.
 
     Args:
         commit: The rows.
         seq: The commit's number.
-        received_ns: The newest time of arrival up to it.
 
     Raises:
         DataError: A text has half a character, or a number more than 64 bits.
@@ -143,7 +142,6 @@ def arrow_tables(commit: Commit, seq: int, received_ns: int) -> Iterator[tuple[s
         ("dead_letters", _filled(_letters, commit.letters)),
         ("begun", _filled(_columns, commit.begun)),
         ("counts", _filled(_columns, counts)),
-        ("offsets", _columns([(commit.offset, commit.low_seq, received_ns)])),
     )
     for table, columns in parts:
         if columns:

@@ -1,7 +1,8 @@
-"""Reads: the part of a database that every noun of the store needs."""
+"""Reads and writes: the part of a database that every noun of the store needs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
 Rows: TypeAlias = list[tuple[Any, ...]]
@@ -21,6 +22,28 @@ Change: TypeAlias = Callable[[Connection], None]
 
 class Reads(ABC):
     """Runs the one text of each read: `$1` and so on in it are its parameters."""
+
+    @abstractmethod
+    def alone(self) -> AbstractContextManager[None]:
+        """No commit comes between what is read and what is written inside."""
+
+    @abstractmethod
+    def write(
+        self, tables: Mapping[str, Sequence[Sequence[object]]], changes: Sequence[Change] = ()
+    ) -> int:
+        """Make changes and append rows, as a commit of its own that has nothing of the log.
+
+        Args:
+            tables: Rows of each table, without the number of the commit.
+            changes: Are made before.
+
+        Returns:
+            The number of the commit; it is durable then.
+
+        Raises:
+            DataError: A value cannot be stored, however often it is tried.
+            TransientError: The store takes nothing now; nothing has changed.
+        """
 
     @abstractmethod
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:

@@ -1,19 +1,20 @@
 """The store: everything that was accepted and decided, behind one class."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from collector.key_filter import KeyFilter, places_sql
-from collector.store.arrow import arrow_table
+from collector.store.arrow import arrow_table, rows_table
 from collector.store.bodies import trace_hash
 from collector.store.commit import Commit, Count, arrow_tables, text_hash
 from collector.store.conservation import ConservationReads
 from collector.store.database import MEMORY_BYTES, Database
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationReads
-from collector.store.reads import Rows
+from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.retention import remove_before
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
@@ -49,9 +50,8 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
     def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
         self._database = Database(folder, memory_bytes)
         newest = self.read_for_work(_NEWEST)
-        self.last_seq, self.offset, self.low_seq, self._received_ns = (
-            newest[0] if newest else (0, 0, 0, 0)
-        )
+        first: tuple[int, int, int, int] = newest[0] if newest else (0, 0, 0, 0)
+        self.last_seq, self.offset, self.low_seq, self._received_ns = first
         self._traces = self._filter_of("trace_hash", "bodies")
         self._records = self._filter_of("uid_hash", "records")
         marks = self.read_for_work("SELECT space, kind, key_hash FROM erased")
@@ -101,14 +101,44 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
             kept, seq = self.tombstones.sift(rows), self.last_seq + 1
             kept = replace(kept, letters=self.new_letters(kept.letters))
             arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
-            received_ns = max(arrived, default=self._received_ns)
-            tables = list(arrow_tables(kept, seq, max(received_ns, self._received_ns)))
-            self._database.transact(self.without_replaced(kept.replaced, seq), tables)
+            ends = (
+                self.offset if kept.offset is None else kept.offset,
+                self.low_seq if kept.low_seq is None else kept.low_seq,
+                max(arrived, default=self._received_ns),
+            )
+            tables = list(arrow_tables(kept, seq))
+            self._commit(seq, ends, tables, self.without_replaced(kept.replaced, seq))
             self._traces.add_all({trace_hash(row.trace_id) for row in kept.bodies})
             self._records.add_all(text_hash(row.uid) for row in kept.records)
-            self.last_seq, self.offset, self.low_seq = seq, kept.offset, kept.low_seq
-            self._received_ns = max(received_ns, self._received_ns)
             return seq
+
+    def alone(self) -> AbstractContextManager[None]:
+        """No commit comes between what is read and what is written inside."""
+        return self._database.alone()
+
+    def write(
+        self, tables: Mapping[str, Sequence[Sequence[object]]], changes: Sequence[Change] = ()
+    ) -> int:
+        """Make changes and append rows; see `Reads`."""
+        with self.alone():
+            seq = self.last_seq + 1
+            filled = [(name, rows_table(name, seq, rows)) for name, rows in tables.items() if rows]
+            self._commit(seq, (self.offset, self.low_seq, self._received_ns), filled, changes)
+            return seq
+
+    def _commit(
+        self,
+        seq: int,
+        ends: tuple[int, int, int],
+        tables: Sequence[tuple[str, object]],
+        changes: Sequence[Change],
+    ) -> None:
+        """Commit rows, with the values of `offsets` behind them."""
+        offset, low_seq, received_ns = ends
+        ends = (offset, low_seq, max(received_ns, self._received_ns))
+        self._database.transact(changes, [*tables, ("offsets", rows_table("offsets", seq, [ends]))])
+        self.last_seq = seq
+        self.offset, self.low_seq, self._received_ns = ends
 
     def erase(self, target: EraseTarget) -> Erased:
         """Take out everything that a target names; no read finds it from then on.

@@ -56,9 +56,7 @@ class Committer:
         Raises:
             TransientError: The worker is to stop.
         """
-        store = self._store
-        commit = Commit(offset=store.offset, low_seq=store.low_seq, begun=begun)
-        self.insist(lambda: store.commit(commit))
+        self.insist(lambda: self._store.commit(Commit(begun=begun)))
 
     def insist(self, action: Callable[[], T]) -> T:
         """Try something until it works.
@@ -87,7 +85,7 @@ class Committer:
 
     def _commit(self, commit: Commit) -> int:
         seq = self.insist(lambda: self._try(commit))
-        self._log.trim(commit.offset)
+        self._log.trim(self._store.offset)
         return seq
 
     def _try(self, commit: Commit) -> int:

@@ -38,13 +38,11 @@ def sift(commit: Commit) -> int:
 
 def _fault(*, records: RecordRow | None = None, evaluations: EvaluationRow | None = None) -> str:
     alone = Commit(
-        offset=0,
-        low_seq=0,
         records=[] if records is None else [records],
         evaluations=[] if evaluations is None else [evaluations],
     )
     try:
-        list(arrow_tables(alone, 0, 0))
+        list(arrow_tables(alone, 0))
     except DataError as error:
         return str(error)
     return ""

@@ -1,6 +1,7 @@
 """The store's reads on either database, filled by the same commits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
@@ -48,16 +49,26 @@ class PostgresqlStore(AllReads):
     def commit(self, rows: Commit) -> int:
         seq = self.last_seq + 1
         rows = replace(rows, letters=self.new_letters(rows.letters))
-        newest = max((row.received_ns for row in (*rows.spans, *rows.records)), default=0)
-        tables = list(arrow_tables(rows, seq, newest))
+        tables = {
+            table: [tuple(row.values())[1:] for row in cast("Any", batch).to_pylist()]
+            for table, batch in arrow_tables(rows, seq)
+        }
+        return self.write(tables, self.without_replaced(rows.replaced, seq))
+
+    def alone(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def write(
+        self, tables: Mapping[str, Sequence[Sequence[object]]], changes: Sequence[Change] = ()
+    ) -> int:
+        seq = self.last_seq + 1
         with self._connection.transaction():
-            self.make(self.without_replaced(rows.replaced, seq))
-            for table, batch in tables:
-                names = [name for name, _ in COLUMNS[table]]
-                places = ", ".join(f"${at}" for at in range(1, len(names) + 1))
+            self.make(changes)
+            for table, rows in tables.items():
+                places = ", ".join(f"${at}" for at in range(1, len(COLUMNS[table]) + 1))
                 statement = f"INSERT INTO {table} VALUES ({places})"  # noqa: S608 our own names
-                for row in cast("Any", batch).to_pylist():
-                    self._run(statement, [row[name] for name in names])
+                for row in rows:
+                    self._run(statement, [seq, *row])
         self.last_seq = seq
         return seq
 
