@@ -50,8 +50,13 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
     def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
         self._database = Database(folder, memory_bytes)
         newest = self.read_for_work(_NEWEST)
-        first: tuple[int, int, int, int] = newest[0] if newest else (0, 0, 0, 0)
-        self.last_seq, self.offset, self.low_seq, self._received_ns = first
+        self.last_seq: int
+        self.offset: int
+        self.low_seq: int
+        self._received_ns: int
+        self.last_seq, self.offset, self.low_seq, self._received_ns = (
+            newest[0] if newest else (0, 0, 0, 0)
+        )
         self._traces = self._filter_of("trace_hash", "bodies")
         self._records = self._filter_of("uid_hash", "records")
         marks = self.read_for_work("SELECT space, kind, key_hash FROM erased")
