@@ -1,0 +1,151 @@
+"""Either database of the store with appends as its contract writes them: what the worker does.
+
+Each append is a commit of its own and its future is done: contracts that say `.result()` read as
+they would with a store that another thread writes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
+
+from collector.store.commit import Commit, Count, CountName, RecordId, SpanId
+from collector.store.letters import DeadLetter, letter_of_conflict
+from collector.store.rows import EvaluationRow, RecordRow, RecordsAppended, SpansAppended
+from collector.store.store import Store
+from scouter.model.log_event import is_log_event
+from scouter.model.span import Span
+from tests.support.store_commits import best_of, body_of, rank, row_of
+from tests.support.store_engines import AllReads, PostgresqlStore
+
+T = TypeVar("T")
+
+
+def _done(action: Callable[[], T]) -> "Future[T]":
+    future: Future[T] = Future()
+    try:
+        future.set_result(action())
+    except Exception as error:  # noqa: BLE001 it is raised by `result`
+        future.set_exception(error)
+    return future
+
+
+class Appends(AllReads):
+    """Appends for contracts; a subclass has `commit`."""
+
+    def commit(self, rows: Commit) -> int:
+        """Store rows."""
+        raise NotImplementedError
+
+    def append_spans(
+        self, space: str, spans: Sequence[Span], received_ns: int
+    ) -> "Future[SpansAppended]":
+        """Store spans, each key once, the better one of two."""
+        return _done(lambda: self._append_spans(space, spans, received_ns))
+
+    def _append_spans(self, space: str, spans: Sequence[Span], received_ns: int) -> SpansAppended:
+        with self.alone():
+            known = self.stored_spans(space, {span.trace_id for span in spans})
+            best = best_of(spans)
+            fresh = [
+                span
+                for (trace_id, span_id), span in best.items()
+                if span_id not in known.get(trace_id, {}) or rank(span) > known[trace_id][span_id]
+            ]
+            replaced = [
+                SpanId(space, span.trace_id, span.span_id)
+                for span in fresh
+                if span.span_id in known.get(span.trace_id, {})
+            ]
+            by_trace: dict[str, list[Span]] = {}
+            counts: dict[CountName, int] = {}
+            for span in fresh:
+                by_trace.setdefault(span.trace_id, []).append(span)
+            for span in spans:
+                is_event = is_log_event(span)
+                is_new = best[
+                    span.trace_id, span.span_id
+                ] is span and span.span_id not in known.get(span.trace_id, {})
+                accepted = Count.ACCEPTED_EVENT if is_event else Count.ACCEPTED_SPAN
+                again = Count.DUPLICATE_EVENT if is_event else Count.DUPLICATE_SPAN
+                name = CountName(space, accepted if is_new else again)
+                counts[name] = counts.get(name, 0) + 1
+            rows = [row_of(space, span, received_ns) for span in fresh]
+            seq = self.commit(
+                Commit(
+                    spans=rows, bodies=[body_of(space, each) for each in by_trace.values()],
+                    replaced=replaced, counts=counts,
+                )
+            )  # fmt: skip
+        return SpansAppended(
+            space=space, seq=seq, stored=tuple(fresh),
+            stored_bytes=sum(row.size_bytes for row in rows),
+            duplicates=len(spans) - len(fresh) + len(replaced), known_traces=frozenset(known),
+        )  # fmt: skip
+
+    def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
+        """Accept records, each key once; another payload becomes a letter."""
+        return _done(lambda: self._append_records(records))
+
+    def _append_records(self, records: Sequence[RecordRow]) -> RecordsAppended:
+        accepted: list[RecordRow] = []
+        duplicates: list[int] = []
+        conflicts: list[int] = []
+        with self.alone():
+            spaces = {row.space for row in records}
+            digests = {
+                RecordId(space, uid): digest
+                for space in spaces
+                for uid, digest in self.stored_records(
+                    space, [row.uid for row in records if row.space == space]
+                ).items()
+            }
+            counts: dict[CountName, int] = {}
+            for at, row in enumerate(records):
+                digest = digests.setdefault(RecordId(row.space, row.uid), row.digest)
+                is_new = digest == row.digest and not any(
+                    (row.space, row.uid) == (each.space, each.uid) for each in accepted
+                )
+                if digest != row.digest:
+                    conflicts.append(at)
+                elif is_new and not self.stored_records(row.space, [row.uid]):
+                    accepted.append(row)
+                    name = CountName(row.space, Count.ACCEPTED_RECORD)
+                    counts[name] = counts.get(name, 0) + 1
+                else:
+                    duplicates.append(at)
+                    name = CountName(row.space, Count.DUPLICATE_RECORD)
+                    counts[name] = counts.get(name, 0) + 1
+            letters = [letter_of_conflict(records[at]) for at in conflicts]
+            seq = self.commit(Commit(records=accepted, letters=letters, counts=counts))
+        return RecordsAppended(
+            seq=seq, accepted=tuple(accepted), duplicates=tuple(duplicates),
+            conflicts=tuple(conflicts),
+        )  # fmt: skip
+
+    def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
+        """Store evaluations with their results."""
+        return _done(lambda: self.commit(Commit(evaluations=list(evaluations))))
+
+    def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
+        """Put things aside."""
+        return _done(lambda: self.commit(Commit(letters=list(letters))))
+
+    def add_counts(self, counts: Mapping[CountName, int]) -> "Future[int]":
+        """Add to counts that no row stands behind."""
+        return _done(lambda: self.commit(Commit(counts=dict(counts))))
+
+
+class AppendingStore(Appends, Store):
+    """The store on DuckDB."""
+
+    def commit(self, rows: Commit) -> int:
+        """Store rows."""
+        return Store.commit(self, rows)
+
+
+class AppendingPostgresql(Appends, PostgresqlStore):
+    """The reads on PostgreSQL."""
+
+    def commit(self, rows: Commit) -> int:
+        """Store rows."""
+        return PostgresqlStore.commit(self, rows)
