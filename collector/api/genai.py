@@ -21,7 +21,7 @@ from collector.api.parameters import (
 from collector.api.parts import ThePrices, TheStore
 from collector.prices import PriceTable
 from collector.receivers.times import format_time
-from collector.storage.port.search import Usage, UsageGroup, UsageQuery
+from collector.store.usage import Usage, UsageGroup, UsageQuery
 
 
 class UsageItem(BaseModel):

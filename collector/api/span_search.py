@@ -25,7 +25,7 @@ from collector.api.parameters import (
 )
 from collector.problem import ProblemError
 from collector.storage.log.attribute_hashes import MAX_ATTRIBUTE_BYTES, is_searched
-from collector.storage.port.search import JudgedBy, SpanPosition, SpanQuery, TraceQuery
+from collector.store.span_queries import JudgedBy, SpanPosition, SpanQuery, TraceQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
 

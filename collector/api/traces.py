@@ -27,8 +27,8 @@ from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import search
 from collector.storage.port.reading import ReadStore
-from collector.storage.port.search import TraceQuery, TraceSummary
 from collector.store.rows import EvaluationRow, StoredTrace, TaskRow
+from collector.store.span_queries import TraceQuery, TraceSummary
 from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace

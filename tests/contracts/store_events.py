@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from collector.storage.port.search import SpanQuery, TraceQuery, UsageGroup, UsageQuery
 from collector.storage.port.store import Store
 from collector.store.erase import EraseTarget
+from collector.store.span_queries import SpanQuery, TraceQuery
+from collector.store.usage import UsageGroup, UsageQuery
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.otlp_logs import log_event
 from scouter.model.span import AttributeValue, Span

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage.port.lists import NOT_PASSED, EvaluationQuery, RecordQuery, SessionQuery
-from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
 from collector.store.rows import RecordState, TaskRow
+from collector.store.span_queries import JudgedBy, TraceQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span

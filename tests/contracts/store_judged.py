@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.store.span_queries import JudgedBy, TraceQuery
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, span
 

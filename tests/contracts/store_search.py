@@ -14,18 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.search import (
-    ModelTokens,
+from collector.storage.port.store import Store
+from collector.store.span_queries import (
     SpanPosition,
     SpanQuery,
     TraceQuery,
     TraceSummary,
     TraceTotals,
-    UsageGroup,
-    UsageQuery,
 )
-from collector.storage.port.store import Store
-from collector.storage.port.trace_steps import Step
+from collector.store.trace_steps import Step
+from collector.store.usage import ModelTokens, UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
 from tests.contracts.store_data import SPACE, TRACE, span
 from tests.contracts.store_opened import IN_CLASS, OpenedStore

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.storage.port.lists import SessionQuery
-from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
+from collector.store.span_queries import JudgedBy, TraceQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.log_event import EVENT_SCOPE
 from scouter.model.span import Resource, SpanEvent

@@ -10,7 +10,7 @@ from collector.storage.duckdb.commit_ranges import LAST
 from collector.storage.duckdb.drift import read_decided, read_slices
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.port.drift import DecidedQuery, SliceQuery
-from collector.storage.port.search import UsageGroup, UsageQuery
+from collector.store.usage import UsageGroup, UsageQuery
 from scouter.drift.detect.slices import Slice
 from scouter.drift.history.history import KnownProfile, Mix, Period
 from scouter.drift.profile import AgentEvalProfile

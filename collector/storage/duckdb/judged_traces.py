@@ -10,7 +10,7 @@ from collector.storage.duckdb.database import Database, literal
 from collector.storage.duckdb.evaluations import PROFILE, conditions
 from collector.storage.duckdb.stored_keys import TRACE_HASH
 from collector.storage.duckdb.tag_counts import TAGS, counts_by_name, tag_conditions, tag_sets_sql
-from collector.storage.port.search import JudgedBy, SpanQuery
+from collector.store.span_queries import JudgedBy, SpanQuery
 
 # All SQL is put together from this module's own words; values travel as parameters, or as `literal`
 # writes them.

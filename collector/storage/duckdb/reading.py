@@ -85,7 +85,6 @@ from collector.storage.port.drift import (
     SliceQuery,
     VersionQuery,
 )
-from collector.storage.port.facets import Facets
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
 from collector.storage.port.lists import (
@@ -102,18 +101,9 @@ from collector.storage.port.lists import (
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.outcomes import OutcomeRow
 from collector.storage.port.runs import RunRow
-from collector.storage.port.search import (
-    SpanPage,
-    SpanQuery,
-    TracePage,
-    TraceQuery,
-    TraceTotals,
-    UsagePage,
-    UsageQuery,
-)
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
-from collector.storage.port.trace_steps import Step
 from collector.storage.port.versions import VersionRow
+from collector.store.facets import Facets
 from collector.store.letters import (
     LetterQuery,
     StoredLetter,
@@ -138,6 +128,9 @@ from collector.store.rows import (
     WaitingRecord,
     WaitingSpace,
 )
+from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals
+from collector.store.trace_steps import Step
+from collector.store.usage import UsagePage, UsageQuery
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place

@@ -20,8 +20,8 @@ from collector.storage.duckdb.records import (
     record_summaries,
 )
 from collector.storage.port.lists import RecordQuery, TextPage
-from collector.storage.port.text_match import TextMatch, text_match
 from collector.store.json_text import dump_json, load_json
+from collector.store.text_match import TextMatch, text_match
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

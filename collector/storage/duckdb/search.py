@@ -20,12 +20,7 @@ from collector.storage.log.span_codec import (
     trace_hash,
 )
 from collector.storage.log.span_log import SpanLog
-from collector.storage.port.search import (
-    SpanPage,
-    SpanPosition,
-    SpanQuery,
-    SpanSummary,
-)
+from collector.store.span_queries import SpanPage, SpanPosition, SpanQuery, SpanSummary
 from scouter.model.span import SpanKind, StatusCode
 
 # All SQL is put together from this module's own words; values always travel as parameters.

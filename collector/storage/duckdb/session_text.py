@@ -23,8 +23,8 @@ from collector.storage.duckdb.session_list import (
 from collector.storage.duckdb.trace_text import traces_with_text
 from collector.storage.log.span_text import SpanText
 from collector.storage.port.lists import SessionPage, SessionQuery
-from collector.storage.port.search import SpanQuery
-from collector.storage.port.text_match import TextMatch
+from collector.store.span_queries import SpanQuery
+from collector.store.text_match import TextMatch
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

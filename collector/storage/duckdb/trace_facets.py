@@ -12,8 +12,8 @@ from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.search import span_conditions
 from collector.storage.duckdb.trace_search import trace_conditions
 from collector.storage.duckdb.value_bits import MOST_VALUES, Numbers, Texts, count_keys
-from collector.storage.port.facets import Facets
-from collector.storage.port.search import SpanQuery, TraceQuery
+from collector.store.facets import Facets
+from collector.store.span_queries import SpanQuery, TraceQuery
 from scouter.model.span import StatusCode
 
 # All SQL is put together from this module's own words; values always travel as parameters.

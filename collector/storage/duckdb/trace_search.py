@@ -14,7 +14,7 @@ from collector.storage.duckdb.commit_ranges import Stretch
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.search import MOST, POSITION, matching_spans, span_conditions
 from collector.storage.duckdb.trace_summaries import read_summaries
-from collector.storage.port.search import SpanPosition, SpanQuery, TracePage, TraceQuery
+from collector.store.span_queries import SpanPosition, SpanQuery, TracePage, TraceQuery
 
 # All SQL is put together from the package's own words; values always travel as parameters.
 # ruff: noqa: S608

@@ -7,7 +7,7 @@ from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.database import Query
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.log.span_codec import IS_SPAN, trace_hash
-from collector.storage.port.search import TraceRecords, TraceSummary
+from collector.store.span_queries import TraceRecords, TraceSummary
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
 

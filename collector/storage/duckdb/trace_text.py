@@ -14,8 +14,8 @@ from collector.storage.duckdb.trace_search import TraceSearch
 from collector.storage.duckdb.trace_summaries import read_summaries
 from collector.storage.log.span_codec import READ_COLUMNS
 from collector.storage.log.span_text import SpanText
-from collector.storage.port.search import SpanPosition, SpanQuery, TracePage, TraceQuery
-from collector.storage.port.text_match import TextMatch
+from collector.store.span_queries import SpanPosition, SpanQuery, TracePage, TraceQuery
+from collector.store.text_match import TextMatch
 
 _POSITION: Final = SpanPosition._fields
 _COLUMNS: Final = (*_POSITION, "received_ns", *READ_COLUMNS)

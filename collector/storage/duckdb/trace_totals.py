@@ -5,7 +5,7 @@ from collections.abc import Collection
 from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.log.span_codec import IS_SPAN, trace_hash
-from collector.storage.port.search import TraceTotals
+from collector.store.span_queries import TraceTotals
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

@@ -7,7 +7,7 @@ from typing import Any, Final
 from collector.storage.duckdb.database import Reads
 from collector.storage.duckdb.usage_acts import KIND, SLACK_NS, repeats_sql
 from collector.storage.log.span_codec import IS_SPAN
-from collector.storage.port.search import ModelTokens, Usage, UsageGroup, UsagePage, UsageQuery
+from collector.store.usage import ModelTokens, Usage, UsageGroup, UsagePage, UsageQuery
 from scouter.model.span import StatusCode
 
 # All SQL is put together from this module's own words; values always travel as parameters.

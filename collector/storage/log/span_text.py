@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from collector.storage.log.span_codec import READ_COLUMNS, decode_spans
 from collector.storage.log.span_log import SpanLog
-from collector.storage.port.text_match import TextMatch, text_match
+from collector.store.text_match import TextMatch, text_match
 from scouter.model.span import AttributeValue, Span
 
 _log: Final = logging.getLogger(__name__)

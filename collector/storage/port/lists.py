@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from collector.storage.port.text_match import TextMatch
 from collector.store.letters import StoredLetter
 from collector.store.rows import EvaluationRow, RecordRow, RecordState
+from collector.store.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
 

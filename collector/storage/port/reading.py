@@ -12,7 +12,6 @@ from collector.storage.port.counts import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.port.facets import Facets
 from collector.storage.port.lists import (
     EvaluationPage,
     EvaluationQuery,
@@ -26,20 +25,14 @@ from collector.storage.port.lists import (
 )
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.outcomes import OutcomeRow
-from collector.storage.port.search import (
-    SpanPage,
-    SpanQuery,
-    TracePage,
-    TraceQuery,
-    TraceTotals,
-    UsagePage,
-    UsageQuery,
-)
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
-from collector.storage.port.trace_steps import Step
 from collector.storage.port.versions import VersionRow
+from collector.store.facets import Facets
 from collector.store.rows import EvaluationRow, StoredTrace
 from collector.store.sheets import Conservation, RecordSheet
+from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals
+from collector.store.trace_steps import Step
+from collector.store.usage import UsagePage, UsageQuery
 
 
 class ReadStore(CommittedStore, Protocol):

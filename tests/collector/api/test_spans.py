@@ -11,7 +11,7 @@ import pytest
 
 from collector.api.span_search import read_span_cursor, write_span_cursor
 from collector.problem import ProblemError
-from collector.storage.port.search import SpanPosition
+from collector.store.span_queries import SpanPosition
 from scouter.model.otlp import encode_request
 from scouter.model.span import AttributeValue, Resource, Span, SpanEvent, SpanKind, StatusCode
 from tests.collector.conftest import Service, Start, save_traced

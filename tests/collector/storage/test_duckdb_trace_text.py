@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.search import TraceQuery
 from collector.storage.port.store import Store
+from collector.store.span_queries import TraceQuery
 from tests.contracts.store_data import SPACE, span
 from tests.contracts.store_trace_text import StoreTraceTextContract
 

@@ -15,8 +15,9 @@ from collector.storage.duckdb.database import FILE_NAME, run
 from collector.storage.duckdb.schema import MIGRATIONS
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.search import SpanQuery, TraceQuery, UsageGroup, UsageQuery
 from collector.storage.port.store import Store
+from collector.store.span_queries import SpanQuery, TraceQuery
+from collector.store.usage import UsageGroup, UsageQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import AttributeValue
 from tests.contracts.store_data import SPACE, evaluation, span

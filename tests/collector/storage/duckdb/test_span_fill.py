@@ -11,7 +11,8 @@ import pytest
 
 from collector.storage.duckdb.database import FILE_NAME
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.search import SpanQuery, UsageGroup, UsageQuery
+from collector.store.span_queries import SpanQuery
+from collector.store.usage import UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue, Span
 from tests.support.old_stores import take_arguments_out, take_facts_out
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from collector.receivers.otlp.traces import decode_protobuf
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.search import SpanQuery, Usage, UsageGroup, UsageQuery
+from collector.store.span_queries import SpanQuery
+from collector.store.usage import Usage, UsageGroup, UsageQuery
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import read_facts
