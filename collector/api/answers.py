@@ -4,7 +4,7 @@ import orjson
 from fastapi import Response
 from pydantic import JsonValue
 
-from collector.storage.port import text_match
+from collector.store import text_match
 from collector.store.json_text import dump_json
 from scouter.client.models.text_match import TextMatch
 

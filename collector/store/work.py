@@ -133,7 +133,7 @@ class WorkReads(Reads):
                     bodies[trace_id].append(body)
         return {trace_id: best_spans(parts) for trace_id, parts in bodies.items()}
 
-    def records_of(self, space: str, keys: Iterable[tuple[int, str]]) -> Mapping[str, RecordRow]:
+    def records_at(self, space: str, keys: Iterable[tuple[int, str]]) -> Mapping[str, RecordRow]:
         """Whole records by uid; one that is no longer there is left out.
 
         Args:
@@ -158,7 +158,7 @@ class WorkReads(Reads):
     def waiting_records(self, low_seq: int) -> list[RecordRow]:
         """The records from a commit on that nothing was decided about, in order of acceptance.
 
-        Their contexts are left out; `records_of` has them.
+        Their contexts are left out; `records_at` has them.
         """
         return [record_row(values) for values in self.read_for_work(_WAITING, [low_seq])]
 

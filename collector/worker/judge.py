@@ -44,7 +44,7 @@ class Stored(Protocol):
         """The digests of stored records, by uid."""
         ...
 
-    def records_of(self, space: str, keys: Iterable[tuple[int, str]]) -> Mapping[str, RecordRow]:
+    def records_at(self, space: str, keys: Iterable[tuple[int, str]]) -> Mapping[str, RecordRow]:
         """Whole records, by uid, of commits and uids."""
         ...
 
@@ -138,7 +138,7 @@ class Judge:
         space, join = part.space, self._join
         places = {key: join.place(key) for key in part.traces}
         waiting = [*part.without_trace, *(w for key in part.traces for w in join.waiting_of(key))]
-        rows = self._store.records_of(space, [(w.seq, w.uid) for w in waiting if not w.watched_by])
+        rows = self._store.records_at(space, [(w.seq, w.uid) for w in waiting if not w.watched_by])
         derived = [w.uid for w in waiting if w.watched_by]
         there = self._store.stored_records(space, derived)
         spans = self._store.spans_of(space, places.values())

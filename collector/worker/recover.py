@@ -115,7 +115,7 @@ class Recovery:
         while self._records:
             row = self._records[-1]
             if begun.is_poison(row.space, row.uid):
-                whole = self._store.records_of(row.space, [(row.seq, row.uid)])
+                whole = self._store.records_at(row.space, [(row.seq, row.uid)])
                 self._letters.extend(letter_of_record(each, *POISON) for each in whole.values())
                 begun.done(row.space, [row.uid])
             elif begun.is_postponed(row.space, row.uid) and not is_over:

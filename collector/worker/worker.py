@@ -373,7 +373,7 @@ class Worker:
         for waiting in self._join.take_unknown():
             space, keys = waiting.space, [(waiting.seq, waiting.uid)]
             rows = self._committer.insist(
-                lambda of=space, keys=keys: self._store.records_of(of, keys)
+                lambda of=space, keys=keys: self._store.records_at(of, keys)
             )
             for row in rows.values():
                 self._wait(row, waiting, is_new=False)

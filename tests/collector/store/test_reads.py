@@ -235,7 +235,7 @@ def test_the_worker_finds_what_waits_and_what_it_has(engine: Engine) -> None:
     assert {key: n for key, n in engine.begun(low).items() if key.space == sent.space} == {
         RecordId(sent.space, "a"): 2
     }
-    whole = engine.records_of(sent.space, [(low, "b"), (low, "a"), (low, "nobody's")])
+    whole = engine.records_at(sent.space, [(low, "b"), (low, "a"), (low, "nobody's")])
     assert whole == {"a": waiting[1], "b": waiting[0]}
     assert engine.stored_records(sent.space, ["old", "nobody's"]) == {"old": old.digest}
     assert engine.stored_records("another space", ["old"]) == {}
