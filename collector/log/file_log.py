@@ -36,8 +36,8 @@ from collector.log.segment import (
     SUFFIX,
     PackedItem,
     Piece,
-    check_header,
     pack,
+    read_header,
     segment_header,
     segment_path,
     walk,
@@ -69,8 +69,11 @@ class FileLog:
     Args:
         folder: Its folder, which nobody else uses; made if it is not there.
         start: Offset up to which the store has everything.
+        identity: Number of the data folder, 64 bits; every file has it.
         accept_loss: Go on if the log does not go with that: at `start` if it ends before, else
             with a gap up to the first item behind.
+        before_trim: Called before a trim removes files.
+        on_sync: Called with the seconds that each sync takes, in the log's thread.
         segment_bytes: Size at which the next segment is begun.
 
     Raises:
@@ -86,14 +89,22 @@ class FileLog:
         folder: Path,
         start: int = 0,
         *,
+        identity: int = 0,
         accept_loss: bool = False,
+        before_trim: Callable[[], None] = lambda: None,
+        on_sync: Callable[[float], None] = lambda seconds: None,
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
-        self._folder, self._segment_bytes = folder, segment_bytes
+        self._folder, self._segment_bytes, self._identity = folder, segment_bytes, identity
+        self._before_trim, self._on_sync = before_trim, on_sync
+        self.lost: LostLogError | None = None
+        """What was lost, and accepted."""
         self._lock = threading.Lock()
         """Over changes of the list of segments."""
         self._starts: tuple[int, ...] = ()
         """Offset of the first item of each segment; replaced, never changed."""
+        self._pins = 0
+        """Copies that are being made of the log."""
         self._file = -1
         """The last segment, if it can be written to; the thread's alone."""
         self._end = start
@@ -116,9 +127,15 @@ class FileLog:
         """Find the segments and the end, compare them with the store, and mend the end."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         starts = tuple(sorted(int(each.stem) for each in self._folder.glob("[0-9]" * 20 + SUFFIX)))
-        for each in starts:
-            if not check_header(self._path(each)):
-                _log.warning("%s has no whole header", self._path(each))
+        for path in map(self._path, starts):
+            identity = read_header(path)
+            if identity is None:
+                _log.warning("%s has no whole header", path)
+            elif identity != self._identity:
+                raise ConfigError(
+                    f"{path} is of another data folder: take it away, and bring the files back "
+                    "that were here"
+                )
         begin = end = None
         if starts:
             begin, end = starts[0], self._find_end(starts[-1], start)
@@ -127,10 +144,10 @@ class FileLog:
         else:
             goes_with_store = begin <= start <= end and not self._is_within_item(starts, start, end)
         if not goes_with_store:
-            lost = LostLogError(str(self._folder), start, begin, end)
+            self.lost = LostLogError(str(self._folder), start, begin, end)
             if not accept_loss:
-                raise lost
-            _log.error("going on without what was lost: %s", lost.what)
+                raise self.lost
+            _log.error("going on without what was lost: %s", self.lost.what)
         for each in self._folder.glob(f"*{_PARTIAL}"):
             each.unlink()
         self._starts = starts
@@ -277,7 +294,7 @@ class FileLog:
             self._make_segment(parts)
         else:
             write_all(self._file, parts)
-            _sync(self._file)
+            self._sync(self._file)
         self._end = end
         return offsets
 
@@ -298,8 +315,8 @@ class FileLog:
         partial.unlink(missing_ok=True)
         file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            write_all(file, [segment_header(self._end), *parts])
-            _sync(file)
+            write_all(file, [segment_header(self._end, self._identity), *parts])
+            self._sync(file)
             partial.replace(path)
             sync_folder(self._folder)
         except BaseException:
@@ -311,6 +328,11 @@ class FileLog:
         with self._lock:
             if self._starts[-1:] != (self._end,):
                 self._starts = (*self._starts, self._end)
+
+    def _sync(self, file: int) -> None:
+        began = time.perf_counter()
+        _sync(file)
+        self._on_sync(time.perf_counter() - began)
 
     def _leave_file(self) -> None:
         file, self._file = self._file, -1
@@ -382,14 +404,32 @@ class FileLog:
         A removal that a power cut takes back, or that fails, is made up for by the next trim.
         Appends do not wait for it: a large file takes some milliseconds.
         """
+        if self._can_trim(offset):
+            self._before_trim()
         try:
-            while len(starts := self._starts) > 1 and starts[1] <= offset:
-                self._path(starts[0]).unlink(missing_ok=True)
+            while self._can_trim(offset):
+                first = self._starts[0]
+                self._path(first).unlink(missing_ok=True)
                 with self._lock:
-                    if self._starts[0] == starts[0]:  # else another thread was here
+                    if self._starts[0] == first:  # else another thread was here
                         self._starts = self._starts[1:]
         except OSError as error:
             _log.warning("cannot trim the log %s: %s", self._folder, error)
+
+    def _can_trim(self, offset: int) -> bool:
+        starts = self._starts
+        return not self._pins and len(starts) > 1 and starts[1] <= offset
+
+    @contextlib.contextmanager
+    def pinned(self) -> Generator[None]:
+        """Have no trim remove anything for a time; see `Log.pinned`."""
+        with self._lock:
+            self._pins += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pins -= 1
 
     def last_append_s(self) -> float:
         """Time of the last append; see `Log.last_append_s`."""

@@ -19,6 +19,7 @@ is gone.
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -201,6 +202,10 @@ class Log(Protocol):
             Done once the file is there, with its offset: `trim` of it or of a later offset removes
             every item before it. Fails as that of `append` does.
         """
+        ...
+
+    def pinned(self) -> AbstractContextManager[None]:
+        """Have no trim remove anything for a time, in which a copy is made."""
         ...
 
     def last_append_s(self) -> float:

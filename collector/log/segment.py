@@ -21,8 +21,8 @@ from scouter.errors import ConfigError, DataError
 
 SUFFIX: Final = ".log"
 _SEGMENT_MAGIC: Final = b"SCTRLOG1"
-_SEGMENT: Final = struct.Struct("<8sQI")
-"""Magic with the version, offset of the first item, checksum of both."""
+_SEGMENT: Final = struct.Struct("<8sQQI")
+"""Magic with the version, offset of the first item, identity of the data folder, checksum."""
 SEGMENT_HEADER_BYTES: Final = _SEGMENT.size
 _MAGIC: Final = b"ITM1"
 _FRAME: Final = struct.Struct("<4sIQqIIHBx")
@@ -43,18 +43,18 @@ def segment_path(folder: Path, start: int) -> Path:
     return folder / f"{start:020d}{SUFFIX}"
 
 
-def segment_header(start: int) -> bytes:
+def segment_header(start: int, identity: int) -> bytes:
     """First bytes of a segment."""
-    head = _SEGMENT.pack(_SEGMENT_MAGIC, start, 0)[:-4]
+    head = _SEGMENT.pack(_SEGMENT_MAGIC, start, identity, 0)[:-4]
     return head + crc32(head).to_bytes(4, "little")
 
 
-def check_header(path: Path) -> bool:
+def read_header(path: Path) -> int | None:
     """Read the header of a segment, and compare it with the name.
 
     Returns:
-        True if it is whole. A file without one, or with a damaged one, is named rightly as far as
-        anybody knows, and its items can be read.
+        The identity of its data folder; None if it is not whole. A file without one, or with a
+        damaged one, is named rightly as far as anybody knows, and its items can be read.
 
     Raises:
         ConfigError: Another version has written the file, or its name lies: read under it, each
@@ -64,8 +64,8 @@ def check_header(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(_SEGMENT.size)
     if len(head) < _SEGMENT.size or crc32(head[:-4]) != int.from_bytes(head[-4:], "little"):
-        return False
-    magic, start, _ = _SEGMENT.unpack(head)
+        return None
+    magic, start, identity, _ = _SEGMENT.unpack(head)
     if magic != _SEGMENT_MAGIC:
         raise ConfigError(
             f"{path} was written by another version of the collector ({magic!r}): start that "
@@ -76,7 +76,7 @@ def check_header(path: Path) -> bool:
             f"{path} is the file {segment_path(path.parent, start).name} under another name: "
             "rename it, or take it away if it is a copy"
         )
-    return True
+    return int(identity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,7 +318,7 @@ def test_a_segment_under_another_name_is_refused(folder: Path) -> None:
 def test_a_segment_of_another_version_is_refused(folder: Path) -> None:
     """With what to do, and before anything is changed."""
     (segment,) = fill(folder, 3)
-    head = b"SCTRLOG2" + bytes(8)
+    head = b"SCTRLOG2" + bytes(16)
     segment.write_bytes(head + zlib.crc32(head).to_bytes(4, "little") + b"whatever")
     with pytest.raises(ConfigError, match=r"another version of the collector .*start that version"):
         FileLog(folder)
