@@ -25,8 +25,8 @@ from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.span_search import check_judged, trace_query, write_span_cursor
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.port import search
 from collector.storage.port.reading import ReadStore
+from collector.store import span_queries
 from collector.store.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.store.span_queries import TraceQuery, TraceSummary
 from scouter.client.models.text_match import TextMatch
@@ -225,7 +225,7 @@ def traces_router() -> APIRouter:
     return router
 
 
-def _search(store: ReadStore, query: TraceQuery, text: str) -> search.TracePage:
+def _search(store: ReadStore, query: TraceQuery, text: str) -> span_queries.TracePage:
     if query.since_ns is None:
         until_ns = time.time_ns() if query.until_ns is None else query.until_ns
         query = replace(query, since_ns=until_ns - _SEARCHED_NS)
