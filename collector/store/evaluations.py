@@ -102,7 +102,7 @@ class EvaluationReads(Reads):
             as_of: Show the list as it was after this commit, so that pages read over a long time
                 have each record once; None for now.
         """
-        shown = self.newest_commit() if as_of is None else as_of
+        shown = self.last_seq() if as_of is None else as_of
         place = before or _END
         rows = self.read(
             _LIST,

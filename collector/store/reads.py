@@ -58,7 +58,7 @@ class Reads(ABC):
         """The same for the worker, which does not wait for people's reads."""
 
     @abstractmethod
-    def newest_commit(self) -> int:
+    def last_seq(self) -> int:
         """Number of the last commit; 0 of an empty store."""
 
     def maybe_traces(self, hashes: Sequence[int]) -> list[int]:

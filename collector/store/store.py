@@ -50,11 +50,11 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
     def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
         self._database = Database(folder, memory_bytes)
         newest = self.read_for_work(_NEWEST)
-        self.last_seq: int
+        self._last_seq: int
         self.offset: int
         self.low_seq: int
         self._received_ns: int
-        self.last_seq, self.offset, self.low_seq, self._received_ns = (
+        self._last_seq, self.offset, self.low_seq, self._received_ns = (
             newest[0] if newest else (0, 0, 0, 0)
         )
         self._traces = self._filter_of("trace_hash", "bodies")
@@ -80,9 +80,9 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
         """Run a read of the worker's; see `Reads`."""
         return self._database.read_for_work(sql, parameters)
 
-    def newest_commit(self) -> int:
+    def last_seq(self) -> int:
         """Number of the last commit; 0 of an empty store."""
-        return self.last_seq
+        return self._last_seq
 
     def maybe_traces(self, hashes: Sequence[int]) -> list[int]:
         """The hashes of traces that may be stored."""
@@ -103,7 +103,7 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
             TransientError: The store takes nothing now; a later try may work.
         """
         with self._database.alone():
-            kept, seq = self.tombstones.sift(rows), self.last_seq + 1
+            kept, seq = self.tombstones.sift(rows), self._last_seq + 1
             kept = replace(kept, letters=self.new_letters(kept.letters))
             arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
             ends = (
@@ -126,7 +126,7 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
     ) -> int:
         """Make changes and append rows; see `Reads`."""
         with self.alone():
-            seq = self.last_seq + 1
+            seq = self._last_seq + 1
             filled = [(name, rows_table(name, seq, rows)) for name, rows in tables.items() if rows]
             self._commit(seq, (self.offset, self.low_seq, self._received_ns), filled, changes)
             return seq
@@ -142,7 +142,7 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
         offset, low_seq, received_ns = ends
         ends = (offset, low_seq, max(received_ns, self._received_ns))
         self._database.transact(changes, [*tables, ("offsets", rows_table("offsets", seq, [ends]))])
-        self.last_seq = seq
+        self._last_seq = seq
         self.offset, self.low_seq, self._received_ns = ends
 
     def erase(self, target: EraseTarget) -> Erased:
@@ -162,10 +162,12 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
             counts = [(*name, n) for name, n in gone.counts.items()]
             tables: list[tuple[str, object]] = []
             if marks:
-                tables.append(("erased", arrow_table("erased", self.last_seq, columns, len(marks))))
+                tables.append(
+                    ("erased", arrow_table("erased", self._last_seq, columns, len(marks)))
+                )
             if counts:
                 values = list(zip(*counts, strict=True))
-                table = arrow_table("counts", self.last_seq, values, len(counts))
+                table = arrow_table("counts", self._last_seq, values, len(counts))
                 tables.append(("counts", table))
             evaluations = self._evaluations_of(gone)
             self._database.transact([] if gone.is_empty else [change_of(gone)], tables)
@@ -173,7 +175,7 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
         spans = sum(n for name, n in gone.counts.items() if name.name == Count.ERASED_SPAN)
         return Erased(
             space=target.space,
-            seq=self.last_seq,
+            seq=self._last_seq,
             uids=frozenset(gone.uids),
             traces=frozenset((*gone.traces, *gone.spans)),
             spans=spans,

@@ -52,7 +52,6 @@ class Stored(Protocol):
         """The spans of traces, by trace id."""
         ...
 
-    @property
     def last_seq(self) -> int:
         """The last commit."""
         ...
@@ -238,7 +237,7 @@ class Judge:
         try:
             rows = judge(
                 [each.ready for each in items], registered, views,
-                seq=self._store.last_seq, now_ns=self._now_ns(),
+                seq=self._store.last_seq(), now_ns=self._now_ns(),
                 is_late=lambda: self._clock() >= until,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 one record must not stop the others

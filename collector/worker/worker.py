@@ -257,7 +257,7 @@ class Worker:
         )
         self._found_end = log.end
         """End of what the start found in the log."""
-        self._found_seq: int | None = store.last_seq if store.offset >= log.end else None
+        self._found_seq: int | None = store.last_seq() if store.offset >= log.end else None
         """The commit that has all of it; None before that."""
         self._judge = Judge(
             store, self._registry, self._join, clock=self._clock, now_ns=self._now_ns
@@ -353,7 +353,7 @@ class Worker:
 
     def _low_seq(self) -> int:
         """The oldest commit that is needed, if the one that comes next is stored."""
-        low_seq = self._recovery.low_seq(self._join.low_seq(self._store.last_seq + 1))
+        low_seq = self._recovery.low_seq(self._join.low_seq(self._store.last_seq() + 1))
         return min(low_seq, self._store.low_seq) if self._begun.is_reading else low_seq
 
     def _erase(self) -> None:

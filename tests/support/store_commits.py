@@ -82,7 +82,7 @@ class Sent:
             by_trace.setdefault(trace_id, []).append(span)
         seq = engine.commit(
             Commit(
-                offset=engine.last_seq + 1,
+                offset=engine.last_seq() + 1,
                 low_seq=0,
                 spans=[row_of(self.space, span, received_ns) for span in fresh.values()],
                 bodies=[body_of(self.space, each) for each in by_trace.values()],

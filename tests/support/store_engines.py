@@ -31,7 +31,7 @@ class PostgresqlStore(AllReads):
 
     def __init__(self, connection: "psycopg.Connection[tuple[object, ...]]") -> None:
         self._connection = connection
-        self.last_seq = 0
+        self._last_seq = 0
         for statement in postgresql_tables():
             self._run(statement, [])
 
@@ -43,11 +43,11 @@ class PostgresqlStore(AllReads):
 
     read_for_work = read
 
-    def newest_commit(self) -> int:
-        return self.last_seq
+    def last_seq(self) -> int:
+        return self._last_seq
 
     def commit(self, rows: Commit) -> int:
-        seq = self.last_seq + 1
+        seq = self._last_seq + 1
         rows = replace(rows, letters=self.new_letters(rows.letters))
         tables = {
             table: [tuple(row.values())[1:] for row in cast("Any", batch).to_pylist()]
@@ -61,7 +61,7 @@ class PostgresqlStore(AllReads):
     def write(
         self, tables: Mapping[str, Sequence[Sequence[object]]], changes: Sequence[Change] = ()
     ) -> int:
-        seq = self.last_seq + 1
+        seq = self._last_seq + 1
         with self._connection.transaction():
             self.make(changes)
             for table, rows in tables.items():
@@ -69,7 +69,7 @@ class PostgresqlStore(AllReads):
                 statement = f"INSERT INTO {table} VALUES ({places})"  # noqa: S608 our own names
                 for row in rows:
                     self._run(statement, [seq, *row])
-        self.last_seq = seq
+        self._last_seq = seq
         return seq
 
     def make(self, changes: Sequence[Change]) -> None:

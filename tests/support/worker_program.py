@@ -314,7 +314,7 @@ def step_by_step(folder: Path, last: int) -> None:
         "spans": span_counts(store),
         "waiting": worker.waiting,
         "unread": log.end - store.offset,
-        "low": store.last_seq - store.low_seq,
+        "low": store.last_seq() - store.low_seq,
     }
     log.close()
     store.close()

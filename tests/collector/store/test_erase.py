@@ -350,7 +350,7 @@ def test_retention_takes_whole_commits_and_what_was_decided(store: Store) -> Non
     low = store.low_seq
     assert low == 0
     assert store.remove_before(25) == 0  # the join needs all of it
-    store.commit(Commit(offset=99, low_seq=store.last_seq + 1))
+    store.commit(Commit(offset=99, low_seq=store.last_seq() + 1))
 
     assert store.remove_before(10) == 0
     assert store.remove_before(11) == 1
@@ -377,7 +377,7 @@ def test_retention_gives_room_back(folder: Path, monkeypatch: pytest.MonkeyPatch
         trace_id = f"{day + 1:032x}"
         spans = [replace(span(0, at, text=f"{text}{at}"), trace_id=trace_id) for at in range(4_096)]
         sent.append(store, spans, received_ns=day)
-    store.commit(Commit(offset=99, low_seq=store.last_seq + 1))
+    store.commit(Commit(offset=99, low_seq=store.last_seq() + 1))
     store.close()
     before = sum(path.stat().st_size for path in folder.glob("store-*"))
 

@@ -55,7 +55,7 @@ class Filling:
         rows = self.store.read("SELECT uid FROM records")
         expected = sorted(f"{number}-{part}" for number in self.taken for part in range(20))
         assert sorted(uid for (uid,) in rows) == expected
-        assert self.store.last_seq == len(self.taken)
+        assert self.store.last_seq() == len(self.taken)
         assert self.store.offset == self.taken[-1] + 1
 
 

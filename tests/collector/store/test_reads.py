@@ -55,10 +55,10 @@ spans = st.builds(
 def test_spans_are_those_of_a_brute_force(engine: Engine, commits: list[list[Span]]) -> None:
     """Any sequence of commits, with duplicates and better spans, in any order."""
     sent = Sent(space=new_space())
-    first = engine.last_seq + 1
+    first = engine.last_seq() + 1
     for each in commits:
         sent.append(engine, each)
-    last = engine.last_seq
+    last = engine.last_seq()
 
     for trace_id in TRACES:
         expected = by_id(sent.trace(trace_id))

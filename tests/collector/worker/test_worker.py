@@ -78,7 +78,7 @@ def test_records_that_read_no_spans_are_judged_as_they_come(room: WorkerRoom) ->
     room.work()
 
     assert outcomes(room) == {"a": "passed", "b": "failed"}
-    assert room.store.last_seq == 1, "rows, results and offset are one commit"
+    assert room.store.last_seq() == 1, "rows, results and offset are one commit"
     assert room.store.offset == room.log.end
 
 
@@ -260,7 +260,7 @@ def test_a_start_finds_what_waits(room: WorkerRoom) -> None:
 
     assert room.letters() == [("unknown_profile", "unknown")]
     assert room.worker.waiting == 0
-    assert room.store.low_seq >= room.store.last_seq, "a next start has nothing to read"
+    assert room.store.low_seq >= room.store.last_seq(), "a next start has nothing to read"
 
 
 def test_a_start_finds_a_watched_trace_of_which_another_record_was_judged(
