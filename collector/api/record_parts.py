@@ -12,8 +12,8 @@ from collector.api.parts import TheJudges, TheRegistry, TheStore
 from collector.comparing.trajectories import Trajectory, trajectories_of
 from collector.pipeline.profiles import ProfileRegistry
 from collector.problem import ProblemError, problems
-from collector.storage.port.lists import RecordHistory
 from collector.storage.port.store import Store
+from collector.store.record_queries import RecordHistory
 from collector.store.rows import Scope
 from scouter.client.conversation import read_conversation
 from scouter.client.harvest import harvested

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from collector.storage.port.lists import RecordHistory
 from collector.storage.port.reading import ReadStore
+from collector.store.record_queries import RecordHistory
 from collector.store.rows import RecordState, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree

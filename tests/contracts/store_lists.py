@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.port.counts import SeriesQuery, TaskQuery
-from collector.storage.port.lists import NOT_PASSED, EvaluationQuery, RecordQuery, SessionQuery
+from collector.storage.port.lists import NOT_PASSED, EvaluationQuery
 from collector.storage.port.store import Store
 from collector.storage.port.task_values import TaskValuesQuery
+from collector.store.record_queries import RecordQuery, SessionQuery
 from collector.store.rows import EvaluationRow, RecordState, Scope, TaskRow
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import SessionQuery
 from collector.storage.port.store import Store
+from collector.store.record_queries import SessionQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import RecordQuery
 from collector.storage.port.store import Store
+from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState
 from tests.contracts.store_data import SPACE, evaluation, record
 from tests.contracts.store_opened import IN_CLASS, OpenedStore

@@ -87,17 +87,7 @@ from collector.storage.port.drift import (
 )
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
-from collector.storage.port.lists import (
-    EvaluationPage,
-    EvaluationQuery,
-    RecordHistory,
-    RecordPage,
-    RecordQuery,
-    SessionPage,
-    SessionQuery,
-    SessionSummary,
-    TextPage,
-)
+from collector.storage.port.lists import EvaluationPage, EvaluationQuery
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.outcomes import OutcomeRow
 from collector.storage.port.runs import RunRow
@@ -107,6 +97,15 @@ from collector.store.facets import Facets
 from collector.store.letters import (
     LetterQuery,
     StoredLetter,
+)
+from collector.store.record_queries import (
+    RecordHistory,
+    RecordPage,
+    RecordQuery,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
+    TextPage,
 )
 from collector.store.rows import (
     FIRST_RESULT,

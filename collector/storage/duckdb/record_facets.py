@@ -6,8 +6,8 @@ from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database, literal
 from collector.storage.duckdb.facets import Counts, IsOver, count_in_steps, reached_ns
 from collector.storage.duckdb.records import NEVER, RECORD_PROFILE, record_conditions
-from collector.storage.port.lists import RecordQuery
 from collector.store.facets import Facets
+from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState
 from scouter.evaluate.outcome import Outcome
 

@@ -19,8 +19,8 @@ from collector.storage.duckdb.records import (
     matching_records,
     record_summaries,
 )
-from collector.storage.port.lists import RecordQuery, TextPage
 from collector.store.json_text import dump_json, load_json
+from collector.store.record_queries import RecordQuery, TextPage
 from collector.store.text_match import TextMatch, text_match
 
 # All SQL is put together from this module's own words; values always travel as parameters.

@@ -18,15 +18,15 @@ from collector.storage.duckdb.evaluations import (
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import OUTLINE, read_records, record_row
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.port.lists import (
+from collector.store.json_text import plain_json
+from collector.store.letters import LetterQuery
+from collector.store.record_queries import (
     RecordHistory,
     RecordPage,
     RecordQuery,
     RecordSummary,
     SessionQuery,
 )
-from collector.store.json_text import plain_json
-from collector.store.letters import LetterQuery
 from collector.store.rows import RecordState
 from scouter.evaluate.outcome import Outcome
 

@@ -17,8 +17,8 @@ from collector.storage.duckdb.session_filter import (
     task_conditions,
 )
 from collector.storage.duckdb.tag_counts import TAGS, counts_by_name, tag_conditions, tag_sets_sql
-from collector.storage.port.lists import SessionQuery
 from collector.store.facets import Facets
+from collector.store.record_queries import SessionQuery
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

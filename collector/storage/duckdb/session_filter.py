@@ -7,7 +7,7 @@ from collector.storage.duckdb.evaluations import conditions
 from collector.storage.duckdb.stored_keys import TRACE_HASH
 from collector.storage.duckdb.tag_counts import tag_conditions
 from collector.storage.log.span_codec import IS_SPAN
-from collector.storage.port.lists import SessionQuery
+from collector.store.record_queries import SessionQuery
 
 # All SQL is put together from this module's own words; values travel as parameters, or as `literal`
 # writes them.

@@ -18,7 +18,7 @@ from collector.storage.duckdb.records import asked_of_record
 from collector.storage.duckdb.session_filter import SESSION, session_conditions, session_tables
 from collector.storage.duckdb.stored_keys import TRACE_HASH, text_hash
 from collector.storage.log.span_codec import IS_SPAN
-from collector.storage.port.lists import SessionPage, SessionQuery, SessionSummary
+from collector.store.record_queries import SessionPage, SessionQuery, SessionSummary
 from scouter.evaluate.outcome import DECIDED
 
 # All SQL is put together from this module's own words; values always travel as parameters.

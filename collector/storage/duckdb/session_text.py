@@ -22,7 +22,7 @@ from collector.storage.duckdb.session_list import (
 )
 from collector.storage.duckdb.trace_text import traces_with_text
 from collector.storage.log.span_text import SpanText
-from collector.storage.port.lists import SessionPage, SessionQuery
+from collector.store.record_queries import SessionPage, SessionQuery
 from collector.store.span_queries import SpanQuery
 from collector.store.text_match import TextMatch
 

@@ -12,9 +12,13 @@ from collector.storage.port.counts import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.port.lists import (
-    EvaluationPage,
-    EvaluationQuery,
+from collector.storage.port.lists import EvaluationPage, EvaluationQuery
+from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
+from collector.storage.port.outcomes import OutcomeRow
+from collector.storage.port.task_values import TaskValue, TaskValuesQuery
+from collector.storage.port.versions import VersionRow
+from collector.store.facets import Facets
+from collector.store.record_queries import (
     RecordHistory,
     RecordPage,
     RecordQuery,
@@ -23,11 +27,6 @@ from collector.storage.port.lists import (
     SessionSummary,
     TextPage,
 )
-from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
-from collector.storage.port.outcomes import OutcomeRow
-from collector.storage.port.task_values import TaskValue, TaskValuesQuery
-from collector.storage.port.versions import VersionRow
-from collector.store.facets import Facets
 from collector.store.rows import EvaluationRow, StoredTrace
 from collector.store.sheets import Conservation, RecordSheet
 from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals

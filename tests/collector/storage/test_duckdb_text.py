@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.lists import RecordQuery
 from collector.storage.port.store import Store
+from collector.store.record_queries import RecordQuery
 from tests.contracts.store_data import SPACE, record
 from tests.contracts.store_text import StoreTextContract
 

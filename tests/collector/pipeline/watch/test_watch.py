@@ -14,8 +14,9 @@ from collector.pipeline.revise.reevaluate import Reevaluator
 from collector.pipeline.revise.revision import Revision
 from collector.receivers.record_items import check_record
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.lists import EvaluationQuery, RecordQuery
+from collector.storage.port.lists import EvaluationQuery
 from collector.store.erase import EraseTarget
+from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordRow, SettledRecord, watched_uid
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
