@@ -140,9 +140,6 @@ def start(
     alerts_pagerduty_base: Annotated[
         str | None, _option("alerts_pagerduty_base", metavar="ADDRESS")
     ] = None,
-    alerts_opsgenie_base: Annotated[
-        str | None, _option("alerts_opsgenie_base", metavar="ADDRESS")
-    ] = None,
     results_otlp: Annotated[str | None, _option("results_otlp", metavar="ADDRESS")] = None,
     redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
     redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,

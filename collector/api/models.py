@@ -127,7 +127,7 @@ class DriftAlert(_Answer):
 class DriftDelivery(_Answer):
     """A message about an alert, to one channel."""
 
-    channel: str = Field(description="log, webhook, slack, pagerduty, alertmanager or opsgenie.")
+    channel: str = Field(description="log, webhook, slack, pagerduty or alertmanager.")
     told: str = Field(description="State that is told: firing or resolved.")
     state: str = Field(description="begun, waiting (asked again), sent or given_up.")
     at: str

@@ -22,7 +22,6 @@ from collector.settings.values import (
     SecretUrl,
     Space,
     Tls,
-    check_header_secret,
     check_networks,
     check_routing_key,
     parse_headers,
@@ -409,16 +408,6 @@ class CollectorSettings(BaseSettings):
         default=60.0,
         description="An alert that stands is told to Alertmanager again after so long; at most "
         "3m, as it forgets alerts after five minutes.",
-    )
-    alerts_opsgenie_key: Annotated[SecretStr, AfterValidator(check_header_secret)] | None = Field(
-        default=None,
-        description="API key of Opsgenie, or of Jira Service Management, for alerts; from "
-        "environment or file only.",
-    )
-    alerts_opsgenie_base: BaseUrl = Field(
-        default="https://api.opsgenie.com",
-        description="Address of Opsgenie; https://api.eu.opsgenie.com in the EU, "
-        "https://api.atlassian.com/jsm/ops/integration for Jira Service Management.",
     )
     price_file: Path | None = Field(
         default=None,

@@ -221,18 +221,6 @@ def check_routing_key(value: SecretStr) -> SecretStr:
     return value
 
 
-def check_header_secret(value: SecretStr) -> SecretStr:
-    """Check that a secret can be sent in a header.
-
-    Raises:
-        ValueError: It is empty, or cannot.
-    """
-    text = value.get_secret_value()
-    if not text or not _HEADER_VALUE.fullmatch(text):
-        raise ValueError("it is empty, or has a blank at an end, a line break or what is not ASCII")
-    return value
-
-
 def _scheme_fault(value: str) -> str | None:
     ok = value.startswith(("http://", "https://"))
     return None if ok else "does not begin with http:// or https://"

@@ -35,11 +35,13 @@ class SlackDispatchConfig(_Dispatch):
 
 
 class OpsGenieDispatchConfig(_Dispatch):
-    """The collector's Opsgenie.
+    """Opsgenie, as profiles of the original name it; the collector tells all of its channels.
+
+    It has none for Opsgenie itself: its Alertmanager or webhook reach it.
 
     Args:
-        team: For readers of the profile: the collector's key belongs to a team already.
-        priority: The same; an alert of a fall is `P1`.
+        team: For readers of the profile: a receiver of Alertmanager has its team already.
+        priority: The same.
     """
 
     team: str = Field(min_length=1, max_length=256)
@@ -56,7 +58,7 @@ _KINDS: Final[dict[str, type[Dispatch]]] = {
     "Slack": SlackDispatchConfig,
     "OpsGenie": OpsGenieDispatchConfig,
 }
-_CHANNELS: Final = {"Console": "log", "Slack": "slack", "OpsGenie": "opsgenie"}
+_CHANNELS: Final = {"Console": "log", "Slack": "slack"}
 
 
 def kind_of(dispatch: Dispatch) -> str:
@@ -65,8 +67,8 @@ def kind_of(dispatch: Dispatch) -> str:
 
 
 def channel_of(dispatch: Dispatch) -> str:
-    """The collector's channel of a kind."""
-    return _CHANNELS[kind_of(dispatch)]
+    """The collector's channel of a kind; an empty text if it has none."""
+    return _CHANNELS.get(kind_of(dispatch), "")
 
 
 def _read(value: object) -> object:

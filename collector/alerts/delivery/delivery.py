@@ -130,8 +130,4 @@ def channels_of(settings: CollectorSettings) -> list[Channel]:
                 time.time_ns,
             )
         )
-    if settings.alerts_opsgenie_key is not None:
-        from collector.alerts.delivery.opsgenie import OpsgenieChannel
-
-        found.append(OpsgenieChannel(settings.alerts_opsgenie_key, settings.alerts_opsgenie_base))
     return found

@@ -7,7 +7,12 @@ import pytest
 
 from scouter.alert.condition import AlertCondition
 from scouter.alert.config import AgentAlertConfig
-from scouter.alert.dispatch import ConsoleDispatchConfig, Dispatch, SlackDispatchConfig
+from scouter.alert.dispatch import (
+    ConsoleDispatchConfig,
+    Dispatch,
+    OpsGenieDispatchConfig,
+    SlackDispatchConfig,
+)
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -85,12 +90,17 @@ def test_people_are_told_that_it_holds_and_that_it_is_over(
 
 
 @pytest.mark.parametrize(
-    ("dispatch", "is_told"), [(ConsoleDispatchConfig(), False), (SlackDispatchConfig("#c"), True)]
+    ("dispatch", "is_told"),
+    [
+        (ConsoleDispatchConfig(), False),
+        (SlackDispatchConfig("#c"), True),
+        (OpsGenieDispatchConfig("on-call", "P1"), True),
+    ],
 )
 def test_a_profile_chooses_among_the_channels_that_there_are(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dispatch: Dispatch, is_told: bool
 ) -> None:
-    """The log alone; of a channel that is not set up, all others are told instead."""
+    """The log alone; of a channel that is not set up, or is none, all others are told instead."""
     with run_script() as script:
         service = begin(start, monkeypatch, script, save(tmp_path, dispatch))
         send(service, 41)

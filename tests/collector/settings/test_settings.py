@@ -350,8 +350,6 @@ def test_headers_are_read_as_opentelemetry_writes_them() -> None:
         ("alerts_webhook_url", "https:///s3cret", "has no host"),
         ("alerts_webhook_url", "grpc://host:1/s3cret", "has a path"),
         ("alerts_pagerduty_key", "s3cret", "32 letters and digits"),
-        ("alerts_opsgenie_key", "s3cret\n", "a line break"),
-        ("alerts_opsgenie_key", "", "it is empty"),
         ("alerts_webhook_headers", "authorization=s3cret%0A", "a line break"),
         ("alerts_alertmanager", "http://u:s3cret@host:9093", "has credentials in it"),
         ("alerts_alertmanager", "host:9093", "does not begin with http"),
@@ -374,7 +372,7 @@ def test_channels_do_not_show_their_secrets(monkeypatch: pytest.MonkeyPatch) -> 
     given = {
         "slack_url": "https://hooks.slack.com/services/s3cret?x=1",
         "pagerduty_key": "s3cret" + "0" * 26,
-        "opsgenie_key": "s3cret", "webhook_headers": "authorization=Bearer%20s3cret",
+        "webhook_headers": "authorization=Bearer%20s3cret",
         "webhook_url": "http://127.0.0.1:9/s3cret", "alertmanager": "http://h:9093/prefix/",
     }  # fmt: skip
     for name, value in given.items():
@@ -383,4 +381,4 @@ def test_channels_do_not_show_their_secrets(monkeypatch: pytest.MonkeyPatch) -> 
     assert "s3cret" not in repr(found)
     assert found.alerts_alertmanager == "http://h:9093/prefix"
     names = [each.name for each in channels_of(found)]
-    assert names == ["log", "webhook", "slack", "pagerduty", "alertmanager", "opsgenie"]
+    assert names == ["log", "webhook", "slack", "pagerduty", "alertmanager"]

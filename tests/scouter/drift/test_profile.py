@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from scouter.alert.condition import AlertCondition
 from scouter.alert.config import AgentAlertConfig
 from scouter.alert.crons import CommonCrons
-from scouter.alert.dispatch import SlackDispatchConfig
+from scouter.alert.dispatch import Dispatch, OpsGenieDispatchConfig, SlackDispatchConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import find_profile, shipped_folder, shipped_profiles
@@ -291,13 +291,20 @@ def test_code_written_for_the_original_may_say_when_and_whom(schedule: str) -> N
     assert AgentAlertConfig.model_validate_json(told.model_dump_json()) == told
 
 
-def test_when_and_whom_the_original_told_is_kept() -> None:
-    alert = {"dispatch_config": {"Slack": {"channel": "#c"}}, "schedule": "0 0 * * * *"}
+@pytest.mark.parametrize(
+    ("dispatch", "whom"),
+    [
+        ({"Slack": {"channel": "#c"}}, SlackDispatchConfig("#c")),
+        ({"OpsGenie": {"team": "t", "priority": "P1"}}, OpsGenieDispatchConfig("t", "P1")),
+    ],
+)
+def test_when_and_whom_the_original_told_is_kept(dispatch: dict[str, Any], whom: Dispatch) -> None:
+    alert = {"dispatch_config": dispatch, "schedule": "0 0 * * * *"}
     foreign = {**FOREIGN, "config": {"alert_config": alert}}
 
     profile = AgentEvalProfile.model_validate(foreign)
 
-    assert profile.config.alert_config == AgentAlertConfig("0 0 * * * *", SlackDispatchConfig("#c"))
+    assert profile.config.alert_config == AgentAlertConfig("0 0 * * * *", whom)
     assert profile.config.version == AgentEvalConfig().version
 
 

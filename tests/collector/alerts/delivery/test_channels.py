@@ -12,7 +12,6 @@ from collector.alerts.delivery.alertmanager import AlertmanagerChannel
 from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.log import LogChannel
 from collector.alerts.delivery.notice import Notice
-from collector.alerts.delivery.opsgenie import OpsgenieChannel
 from collector.alerts.delivery.pagerduty import PagerDutyChannel
 from collector.alerts.delivery.post import Poster
 from collector.alerts.delivery.slack import SlackChannel
@@ -48,7 +47,6 @@ CHANNELS: dict[str, Open] = {
     "slack": lambda url: SlackChannel(SecretStr(f"{url}/services/{SECRET}")),
     "pagerduty": lambda url: PagerDutyChannel(SecretStr(KEY), url),
     "alertmanager": lambda url: AlertmanagerChannel(url, HEADERS, 60, lambda: START_NS),
-    "opsgenie": lambda url: OpsgenieChannel(SecretStr(KEY), url),
 }
 SECRETS = (SECRET, KEY, "hush-hush")
 
@@ -195,34 +193,6 @@ def test_alertmanager_gets_an_identity_without_numbers(script: Script) -> None:
     assert ended["endsAt"] == "2027-01-15T08:01:00Z"
 
 
-@pytest.mark.parametrize("path", ["", "/jsm/ops/integration"])
-def test_opsgenie_and_its_successor(script: Script, limits: Any, path: str) -> None:
-    most = limits["opsgenie_and_jsm"]["limits"]
-    channel = OpsgenieChannel(SecretStr(KEY), script.url + path)
-    script.answers = [Say(202, limits["opsgenie_and_jsm"]["ok"]["body"])] * 3
-    assert "requestId" in channel.send(notice())
-    channel.send(huge())
-    channel.send(resolved_notice())
-    channel.close()
-    first, large, over = script.asked
-    assert {each.headers["authorization"] for each in script.asked} == {f"GenieKey {KEY}"}
-    count, length = map(int, most["tags"].split(" x "))
-    for each in (first, large):
-        assert each.path == f"{path}/v2/alerts"
-        body = each.body
-        assert len(body["message"]) <= most["message_chars"]
-        assert len(body["alias"]) <= most["alias_chars"]
-        assert len(body["description"]) <= most["description_chars"]
-        assert len(body["entity"]) <= most["entity_chars"]
-        assert len(body["tags"]) <= count
-        assert max(map(len, body["tags"])) <= length
-        assert sum(map(len, [*body["details"], *body["details"].values()])) <= most["details_chars"]
-        assert body["priority"] in most["priority"]
-    assert first.body["message"] == TITLE
-    assert first.body["details"]["task"] == "right"
-    assert over.path == f"{path}/v2/alerts/scouter-5f0c/close?identifierType=alias"
-
-
 UNTIL_NS = START_NS + 8 * 3_600 * 10**9
 ACKNOWLEDGED = {"state": DriftAlertState.ACKNOWLEDGED, "by": "ada", "note": "on it"}
 SILENCED = {"state": DriftAlertState.SILENCED, "silenced_until_ns": UNTIL_NS}
@@ -238,15 +208,6 @@ def test_acts_in_pagerduty(script: Script) -> None:
     assert asked[0].body["payload"]["summary"] == f"acknowledged: {TITLE}; on it; {EVIDENCE}"
 
 
-def test_acts_in_opsgenie(script: Script) -> None:
-    acknowledged, silenced = sent(script, "opsgenie", notice(**ACKNOWLEDGED), notice(**SILENCED))
-    base = "/v2/alerts/scouter-5f0c"
-    assert acknowledged.path == f"{base}/acknowledge?identifierType=alias"
-    assert acknowledged.body == {"source": "Scouter", "user": "ada", "note": f"on it; {EVIDENCE}"}
-    assert silenced.path == f"{base}/snooze?identifierType=alias"
-    assert silenced.body["endTime"] == "2027-01-15T16:00:00Z"
-
-
 def test_acts_in_a_webhook(script: Script) -> None:
     acknowledged, silenced = sent(script, "webhook", notice(**ACKNOWLEDGED), notice(**SILENCED))
     assert (acknowledged.body["event"], acknowledged.body["by"]) == ("acknowledged", "ada")
@@ -259,7 +220,7 @@ def test_channels_that_take_no_acts() -> None:
     """Alertmanager has silences of its own; in Slack and a log they would be lines for nothing."""
     taken = {name: bool(make("http://127.0.0.1:1").acts) for name, make in CHANNELS.items()}
     assert taken == {
-        "webhook": True, "pagerduty": True, "opsgenie": True, "slack": False, "alertmanager": False,
+        "webhook": True, "pagerduty": True, "slack": False, "alertmanager": False,
     }  # fmt: skip
     assert not LogChannel().acts
 
@@ -284,7 +245,7 @@ def test_no_secret_is_told(
 ) -> None:
     """Not by a far side that repeats what it was asked, either."""
     caplog.set_level(logging.INFO, "collector")
-    echo = f"POST /services/{SECRET} /{SECRET} {KEY} GenieKey {KEY} Bearer hush-hush"
+    echo = f"POST /services/{SECRET} /{SECRET} {KEY} Bearer hush-hush"
     script.answers = [Say(400, echo), Say(503, echo), Say(200, echo), Say(is_cut_off=True)]
     said: list[str] = []
     for _ in range(2):
@@ -340,7 +301,7 @@ def test_trouble_in_every_channel(script: Script, caplog: pytest.LogCaptureFixtu
     title = "answers: results have stopped since 2027-01-15 08:00 UTC"
     LogChannel().send(told)
     assert caplog.messages == [f"alert 7a1b firing: {title}; no result in the last hour"]
-    channels = ("webhook", "slack", "pagerduty", "alertmanager", "opsgenie")
+    channels = ("webhook", "slack", "pagerduty", "alertmanager")
     bodies = {name: sent(script, name, told)[-1].body for name in channels}
     body = bodies["webhook"]
     assert (body["title"], body["kind"], body["trouble"]) == (title, "trouble", "silent")
@@ -360,7 +321,6 @@ def test_trouble_in_every_channel(script: Script, caplog: pytest.LogCaptureFixtu
         "alertname": "ScouterTrouble", "severity": "warning", "space": SPACE, "alias": "answers",
         "trouble": "silent",
     }  # fmt: skip
-    assert bodies["opsgenie"]["message"] == title
 
 
 def test_the_end_of_trouble_in_every_channel(script: Script) -> None:
