@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from enum import StrEnum
 from functools import cache, partial
 from typing import Annotated, Final
 
@@ -22,7 +21,6 @@ from scouter.client.models.trace_parts import TraceAgents, TraceMatches, TraceTu
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.show.agent_lines import agent_lines
-from scouter.evaluate.show.chrome_trace import chrome_trace
 from scouter.evaluate.show.trace_columns import TraceColumns, trace_columns
 from scouter.evaluate.show.trace_view import ResultView
 from scouter.evaluate.show.turn_view import view_turn
@@ -49,13 +47,6 @@ class TraceRows(BaseModel):
     columns: TraceColumns
     evaluations: list[models.Evaluation]
     tasks: list[ResultView]
-
-
-class TraceFormat(StrEnum):
-    """Format of an exported trace."""
-
-    OTLP = "otlp"
-    CHROME = "chrome"
 
 
 @cache
@@ -149,15 +140,11 @@ def trace_parts_router() -> APIRouter:
             raise ProblemError(400, f"filter: {error}") from error
 
     @router.get("/export", response_class=Response)
-    def export(
-        store: TheStore, caller: Reader, trace_id: TraceId, format: TraceFormat = TraceFormat.OTLP
-    ) -> Response:
-        """The spans as a file: OTLP JSON, or Chrome's trace event format, which Perfetto opens."""
+    def export(store: TheStore, caller: Reader, trace_id: TraceId) -> Response:
+        """The spans as a file of OTLP JSON."""
         wanted, found = read_stored(store, caller.space, trace_id)
-        tree = SpanTree(found.spans)
-        is_otlp = format is TraceFormat.OTLP
-        answer = json_response(spans_to_otlp_json(tree.spans) if is_otlp else chrome_trace(tree))
-        answer.headers.update(file_headers(f"{wanted}.{format}.json"))
+        answer = json_response(spans_to_otlp_json(SpanTree(found.spans).spans))
+        answer.headers.update(file_headers(f"{wanted}.otlp.json"))
         return answer
 
     return router

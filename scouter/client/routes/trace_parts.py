@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
@@ -14,8 +13,6 @@ from scouter.client.models.trace_parts import (
     TraceRows,
     TraceTurn,
 )
-
-TraceFormat: TypeAlias = Literal["otlp", "chrome"]
 
 
 def trace_columns(trace_id: str, *, limit: int | None = None) -> Call[TraceRows]:
@@ -60,15 +57,14 @@ def trace_matches(trace_id: str, filter: str | Mapping[str, JsonValue]) -> Call[
     return get(path, TraceMatches, at=at, query={"filter": text})
 
 
-def trace_export(trace_id: str, format: TraceFormat = "otlp") -> StreamCall:
-    """The spans of a trace as a file.
+def trace_export(trace_id: str) -> StreamCall:
+    """The spans of a trace as a file of OTLP JSON.
 
     Args:
         trace_id: 32 hex digits.
-        format: OTLP JSON, or Chrome's trace event format, which Perfetto opens.
     """
     path, at = "/traces/{trace_id}/export", {"trace_id": trace_id}
-    return StreamCall(request=Request(method="GET", path=path, places=at, query={"format": format}))
+    return StreamCall(request=Request(method="GET", path=path, places=at))
 
 
 def span(trace_id: str, span_id: str, *, text_limit: int | None = None) -> Call[SpanDetail]:

@@ -1,21 +1,15 @@
-"""A trace as columns, as agents and in Chrome's format: small traces, worked out by hand."""
+"""A trace as columns and as agents: small traces, worked out by hand."""
 
-from itertools import pairwise
 from typing import Any
-
-import pytest
-from hypothesis import given
 
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.agent_lines import HandOver, ToolLine, agent_lines
-from scouter.evaluate.show.chrome_trace import chrome_trace
 from scouter.evaluate.show.trace_columns import trace_columns
 from scouter.evaluate.show.trace_view import ResultView
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.facts import SpanFacts
 from scouter.model.span import AttributeValue, Span, StatusCode
 from tests.contracts.store_data import span
-from tests.contracts.store_data import spans as any_spans
 
 _AGENT = {"gen_ai.operation.name": "invoke_agent"}
 
@@ -108,38 +102,3 @@ def test_agents_and_their_work() -> None:
     assert (booker.failed, booker.retries, booker.hand_overs) == (2, 2, ())
     assert (booker.input_tokens, booker.output_tokens) == (20, 2)
     assert (booker.cost, booker.unpriced_calls) == (0.5, 1)
-
-
-def test_spans_at_the_same_time_have_lanes_of_their_own() -> None:
-    """2 and 3 overlap inside of 1; 4 begins when both are over."""
-    tree = SpanTree([at(1, None, 0, 100), at(2, 1, 10, 50), at(3, 1, 20, 60), at(4, 1, 60, 70)])
-    document: Any = chrome_trace(tree)
-    events = {each["args"]["span_id"][-1]: each for each in document["traceEvents"][1:]}
-    assert [events[key]["tid"] for key in "1234"] == [1, 1, 2, 1]
-    assert (events["3"]["ts"], events["3"]["dur"]) == (0.02, 0.04)
-
-
-@given(any_spans)
-def test_a_span_of_any_kind_is_written(any_span: Span) -> None:
-    document: Any = chrome_trace(SpanTree([any_span]))
-    (event,) = document["traceEvents"][1:]
-    assert event["name"] == any_span.name
-    assert event["dur"] >= 0
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_events_of_a_lane_lie_inside_or_behind_each_other(seed: int) -> None:
-    spans = [
-        at(n, max(1, n * (seed + 3) % n) if n > 1 else None, n * 7 % 90, n * 7 % 90 + n % 31)
-        for n in range(1, 200)
-    ]
-    document: Any = chrome_trace(SpanTree(spans))
-    lanes: dict[int, list[tuple[int, int]]] = {}
-    for each in document["traceEvents"][1:]:
-        lanes.setdefault(each["tid"], []).append(
-            (round(each["ts"] * 1000), round((each["ts"] + each["dur"]) * 1000))
-        )
-    for lane in lanes.values():
-        ordered = sorted(lane, key=lambda each: (each[0], -each[1]))
-        for (_, end), (start, later) in pairwise(ordered):
-            assert start >= end or later <= end, "neither inside nor behind"
