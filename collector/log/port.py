@@ -36,6 +36,12 @@ class Kind(IntEnum):
     """An OTLP `ExportLogsServiceRequest`, protobuf."""
     RECORDS = 3
     """The JSON body of `POST /v1/records`."""
+    RECORD = 4
+    """One record as JSON."""
+    LETTER = 5
+    """A dead letter that a receiver made of what it refused; see `collector.items.letters`."""
+    DROPS = 6
+    """A report of a sender on what it dropped; see `collector.items.drops`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,15 @@ class Item:
     """Time of arrival, nanoseconds since the epoch."""
     body: bytes | memoryview
     """Bytes when read; not to be changed after it was appended."""
+    source: str = ""
+    """The receiver, and of a broker's message its place there: `http`, `kafka:spans:0:17`."""
+    behind_ns: int = 0
+    """By so much the log was behind the brokers: what they had before is before it in the log."""
+
+    @property
+    def is_of_broker(self) -> bool:
+        """True if it came by a broker: others of its trace may lie there unread."""
+        return ":" in self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +163,7 @@ class Log(Protocol):
         """Append an item; items that wait at the same time are synced together.
 
         Args:
-            item: A body of less than 4 GiB, a space of at most 65,535 bytes of UTF-8.
+            item: A body of less than 4 GiB; a space and a source of at most 65,535 bytes of UTF-8.
 
         Returns:
             Done once the item is durable, with the offset behind it, in the order of the offsets.

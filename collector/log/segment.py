@@ -3,7 +3,7 @@
 A segment is a header and items, one behind the other; nothing in it is ever changed.
 It is named by the offset of its first item. Each item has a frame with two checksums: one of the
 frame's own fields, so that the length of a damaged item is known and the next one is found, and one
-of space and body. The fields have the item's offset: bytes that belong to another place, as an old
+of space, source and body. The fields have the item's offset: bytes that belong to another place, as an old
 block of the disk or a copied file has them, are never taken for an item.
 """
 
@@ -25,9 +25,9 @@ _SEGMENT: Final = struct.Struct("<8sQQI")
 """Magic with the version, offset of the first item, identity of the data folder, checksum."""
 SEGMENT_HEADER_BYTES: Final = _SEGMENT.size
 _MAGIC: Final = b"ITM1"
-_FRAME: Final = struct.Struct("<4sIQqIIHBx")
-"""Magic, checksum of all that follows, offset, time received, bytes of the body, checksum of space
-and body, bytes of the space, kind."""
+_FRAME: Final = struct.Struct("<4sIQqqIIHHB3x")
+"""Magic, checksum of all that follows, offset, time received, time behind the brokers, bytes of the
+body, checksum of space, source and body, bytes of the space, bytes of the source, kind."""
 FRAME_BYTES: Final = _FRAME.size
 _CHECKED: Final = 8
 """Place in a frame at which the checked fields begin."""
@@ -85,22 +85,24 @@ class PackedItem:
 
     item: Item
     space: bytes
+    source: bytes
     body: memoryview
     checksum: int
 
     @property
     def size_bytes(self) -> int:
-        """Size of its frame, space and body."""
-        return FRAME_BYTES + len(self.space) + len(self.body)
+        """Size of its frame, space, source and body."""
+        return FRAME_BYTES + len(self.space) + len(self.source) + len(self.body)
 
-    def parts(self, offset: int) -> tuple[bytes, bytes, memoryview]:
+    def parts(self, offset: int) -> tuple[bytes, memoryview]:
         """The bytes at an offset, in the order in which they are written."""
+        item = self.item
         fields = _FRAME.pack(
-            _MAGIC, 0, offset, self.item.received_ns, len(self.body), self.checksum,
-            len(self.space), self.item.kind,
+            _MAGIC, 0, offset, item.received_ns, item.behind_ns, len(self.body), self.checksum,
+            len(self.space), len(self.source), item.kind,
         )[_CHECKED:]  # fmt: skip
         frame = _MAGIC + crc32(fields).to_bytes(4, "little") + fields
-        return frame, self.space, self.body
+        return frame + self.space + self.source, self.body
 
 
 def pack(item: Item) -> PackedItem:
@@ -109,13 +111,14 @@ def pack(item: Item) -> PackedItem:
     Raises:
         DataError: It is too large for a frame.
     """
-    space, body = item.space.encode(), memoryview(item.body).cast("B")
-    if len(body) >= 2**32 or len(space) >= 2**16:
+    space, source, body = item.space.encode(), item.source.encode(), memoryview(item.body).cast("B")
+    if len(body) >= 2**32 or max(len(space), len(source)) >= 2**16:
         raise DataError(
-            f"the log takes no item of {len(body):,} bytes in a space of {len(space):,} bytes; "
-            f"at most {2**32 - 1:,} and {2**16 - 1:,}"
+            f"the log takes no item of {len(body):,} bytes in a space of {len(space):,} bytes from "
+            f"a source of {len(source):,} bytes; at most {2**32 - 1:,} and {2**16 - 1:,} each"
         )
-    return PackedItem(item=item, space=space, body=body, checksum=crc32(body, crc32(space)))
+    checksum = crc32(body, crc32(source, crc32(space)))
+    return PackedItem(item=item, space=space, source=source, body=body, checksum=checksum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +158,9 @@ def walk(
             yield Piece(at, following, None, is_cut=is_cut)
             at = following
             continue
-        received_ns, body_size, checksum, space_size, kind = frame
-        body = FRAME_BYTES + space_size
+        received_ns, behind_ns, body_size, checksum, space_size, source_size, kind = frame
+        source = FRAME_BYTES + space_size
+        body = source + source_size
         following = at + body + body_size
         if following > limit and at > offset:
             return
@@ -166,8 +170,10 @@ def walk(
             return
         item = None
         if crc32(found[FRAME_BYTES:]) == checksum and kind in _KINDS:
-            space = str(found[FRAME_BYTES:body], "utf-8")
-            item = Item(_KINDS[kind], space, received_ns, bytes(found[body:]))
+            item = Item(
+                _KINDS[kind], str(found[FRAME_BYTES:source], "utf-8"), received_ns,
+                bytes(found[body:]), str(found[source:body], "utf-8"), behind_ns,
+            )  # fmt: skip
         yield Piece(at, following, item)
         at = following
 
@@ -198,7 +204,7 @@ def _pread(file: int, size: int, place: int) -> bytes:
     return found
 
 
-def _read_frame(window: _Window, at: int) -> tuple[int, int, int, int, int] | None:
+def _read_frame(window: _Window, at: int) -> tuple[int, int, int, int, int, int, int] | None:
     """Fields of the frame that begins at an offset; None if no whole frame does."""
     view = window.view(at, FRAME_BYTES)
     if len(view) < FRAME_BYTES:
@@ -206,8 +212,8 @@ def _read_frame(window: _Window, at: int) -> tuple[int, int, int, int, int] | No
     magic, checksum, offset, *fields = _FRAME.unpack(view)
     if magic != _MAGIC or offset != at or crc32(view[_CHECKED:]) != checksum:
         return None
-    received_ns, body_size, body_checksum, space_size, kind = fields
-    return received_ns, body_size, body_checksum, space_size, kind
+    received_ns, behind_ns, body_size, body_checksum, space_size, source_size, kind = fields
+    return received_ns, behind_ns, body_size, body_checksum, space_size, source_size, kind
 
 
 def _next_frame(window: _Window, at: int) -> int:
