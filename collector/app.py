@@ -16,6 +16,7 @@ from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.api.parts import Parts, Unready
 from collector.exemplars import TraceExemplars
+from collector.items.limits import Limits
 from collector.judging.answers import KeptAnswers, remove_answers
 from collector.judging.gold import GoldAsker, GoldMeasures
 from collector.judging.gold_items import GoldFile
@@ -35,7 +36,6 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.prices import PriceTable
 from collector.process import connections_that_fit
 from collector.receivers.ingest import Ingest
-from collector.receivers.limits import Limits
 from collector.receivers.message_servers.named import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
 from collector.results.cursor import CursorFile

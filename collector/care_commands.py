@@ -192,7 +192,7 @@ def check(data: _Data = _DATA) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from collector.receivers.times import format_time
+    from collector.items.times import format_time
     from collector.storage.care.check import check_store
 
     with _progress() as tell:

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 import scouter.transport
-from collector.receivers.drop_reports import REASONS
+from collector.items.drop_reports import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
 from collector.storage.care.backups import known_backups

@@ -21,8 +21,8 @@ from collector.comparing.figures import figures_of
 from collector.comparing.kinds import Flip, kinds_of
 from collector.comparing.looks import looks_of, record_place
 from collector.comparing.side import MOST, Side, Wanted, read_side
+from collector.items.times import format_time
 from collector.problem import ProblemError, problems
-from collector.receivers.times import format_time
 from scouter.client.models.comparison import (
     AlikeChange,
     ComparedChange,

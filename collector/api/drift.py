@@ -44,8 +44,8 @@ from collector.api.parts import (
     TheTokens,
     TheWatcher,
 )
+from collector.items.times import format_time
 from collector.problem import ProblemError, problems
-from collector.receivers.times import format_time
 from collector.storage.port.drift import DriftDelivery, DriftStore
 from collector.store.rows import EvaluationRow
 from scouter.client.models.alerts import Culprit as CulpritAnswer

@@ -20,7 +20,7 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import TheNames, TheStore
-from collector.receivers.times import format_time
+from collector.items.times import format_time
 from collector.storage.port.drift import DecidedQuery, SliceQuery
 from scouter.client.models.drift import DriftNumber, DriftOutcome, DriftSlice, DriftSlices
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place

@@ -19,8 +19,8 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import ThePrices, TheStore
+from collector.items.times import format_time
 from collector.prices import PriceTable
-from collector.receivers.times import format_time
 from collector.store.usage import Usage, UsageGroup, UsageQuery
 
 

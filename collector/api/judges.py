@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import COMMON, PROBLEMS, Reader
 from collector.api.parts import TheGold
+from collector.items.times import format_time
 from collector.judging.gold import GoldTask
 from collector.judging.gold_windows import GoldWindow
-from collector.receivers.times import format_time
 from scouter.client.models.judges import GoldAgreement
 from scouter.evaluate.intervals import Interval
 

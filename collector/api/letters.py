@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Cursor, Limit, Reader
 from collector.api.parts import TheIngest, TheStore
+from collector.items.times import format_time
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import Ingest
 from collector.receivers.replay import Replayer, ReplayResult
-from collector.receivers.times import format_time
 from collector.storage.port.telemetry import TelemetryStore
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from scouter.client.models.operation import ReplayedLetter, ReplayedLetters

@@ -14,8 +14,8 @@ from fastapi.routing import APIRoute
 
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.api.parts import TheStore
+from collector.items.times import parse_asked_ns
 from collector.problem import ProblemError, problems
-from collector.receivers.times import parse_asked_ns
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 

@@ -27,8 +27,8 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.waiting import why_not_evaluated
+from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.receivers.times import format_time
 from collector.storage.port.reading import ReadStore
 from collector.store.record_queries import RecordQuery, RecordSummary
 from collector.store.rows import RecordRow, RecordState

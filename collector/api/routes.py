@@ -16,8 +16,8 @@ from collector.api.parameters import (
     caught_up,
 )
 from collector.api.parts import TheHealth, TheMonitor, TheRegistry, TheStore, TheWatcher
+from collector.items.times import format_time
 from collector.pipeline.profiles import RegisteredProfile
-from collector.receivers.times import format_time
 from collector.store.rows import AlertState
 from collector.store.sheets import RecordSheet
 from scouter.client.models.alerts import UnwatchedAlert

@@ -17,8 +17,8 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheStore
 from collector.comparing.runs import RunSummary, kept_summary, row_of
+from collector.items.times import format_time
 from collector.problem import ProblemError, problems
-from collector.receivers.times import format_time
 from collector.storage.port.runs import RunRow
 from collector.storage.port.store import Store
 from scouter.client.models.runs import RemovedRun

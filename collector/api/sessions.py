@@ -30,8 +30,8 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.records import RecordItem, record_item
+from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery
 from collector.store.record_queries import RecordQuery, SessionQuery, SessionSummary
 from scouter.client.models.text_match import TextMatch

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.api.parameters import NOT_FOUND, caught_up_router
 from collector.api.parts import TheNames, TheStore
 from collector.api.span_search import Status, check_judged, span_query, write_span_cursor
-from collector.receivers.times import format_time
+from collector.items.times import format_time
 from collector.store.span_queries import SpanQuery, SpanSummary
 
 

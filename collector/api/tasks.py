@@ -22,8 +22,8 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.api.parts import TheNames, TheStandings, TheStore
+from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.receivers.times import format_time
 from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from collector.storage.port.reading import ReadStore
 from scouter.client.models.tasks import RatedTask, RateLine, TaskRate, TaskRates

@@ -23,8 +23,8 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.span_search import check_judged, trace_query, write_span_cursor
+from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.receivers.times import format_time
 from collector.storage.port.reading import ReadStore
 from collector.store import span_queries
 from collector.store.rows import EvaluationRow, StoredTrace, TaskRow

@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
+from collector.items.times import format_time
 from collector.pipeline.evaluate.kept_values import kept
-from collector.receivers.times import format_time
 from collector.storage.port.store import Store
 from collector.store.rows import EvaluationRow
 from scouter.client.models.comparison import ComparedRecord, Look, LookedTask

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from collector.comparing.runs import kept_summary, read_body
+from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.outcomes import OutcomeRow, TaskOutcome
 from collector.storage.port.store import Store

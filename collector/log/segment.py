@@ -3,8 +3,8 @@
 A segment is a header and items, one behind the other; nothing in it is ever changed.
 It is named by the offset of its first item. Each item has a frame with two checksums: one of the
 frame's own fields, so that the length of a damaged item is known and the next one is found, and one
-of space, source and body. The fields have the item's offset: bytes that belong to another place, as an old
-block of the disk or a copied file has them, are never taken for an item.
+of space, source and body. The fields have the item's offset: bytes that belong to another place, as
+an old block of the disk or a copied file has them, are never taken for an item.
 """
 
 import os

@@ -8,10 +8,10 @@ from fastapi import Response
 from google.rpc.status_pb2 import Status
 from pydantic import BaseModel
 
+from collector.items.limits import TooLargeError
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import RecordsOutcome
-from collector.receivers.limits import TooLargeError
 from collector.receivers.otlp.intake import Rejected
 from scouter.errors import DataError, TransientError
 

@@ -10,15 +10,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from collector.items.letters import MAX_PAYLOAD, make_letter
+from collector.items.limits import Limits
+from collector.items.logs import LogsBody
+from collector.items.record_items import CheckedRecord, check_record, json_bytes
+from collector.items.traces import OtlpBody, trace_of
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.receivers.budget import ByteBudget, FullError, Lease
-from collector.receivers.dead_letters import MAX_PAYLOAD, make_letter
-from collector.receivers.limits import Limits
-from collector.receivers.otlp.logs import LogsBody
-from collector.receivers.otlp.traces import OtlpBody, trace_of
-from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
 from collector.storage.port.telemetry import TelemetryStore
 from collector.store.letters import (
     INVALID_EVENT,

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from collector.items.letters import MAX_PAYLOAD, UNREADABLE, is_cut
+from collector.items.logs import LogsBody, decode_logs_json, decode_logs_protobuf
+from collector.items.record_items import check_record, read_json, read_records_body
+from collector.items.traces import decode_json, decode_protobuf
 from collector.pipeline.join.input_clock import Via
-from collector.receivers.dead_letters import MAX_PAYLOAD, UNREADABLE, is_cut
 from collector.receivers.ingest import Ingest
-from collector.receivers.otlp.logs import LogsBody, decode_logs_json, decode_logs_protobuf
-from collector.receivers.otlp.traces import decode_json, decode_protobuf
-from collector.receivers.record_items import check_record, read_json, read_records_body
 from collector.storage.port.telemetry import TelemetryStore
 from collector.store.letters import (
     LARGE,

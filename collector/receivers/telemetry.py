@@ -10,9 +10,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from collector.items.limits import TooLargeError
 from collector.problem import ProblemError
 from collector.receivers.budget import FullError
-from collector.receivers.limits import TooLargeError
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from collector.items.limits import Limits
 from collector.log.port import Entry, Log
 from collector.pipeline.profiles import ProfileRegistry
 from collector.worker.log_time import LogTime
@@ -38,6 +39,7 @@ class Reader:
         clock: Monotonic seconds.
         now_ns: Wall clock.
         stopping: Ends a read once it is set.
+        limits: Of what is read.
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class Reader:
         clock: Callable[[], float],
         now_ns: Callable[[], int],
         stopping: threading.Event,
+        limits: Limits,
     ) -> None:
         self._log, self._registry, self._clock, self._stopping = log, registry, clock, stopping
+        self._limits = limits
         self._time: Final = LogTime(now_ns)
         self.offset = offset
         self.damaged_bytes = 0
@@ -108,7 +112,7 @@ class Reader:
 
     def _taken(self, entry: Entry) -> Contents:
         try:
-            return read_entry(entry, self._registry)
+            return read_entry(entry, self._registry, self._limits)
         except Exception as error:  # noqa: BLE001 it must not stop the others
             _log.exception("an entry of the log cannot be taken")
             return put_aside(entry, "engine_fault", f"it cannot be taken: {error!r}")

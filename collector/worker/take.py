@@ -9,18 +9,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from collector.log.port import Entry, Item, Kind
-from collector.pipeline.profiles import ProfileRegistry
-from collector.receivers.dead_letters import make_letter
-from collector.receivers.limits import Limits
-from collector.receivers.otlp.logs import decode_logs_protobuf
-from collector.receivers.otlp.traces import decode_protobuf, trace_of
-from collector.receivers.record_items import (
+from collector.items.drop_reports import unpack_dropped
+from collector.items.letters import make_letter, unpack_letter
+from collector.items.limits import Limits
+from collector.items.logs import decode_logs_protobuf
+from collector.items.record_items import (
     CheckedRecord,
     check_record,
     json_bytes,
+    read_json,
     read_records_body,
 )
+from collector.items.traces import decode_protobuf, trace_of
+from collector.log.port import Entry, Item, Kind
+from collector.pipeline.profiles import ProfileRegistry
 from collector.store.bodies import span_ranks
 from collector.store.letters import INVALID_EVENT, DeadLetter, LetterKind
 from collector.store.rows import NO_TAGS, RecordRow
@@ -31,12 +33,15 @@ from scouter.model.otlp import encode_request
 from scouter.model.protobuf_fields import tag_of
 from scouter.model.span import Scope, Span
 from scouter.model.struct import struct
+from scouter.transport.drops import NONE_DROPPED, Dropped
 
-_LIMITS: Final = Limits()
 _MESSAGES: Final = {
     Kind.SPANS: LetterKind.SPANS_MESSAGE,
     Kind.LOGS: LetterKind.LOG,
     Kind.RECORDS: LetterKind.RECORDS_MESSAGE,
+    Kind.RECORD: LetterKind.RECORDS_MESSAGE,
+    Kind.LETTER: LetterKind.RECORDS_MESSAGE,
+    Kind.DROPS: LetterKind.RECORDS_MESSAGE,
 }
 """Kinds of letters that hold a whole item of the log."""
 _FIRST: Final = bytes((tag_of(1),))
@@ -64,26 +69,30 @@ class Contents:
 
     space: str
     received_ns: int
+    is_of_broker: bool = False
     spans: list[TakenSpan] = field(default_factory=list[TakenSpan])
     """Log events included."""
     records: list[RecordRow] = field(default_factory=list[RecordRow])
     letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
+    dropped: Dropped = field(default_factory=lambda: NONE_DROPPED)
+    """What a sender had to drop."""
 
     def __len__(self) -> int:
         return len(self.spans) + len(self.records) + len(self.letters)
 
 
-def read_entry(entry: Entry, registry: ProfileRegistry) -> Contents:
+def read_entry(entry: Entry, registry: ProfileRegistry, limits: Limits) -> Contents:
     """Read an entry of the log.
 
     Args:
         entry: The entry.
         registry: Finds what a record means by its profile.
+        limits: Of an item and of its parts: messages of brokers were not looked at before.
 
     Cost: about 25 µs for a span, 20 for a record, and what their size costs.
     """
     item = entry.item
-    reader = _Reader(item, f"log:{entry.offset}", registry)
+    reader = _Reader(item, registry, limits)
     body = bytes(item.body)
     try:
         match item.kind:
@@ -92,7 +101,13 @@ def read_entry(entry: Entry, registry: ProfileRegistry) -> Contents:
             case Kind.LOGS:
                 reader.logs(body)
             case Kind.RECORDS:
-                reader.records(read_records_body(body, _LIMITS), len(body))
+                reader.records(read_records_body(body, limits), len(body))
+            case Kind.RECORD:
+                reader.records([read_json(body)], len(body))
+            case Kind.LETTER:
+                reader.letter(body)
+            case Kind.DROPS:
+                reader.contents.dropped = unpack_dropped(body)
     except DataError as error:
         reader.refuse(_MESSAGES[item.kind], "invalid_message", str(error), body)
     return reader.contents
@@ -100,7 +115,7 @@ def read_entry(entry: Entry, registry: ProfileRegistry) -> Contents:
 
 def put_aside(entry: Entry, reason: str, message: str) -> Contents:
     """A letter in the place of everything that an entry holds."""
-    reader = _Reader(entry.item, f"log:{entry.offset}", None)
+    reader = _Reader(entry.item, None, Limits())
     reader.refuse(_MESSAGES[entry.item.kind], reason, message, bytes(entry.item.body))
     return reader.contents
 
@@ -122,17 +137,19 @@ class _Reader:
 
     Args:
         item: The item.
-        source: Its place, for letters.
         registry: Finds profiles; None where no record is read.
+        limits: Of what is read.
     """
 
-    def __init__(self, item: Item, source: str, registry: ProfileRegistry | None) -> None:
-        self.contents = Contents(space=item.space, received_ns=item.received_ns)
-        self._source, self._registry = source, registry
+    def __init__(self, item: Item, registry: ProfileRegistry | None, limits: Limits) -> None:
+        self.contents = Contents(
+            space=item.space, received_ns=item.received_ns, is_of_broker=item.is_of_broker
+        )
+        self._source, self._registry, self._limits = item.source, registry, limits
 
     def spans(self, body: bytes) -> None:
         """Read an `ExportTraceServiceRequest`."""
-        found = decode_protobuf(body, _LIMITS, is_whole=True)
+        found = decode_protobuf(body, self._limits, is_whole=True)
         for batch in found.batches:
             self._keep(batch.spans, batch.wire)
         for each in found.refused:
@@ -141,7 +158,7 @@ class _Reader:
 
     def logs(self, body: bytes) -> None:
         """Read an `ExportLogsServiceRequest`: records, and events that go the way of spans."""
-        found = decode_logs_protobuf(body, _LIMITS)
+        found = decode_logs_protobuf(body, self._limits)
         self.records(found.items, len(body))
         self._keep(found.events, None)
         for reason, parts in (
@@ -153,7 +170,7 @@ class _Reader:
 
     def records(self, items: Sequence[object], size: int) -> None:
         """Check records, as they were read from JSON of that size."""
-        max_bytes = _LIMITS.max_item if size > _LIMITS.max_item else None
+        max_bytes = self._limits.max_item if size > self._limits.max_item else None
         for index, each in enumerate(items):
             try:
                 self.contents.records.append(self._row(check_record(each, max_bytes), index))
@@ -161,12 +178,18 @@ class _Reader:
                 payload = json_bytes(each)
                 self.refuse(LetterKind.RECORD, "invalid_record", str(error), payload)
 
+    def letter(self, body: bytes) -> None:
+        """Take what a receiver refused."""
+        contents = self.contents
+        letter = unpack_letter(body, contents.space, self._source, contents.received_ns)
+        contents.letters.append(letter)
+
     def refuse(
         self, kind: LetterKind, reason: str, message: str, payload: bytes, uid: str = ""
     ) -> None:
         """Put something aside; its sender was answered, and will not send it again."""
         space, now_ns = self.contents.space, self.contents.received_ns
-        most = _LIMITS.max_inflated
+        most = self._limits.max_inflated
         self.contents.letters.append(
             make_letter(space, kind, reason, message, self._source, payload, now_ns, most, uid)
         )

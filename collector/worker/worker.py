@@ -15,6 +15,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Final
 
+from collector.items.limits import Limits
 from collector.log.port import Log
 from collector.pipeline.join.joined_trace import Need
 from collector.pipeline.join.times import JoinTimes
@@ -44,6 +45,7 @@ _SHARE: Final = 0.3
 """Judging while entries wait, as a part of the time that reading takes."""
 _PAUSE_S: Final = 0.05
 """Between two looks at an entry that is postponed."""
+_LIMITS: Final = Limits()
 _ANY: Final = sys.maxsize
 """Number of a commit behind all others."""
 
@@ -81,6 +83,7 @@ class Worker:
         times: Waiting times of the join.
         clock: Monotonic seconds.
         now_ns: Wall clock.
+        limits: Of what the log has; those of the receivers.
     """
 
     def __init__(
@@ -92,8 +95,10 @@ class Worker:
         *,
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
+        limits: Limits = _LIMITS,
     ) -> None:
         self._log, self._store, self._registry, self._times = log, store, registry, times
+        self._limits: Final = limits
         self._clock, self._now_ns = clock, now_ns
         self.counts: Final = WorkerCounts()
         self._trouble = ""
@@ -245,7 +250,7 @@ class Worker:
         self._began = self._clock()
         self._reader = Reader(
             log, self._registry, store.offset,
-            clock=self._clock, now_ns=self._now_ns, stopping=self._stopping,
+            clock=self._clock, now_ns=self._now_ns, stopping=self._stopping, limits=self._limits,
         )  # fmt: skip
         self._known_s = 0.0
         """The time of the log up to which the join knows everything."""

@@ -65,9 +65,9 @@ def serve_bare(ready: Path) -> None:
 def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     """Serve a collector whose store forgets what it is given, and whose pipeline is not told."""
     from collector import service
+    from collector.items.traces import OtlpBody
     from collector.pipeline.pipeline import Pipeline
     from collector.receivers.otlp import intake as otlp_intake
-    from collector.receivers.otlp.traces import OtlpBody
     from collector.settings.load import load_settings
     from collector.storage.duckdb.store import DuckDBStore
     from collector.store.rows import SpansAppended

@@ -23,9 +23,9 @@ from google.rpc.status_pb2 import Status
 
 from collector.access.caller import Caller, Scope
 from collector.access.gate import OF_PROXIES, Gate
+from collector.items.drop_reports import merge_dropped
 from collector.problem import ProblemError
 from collector.receivers.budget import FullError, Lease
-from collector.receivers.drop_reports import merge_dropped
 from collector.receivers.grpc.read_slots import ReadSlots
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp.intake import OtlpIntake

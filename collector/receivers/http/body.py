@@ -6,10 +6,10 @@ from typing import Final
 from fastapi import Request
 from starlette.types import Receive
 
+from collector.items.limits import Limits
 from collector.problem import ProblemError
 from collector.receivers.budget import Lease
 from collector.receivers.inflate import ENCODINGS, inflate, inflate_small
-from collector.receivers.limits import Limits
 
 SMALL: Final = 2**16
 """Bytes of a body that is not worth a thread of its own."""

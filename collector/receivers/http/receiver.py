@@ -10,6 +10,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from pydantic import BaseModel
 
 from collector.access.caller import BEARER, Scope, caller_of
+from collector.items.drop_reports import read_dropped
+from collector.items.record_items import RecordItem, read_records_body
 from collector.problem import SCHEMAS, ProblemError, problem_response, problems
 from collector.receivers.answers import (
     JSON,
@@ -21,13 +23,11 @@ from collector.receivers.answers import (
     problem_of,
     records_answer,
 )
-from collector.receivers.drop_reports import read_dropped
 from collector.receivers.http.await_commit import durable
 from collector.receivers.http.body import read_body
 from collector.receivers.http.decoders import Decoders
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp.intake import OtlpIntake
-from collector.receivers.record_items import RecordItem, read_records_body
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from scouter.errors import DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER

@@ -10,14 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from kafka.structs import TopicPartition
 
+from collector.items.drop_reports import merge_dropped
+from collector.items.letters import UNREADABLE
+from collector.items.logs import decode_logs_protobuf
+from collector.items.record_items import read_json
+from collector.items.traces import SpanBatch, decode_protobuf, merged
 from collector.pipeline.join.input_clock import Via
-from collector.receivers.dead_letters import UNREADABLE
-from collector.receivers.drop_reports import merge_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka.batches import UnreadableBatch
-from collector.receivers.otlp.logs import decode_logs_protobuf
-from collector.receivers.otlp.traces import SpanBatch, decode_protobuf, merged
-from collector.receivers.record_items import read_json
 from collector.split import split
 from collector.store.letters import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError

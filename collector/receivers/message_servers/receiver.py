@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
+from collector.items.drop_reports import merge_dropped
+from collector.items.record_items import read_records_body
+from collector.items.traces import decode_protobuf
 from collector.pipeline.join.input_clock import InputClock, Via
-from collector.receivers.drop_reports import merge_dropped
 from collector.receivers.ingest import Ingest
-from collector.receivers.otlp.traces import decode_protobuf
-from collector.receivers.record_items import read_records_body
 from collector.split import split
 from collector.store.letters import LetterKind
 from scouter.errors import DataError, TransientError

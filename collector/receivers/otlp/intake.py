@@ -8,9 +8,9 @@ from typing import Any, Final
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from collector.items.logs import decode_logs_json, decode_logs_protobuf
+from collector.items.traces import decode_json, decode_protobuf
 from collector.receivers.ingest import Ingest
-from collector.receivers.otlp.logs import decode_logs_json, decode_logs_protobuf
-from collector.receivers.otlp.traces import decode_json, decode_protobuf
 from collector.receivers.telemetry import IngestTelemetry, Signal
 
 _JSON_NAMES: Final = {Signal.TRACES: "rejectedSpans", Signal.LOGS: "rejectedLogRecords"}

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.items.record_items import json_bytes
 from collector.pipeline import pipeline
 from collector.pipeline.join.input_clock import Via
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
-from collector.receivers.record_items import json_bytes
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.duckdb.write import RefusedSpansJob, SpansJob
 from collector.storage.log.span_codec import encode_batch

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from collector.api.buckets import _USUAL  # pyright: ignore[reportPrivateUsage]
-from collector.receivers.times import format_time, parse_time_ns
+from collector.items.times import format_time, parse_time_ns
 from collector.storage.duckdb.rollup import HOUR_NS
 from tests.collector.conftest import Service, Start, save_answers
 

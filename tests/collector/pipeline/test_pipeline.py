@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from collector.items.traces import trace_of
 from collector.pipeline import pipeline as pipeline_module
 from collector.pipeline import work as work_module
 from collector.pipeline.evaluate import commit as evaluations_module
 from collector.pipeline.evaluate import decide as decide_module
 from collector.pipeline.join import read_back as read_back_module
 from collector.pipeline.join.input_clock import Via
-from collector.receivers.otlp.traces import trace_of
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.letters import LetterQuery
 from scouter.drift.config import AgentEvalConfig

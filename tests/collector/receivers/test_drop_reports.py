@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import pytest
 
+from collector.items.drop_reports import merge_dropped, read_dropped
 from collector.pipeline.join.input_clock import InputClock
-from collector.receivers.drop_reports import merge_dropped, read_dropped
 from collector.receivers.kafka import intake as intake_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.message_servers import receiver as messages_module

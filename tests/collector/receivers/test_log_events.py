@@ -13,9 +13,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 
+from collector.items.limits import Limits, TooLargeError
+from collector.items.logs import LogsBody, decode_logs_json, decode_logs_protobuf
 from collector.receivers.kafka.intake import KafkaIntake
-from collector.receivers.limits import Limits, TooLargeError
-from collector.receivers.otlp.logs import LogsBody, decode_logs_json, decode_logs_protobuf
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask

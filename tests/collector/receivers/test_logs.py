@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 
-from collector.receivers.otlp.logs import decode_logs_json, decode_logs_protobuf
+from collector.items.logs import decode_logs_json, decode_logs_protobuf
 from tests.collector.conftest import Service, Start
 from tests.support.otlp import logs_request
 

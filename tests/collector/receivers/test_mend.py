@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.receivers.limits import Limits
-from collector.receivers.otlp.traces import OtlpBody, decode_json, decode_protobuf
+from collector.items.limits import Limits
+from collector.items.traces import OtlpBody, decode_json, decode_protobuf
 from scouter.model.attributes import TRUNCATED
 from scouter.model.json_value import plain_text
 from scouter.model.otlp import encode_request, spans_to_otlp_json

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.receivers.drop_reports import read_dropped
-from collector.receivers.record_items import check_record, read_records_body
-from collector.receivers.times import format_time, parse_asked_ns, parse_time_ns
+from collector.items.drop_reports import read_dropped
+from collector.items.record_items import check_record, read_records_body
+from collector.items.times import format_time, parse_asked_ns, parse_time_ns
 from scouter.errors import DataError
 from scouter.model.json_value import plain_text
 from scouter.model.otlp import encode_request

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from zstandard import ZstdCompressor
 
-from collector.receivers.otlp.traces import decode_json, decode_protobuf, merged
+from collector.items.traces import decode_json, decode_protobuf, merged
 from scouter.model.otlp import decode_request, encode_request
 from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import spans_to_otlp_json

@@ -8,7 +8,7 @@ from zlib import crc32
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.receivers.otlp.traces import decode_protobuf
+from collector.items.traces import decode_protobuf
 from collector.storage.log.span_codec import FACT_COLUMNS, encode_batch
 from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.facts import MODEL_CALLS, Kind

@@ -9,17 +9,23 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.items.drop_reports import pack_dropped
+from collector.items.letters import make_letter, pack_letter
+from collector.items.limits import Limits
 from collector.log.port import Entry, Item, Kind
 from collector.store.bodies import best_spans, compress
 from collector.store.commit import Commit, Count, CountName
+from collector.store.letters import LetterKind
 from collector.store.span_rows import SpanKey
 from collector.worker.prepare import Prepared
 from collector.worker.take import Contents, read_entry, trace_body
 from scouter.model.otlp import decode_request, encode_request
 from scouter.model.span import NO_SCOPE, Resource, Scope, Span
+from scouter.transport.drops import Count as Drops
 from tests.support.worker_room import SPACE, record, registry_of, span, trace_id
 
 REGISTRY: Final = registry_of({})
+LIMITS: Final = Limits()
 DESK, SHOP = Resource(attributes={"service.name": "desk"}), Resource(attributes={"a": (1, "b")})
 SPANS: Final = [
     replace(
@@ -31,9 +37,11 @@ SPANS: Final = [
 ]
 
 
-def taken(kind: Kind, body: bytes, offset: int = 0) -> Contents:
-    item = Item(kind=kind, space=SPACE, received_ns=7, body=body)
-    return read_entry(Entry(offset, offset + len(body), item), REGISTRY)
+def taken(
+    kind: Kind, body: bytes, offset: int = 0, source: str = "http", limits: Limits = LIMITS
+) -> Contents:
+    item = Item(kind=kind, space=SPACE, received_ns=7, body=body, source=source)
+    return read_entry(Entry(offset, offset + len(body), item), REGISTRY, limits)
 
 
 def request(spans: Iterable[Span]) -> bytes:
@@ -92,6 +100,53 @@ def test_logs_are_records_and_events() -> None:
     assert [(each.span.name, each.span.parent_span_id) for each in found.spans] == [
         ("gen_ai.user.message", f"{2:016x}")
     ]
+    assert [each.reason for each in found.letters] == ["invalid_record"]
+
+
+def test_a_single_record_is_one_as_in_a_list() -> None:
+    said = record("r", "right", answer=42)
+    (alone,) = taken(Kind.RECORD, json.dumps(said).encode()).records
+    (listed,) = taken(Kind.RECORDS, json.dumps({"records": [said]}).encode()).records
+    assert alone == listed
+
+
+def test_letters_name_where_their_item_came_from() -> None:
+    """What a receiver refused is stored as it refused it; what is refused here gets its source."""
+    made = make_letter(
+        SPACE,
+        LetterKind.SPAN,
+        "invalid_span",
+        "half a \ud800",
+        "http",
+        b"\n{\n",
+        7,
+        uid=trace_id(3),
+    )
+    assert taken(Kind.LETTER, pack_letter(made)).letters == [made]
+    (found,) = taken(Kind.RECORD, b"{", source="kafka:records:0:5").letters
+    assert (found.kind, found.reason) == (LetterKind.RECORDS_MESSAGE, "invalid_message")
+    assert (found.source, found.payload) == ("kafka:records:0:5", b"{")
+
+
+def test_drops_are_read_as_they_were_reported() -> None:
+    dropped = {("a", "full"): Drops(3, 5), ("", "other"): Drops(0, 1)}
+    assert taken(Kind.DROPS, pack_dropped(dropped)).dropped == dropped
+
+
+@pytest.mark.parametrize("kind", [Kind.LETTER, Kind.DROPS])
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"[[1]]", b'["x", "", "", ""]'])
+def test_what_no_receiver_writes_is_a_letter(kind: Kind, body: bytes) -> None:
+    found = taken(kind, body)
+    assert [(each.reason, each.payload) for each in found.letters] == [("invalid_message", body)]
+
+
+def test_limits_are_those_of_the_collector() -> None:
+    """A message that no receiver has looked at is refused as a whole, and a large record alone."""
+    found = taken(Kind.SPANS, request(SPANS), limits=Limits(max_items=11))
+    assert [each.reason for each in found.letters] == ["invalid_message"]
+    said = {"records": [record("r", "right", text="x" * 500), record("s", "right", answer=42)]}
+    found = taken(Kind.RECORDS, json.dumps(said).encode(), limits=Limits(max_item=400))
+    assert [each.uid for each in found.records] == ["s"]
     assert [each.reason for each in found.letters] == ["invalid_record"]
 
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from collector.items.record_items import check_record
 from collector.pipeline.revise.reevaluate import Reevaluator
 from collector.pipeline.revise.revision import Revision
-from collector.receivers.record_items import check_record
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.lists import EvaluationQuery
 from collector.store.erase import EraseTarget

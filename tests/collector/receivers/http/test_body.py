@@ -12,10 +12,10 @@ from fastapi import Request
 from starlette.types import Message
 from zstandard import ZstdCompressor
 
+from collector.items.limits import Limits
 from collector.problem import ProblemError
 from collector.receivers.budget import ByteBudget, FullError
 from collector.receivers.http.body import SMALL, read_body
-from collector.receivers.limits import Limits
 
 MB = 2**20
 

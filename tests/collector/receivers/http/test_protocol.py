@@ -8,7 +8,7 @@ from pathlib import Path
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.receivers.limits import Limits
+from collector.items.limits import Limits
 from tests.support.collector_process import CollectorProcess
 
 StartCollector = Callable[..., CollectorProcess]

@@ -16,13 +16,13 @@ from kafka.cluster import ClusterMetadata
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.items.limits import Limits
 from collector.pipeline.join.input_clock import Via
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka import intake as intake_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.kafka.member import consumer_settings
 from collector.receivers.kafka.receiver import KafkaReceiver, Rebalance
-from collector.receivers.limits import Limits
 from collector.receivers.message_servers.consumer_name import FILE_NAME
 from collector.settings.load import load_settings
 from collector.storage.duckdb.store import DuckDBStore

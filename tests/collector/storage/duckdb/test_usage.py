@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.receivers.otlp.traces import decode_protobuf
+from collector.items.traces import decode_protobuf
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.span_queries import SpanQuery
 from collector.store.usage import Usage, UsageGroup, UsageQuery

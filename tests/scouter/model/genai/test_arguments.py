@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from collector.receivers.otlp.traces import decode_protobuf
+from collector.items.traces import decode_protobuf
 from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.early_arguments import arguments_hash
 from scouter.model.otlp import encode_request

@@ -19,11 +19,11 @@ from typing import Final, cast
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from collector.receivers.limits import Limits, check_json_marks, check_values, count_values
-from collector.receivers.otlp.mend import mended_events
-from collector.receivers.otlp.traces import fitting
-from collector.receivers.otlp.wire import Refused, RequestParts
-from collector.receivers.record_items import read_json
+from collector.items.limits import Limits, check_json_marks, check_values, count_values
+from collector.items.mend import mended_events
+from collector.items.record_items import read_json
+from collector.items.traces import fitting
+from collector.items.wire import Refused, RequestParts
 from scouter.errors import DataError
 from scouter.model.json_value import to_json_value
 from scouter.model.log_event import EVENT_NAME as EVENT_ATTRIBUTE

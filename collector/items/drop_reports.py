@@ -5,10 +5,12 @@ dropped 40 items for want of room since it began, and knows that the collector h
 report without a sender (`full=3`) is added each time that it comes.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Final
 
+from scouter.errors import DataError
 from scouter.transport.drops import NOBODY, Count, Dropped, joined
 
 REASONS: Final = frozenset(
@@ -51,13 +53,35 @@ def read_dropped(header: str) -> Dropped:
 
 def merge_dropped(headers: Iterable[str]) -> Dropped:
     """Read the headers of several messages as one report."""
+    return merge_reports(map(read_dropped, headers))
+
+
+def merge_reports(reports: Iterable[Dropped]) -> Dropped:
+    """Put several reports together."""
     found: Dropped = {}
-    for header in headers:
-        report = read_dropped(header)
+    for report in reports:
         added = {key: _sum(found[key], report[key]) for key in report
                  if key[0] == NOBODY and key in found}  # fmt: skip
         found = {**joined(found, report), **added}
     return found
+
+
+def pack_dropped(dropped: Dropped) -> bytes:
+    """Write a report as an item of the log."""
+    return json.dumps([(*key, *count) for key, count in dropped.items()]).encode()
+
+
+def unpack_dropped(body: bytes) -> Dropped:
+    """Read what `pack_dropped` wrote.
+
+    Raises:
+        DataError: The bytes are something else.
+    """
+    try:
+        rows: list[tuple[str, str, int, int]] = json.loads(body)
+        return {(sender, reason): Count(told, total) for sender, reason, told, total in rows}
+    except (ValueError, TypeError) as error:
+        raise DataError(f"no report of drops: {error}") from error
 
 
 def _sum(first: Count, second: Count) -> Count:

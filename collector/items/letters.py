@@ -1,8 +1,10 @@
-"""Dead letters of items that were never accepted."""
+"""Dead letters of items that were never accepted, and their form in the log."""
 
+import json
 from typing import Final
 
 from collector.store.letters import DeadLetter, LetterKind
+from scouter.errors import DataError
 
 UNREADABLE: Final = "unreadable_batch"
 """Reason of a letter that holds a batch of Kafka, and not its messages."""
@@ -63,3 +65,26 @@ def make_letter(
 def is_cut(message: str, size_bytes: int) -> bool:
     """Tell of a letter, by its message and size, whether only the beginning was kept."""
     return size_bytes == MAX_PAYLOAD + 1 and message.endswith(_CUT)
+
+
+def pack_letter(letter: DeadLetter) -> bytes:
+    """Write a letter as an item of the log, which has its space, source and time beside it."""
+    names = (letter.kind.value, letter.reason, letter.message, letter.uid)
+    return json.dumps(names).encode() + b"\n" + letter.payload
+
+
+def unpack_letter(body: bytes, space: str, source: str, received_ns: int) -> DeadLetter:
+    """Read what `pack_letter` wrote.
+
+    Raises:
+        DataError: The bytes are something else.
+    """
+    head, _, payload = body.partition(b"\n")
+    try:
+        kind, reason, message, uid = json.loads(head)
+        return DeadLetter(
+            space=space, kind=LetterKind(kind), reason=reason, message=message, source=source,
+            payload=payload, uid=uid, received_ns=received_ns,
+        )  # fmt: skip
+    except (ValueError, TypeError) as error:
+        raise DataError(f"no letter: {error}") from error

@@ -8,16 +8,16 @@ from typing import Final, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.receivers.limits import (
+from collector.items.limits import (
     Limits,
     TooLargeError,
     check_json_marks,
     check_values,
     count_values,
 )
-from collector.receivers.otlp.mend import mended_spans
-from collector.receivers.otlp.wire import SMALL, Refused, RequestParts, take_apart
-from collector.receivers.record_items import json_bytes, read_json
+from collector.items.mend import mended_spans
+from collector.items.record_items import json_bytes, read_json
+from collector.items.wire import SMALL, Refused, RequestParts, take_apart
 from collector.storage.log.span_codec import EARLY_KEYS
 from collector.store.span_places import span_places
 from scouter.errors import DataError

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from collector.receivers.limits import Limits
+from collector.items.limits import Limits
 from scouter.errors import DataError
 from scouter.model.protobuf_fields import fields, tag_of
 

@@ -16,8 +16,8 @@ from pydantic import (
     ValidationError,
 )
 
-from collector.receivers.limits import Limits, check_json_marks
-from collector.receivers.times import parse_time_ns
+from collector.items.limits import Limits, check_json_marks
+from collector.items.times import parse_time_ns
 from collector.store.rows import is_watched_uid
 from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid

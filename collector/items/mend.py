@@ -27,7 +27,7 @@ from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from collector.receivers.limits import Limits
+from collector.items.limits import Limits
 from scouter.model.attributes import TRUNCATED
 from scouter.model.json_value import plain_text
 from scouter.model.log_event import BODY, is_genai_event
