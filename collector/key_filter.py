@@ -37,6 +37,10 @@ class KeyFilter:
         """True once more hashes would make too many new ones a "maybe"."""
         return self._ones >= _FULL * (self._mask + 1)
 
+    def copy(self) -> "KeyFilter":
+        """A filter that remembers the same, and nothing that this one is told later."""
+        return KeyFilter(self._mask + 1, bytes(self._data))
+
     def add_all(self, numbers: Iterable[int]) -> None:
         """Remember hashes, signed or not. Cost: about 2 µs each."""
         for number in numbers:

@@ -30,9 +30,10 @@ from collector.pipeline.revise.revision import Revision
 from collector.pipeline.sessions.work import SessionWork
 from collector.pipeline.turns import until
 from collector.pipeline.watch.work import WatchWork
-from collector.storage.port.store import NoMemoryError, Store, TooLargeError
+from collector.storage.port.store import Store
 from collector.store.erase import Erased, EraseTarget
 from collector.store.letters import LettersRemoved
+from collector.store.limits import NoMemoryError, TooLargeError
 from collector.store.rows import (
     EvaluationRow,
     RecordPlace,

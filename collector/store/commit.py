@@ -12,7 +12,7 @@ from collector.store.bodies import compress, trace_hash
 from collector.store.evaluation_codec import encode_evaluation
 from collector.store.json_text import dump_json
 from collector.store.letters import DeadLetter
-from collector.store.rows import EvaluationRow, RecordRow, TaskRow
+from collector.store.rows import EvaluationRow, RecordRow, SettledRecord, TaskRow
 from collector.store.span_rows import BodyRow, SpanRow
 from scouter.evaluate.results.score import ASSERTIONS, own_score
 
@@ -87,6 +87,8 @@ class Commit:
     records: list[RecordRow] = field(default_factory=list[RecordRow])
     evaluations: list[EvaluationRow] = field(default_factory=list[EvaluationRow])
     letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
+    settled: list[SettledRecord] = field(default_factory=list[SettledRecord])
+    """Values of stored records that their traces have told."""
     begun: list[RecordId] = field(default_factory=list[RecordId])
     """Records whose judgement begins now, after a start that found unfinished work."""
     counts: dict[CountName, int] = field(default_factory=dict[CountName, int])
@@ -159,14 +161,22 @@ def _columns(rows: Sequence[Sequence[Any]]) -> Columns:
 def _bodies(rows: Sequence[BodyRow]) -> Columns:
     spaces, trace_ids, spans, bodies = _columns(rows)
     hashes = [trace_hash(each) for each in trace_ids]
-    return [spaces, hashes, trace_ids, spans, [compress(each) for each in bodies]]
+    sizes = [len(each) for each in bodies]
+    return [spaces, hashes, trace_ids, spans, sizes, [compress(each) for each in bodies]]
 
 
 def _records(rows: Sequence[RecordRow]) -> Columns:
     spaces, received, uids, *rest = _columns([_RECORD(row) for row in rows])
     hashes = [text_hash(uid) for uid in uids]
     tags = [tag_texts(row.tags) for row in rows]
-    return [spaces, received, hashes, uids, *rest, tags, [dump_json(row.context) for row in rows]]
+    traces = [None if row.trace_id is None else trace_hash(row.trace_id) for row in rows]
+    contexts = [dump_json(row.context) for row in rows]
+    sizes = [_size_of(each) for each in contexts]
+    return [spaces, received, hashes, uids, *rest, tags, traces, sizes, contexts]
+
+
+def _size_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _evaluations(rows: Sequence[EvaluationRow]) -> Columns:

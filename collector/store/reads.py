@@ -65,6 +65,10 @@ class Reads(ABC):
         """The hashes of traces that may be stored; all of them where an index finds them."""
         return list(hashes)
 
+    def maybe_recorded(self, hashes: Sequence[int]) -> list[int]:
+        """The hashes of traces of which a record may be stored."""
+        return list(hashes)
+
     def maybe_records(self, hashes: Sequence[int]) -> list[int]:
         """The hashes of records' uids that may be stored."""
         return list(hashes)

@@ -32,13 +32,14 @@ _TABLES: Final[Mapping[str, str]] = {
         attributes TEXT
     """,
     "bodies": """
-        seq BIGINT, space TEXT, trace_hash BIGINT, trace_id TEXT, spans BIGINT, body BYTEA
+        seq BIGINT, space TEXT, trace_hash BIGINT, trace_id TEXT, spans BIGINT, size_bytes BIGINT,
+        body BYTEA
     """,
     "records": """
         seq BIGINT, space TEXT, received_ns BIGINT, uid_hash BIGINT, uid TEXT, digest TEXT,
         profile_ref TEXT, profile_uid TEXT, profile_name TEXT, alias TEXT,
         record_id TEXT, session_id TEXT, trace_id TEXT, created_ns BIGINT, tags TEXT[],
-        context TEXT
+        trace_hash BIGINT, context_bytes BIGINT, context TEXT
     """,
     "evaluations": f"""
         seq BIGINT, ordinal BIGINT, {_EVALUATED},
@@ -64,8 +65,9 @@ _TABLES: Final[Mapping[str, str]] = {
 }
 """The columns of each table.
 
-`score` is NULL where the outcome says it: 1 passed, 0 failed. `begun` has the records whose
-judgement was begun after a start that found unfinished work. `counts` has what no row tells, such
+`size_bytes` of `bodies` is that of the message before compression. `score` is NULL where the
+outcome says it: 1 passed, 0 failed. `begun` has the records whose judgement was begun after a start
+that found unfinished work. `counts` has what no row tells, such
 as duplicates: the count of a name is the sum of its rows. `erased` has hashes of what somebody had
 erased, so that it does not come back; `erasures` a row for each erasure whose bytes may still be in
 the file. `received_ns` of `offsets` is the newest time of arrival up to that commit. `whole` has

@@ -19,6 +19,7 @@ from collector.store.records import RecordReads
 from collector.store.retention import remove_before
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.traces import TraceReads
+from collector.store.waiting import WaitingReads
 from collector.store.work import WorkReads
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -34,7 +35,9 @@ _NEWEST: Final = """
 """
 
 
-class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads):
+class Store(
+    WorkReads, WaitingReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads
+):
     """The store of one collector.
 
     Any thread may commit, erase and read.
@@ -59,6 +62,7 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
         )
         self._traces = self._filter_of("trace_hash", "bodies")
         self._records = self._filter_of("uid_hash", "records")
+        self._recorded = self._filter_of("trace_hash", "records")
         marks = self.read_for_work("SELECT space, kind, key_hash FROM erased")
         self.tombstones: Final = Tombstones(
             Tombstone(space, ErasedKind(kind), number) for space, kind, number in marks
@@ -92,6 +96,14 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
         """The hashes of records' uids that may be stored."""
         return [each for each in hashes if self._records.maybe(each)]
 
+    def maybe_recorded(self, hashes: Sequence[int]) -> list[int]:
+        """The hashes of traces of which a record may be stored."""
+        return [each for each in hashes if self._recorded.maybe(each)]
+
+    def recorded_traces(self) -> KeyFilter:
+        """The hashes of the traces of all records that are stored now."""
+        return self._recorded.copy()
+
     def commit(self, rows: Commit) -> int:
         """Store rows, and how far the log was read, in one transaction.
 
@@ -112,9 +124,11 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
                 max(arrived, default=self._received_ns),
             )
             tables = list(arrow_tables(kept, seq))
-            self._commit(seq, ends, tables, self.without_replaced(kept.replaced, seq))
+            changes = [*self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)]
+            self._commit(seq, ends, tables, changes)
             self._traces.add_all({trace_hash(row.trace_id) for row in kept.bodies})
             self._records.add_all(text_hash(row.uid) for row in kept.records)
+            self._recorded.add_all(trace_hash(row.trace_id) for row in kept.records if row.trace_id)
             return seq
 
     def alone(self) -> AbstractContextManager[None]:

@@ -6,10 +6,12 @@ from typing import Final, NamedTuple
 
 from collector.store.bodies import best_spans, trace_hash
 from collector.store.commit import RecordId, SpanId, letter_id, text_hash
+from collector.store.json_text import dump_json
 from collector.store.letters import DeadLetter
+from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS
 from collector.store.reads import Change, Connection, Reads, runs
 from collector.store.records import RECORD_COLUMNS, record_row
-from collector.store.rows import RecordRow, TraceKey
+from collector.store.rows import RecordRow, SettledRecord, TraceKey
 from collector.store.span_rows import SpanKey, TracePlace
 from scouter.model.span import Span
 
@@ -22,6 +24,10 @@ _GAP: Final = 8
 _PLACES: Final = """
     SELECT DISTINCT seq, trace_hash FROM bodies
     WHERE seq BETWEEN $1 AND $2 AND trace_hash = ANY($3::BIGINT[])
+"""
+_SIZES: Final = """
+    SELECT trace_id, seq, spans, size_bytes FROM bodies
+    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_hash = ANY($4::BIGINT[])
 """
 _BODIES: Final = """
     SELECT trace_id, body FROM bodies
@@ -40,6 +46,10 @@ _RECORDS: Final = f"""
     SELECT {RECORD_COLUMNS}, r.context FROM records r
     WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
 """
+_CONTEXTS: Final = """
+    SELECT uid, context_bytes FROM records
+    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND uid = ANY($4::TEXT[])
+"""
 _BEGUN: Final = "SELECT space, uid, count(*) FROM begun WHERE seq >= $1 GROUP BY space, uid"
 _WAITING: Final = f"""
     SELECT {RECORD_COLUMNS} FROM records r
@@ -54,8 +64,19 @@ _WAITING: Final = f"""
 """
 _SINCE: Final = """
     SELECT space, trace_id, sum(spans)::BIGINT, max(seq) FROM bodies
-    WHERE seq >= $1 AND space = ANY($2::TEXT[])
+    WHERE seq >= $1
     GROUP BY space, trace_id
+"""
+_EVALUATED: Final = """
+    SELECT record_uid, trace_id, input_seq FROM (
+        SELECT DISTINCT ON (e.record_uid)
+            e.record_uid, e.trace_id, e.input_seq, e.reads_spans, e.evaluated_ns
+        FROM evaluations e JOIN unnest($2::TEXT[]) AS t(id) ON e.trace_id = t.id
+        WHERE e.space = $1 AND e.scope = 'record' AND e.evaluated_ns >= $3
+        ORDER BY e.record_uid, e.revision DESC
+    ) AS latest
+    WHERE reads_spans = 1
+    ORDER BY record_uid
 """
 _LETTERS: Final = "SELECT letter_id FROM dead_letters WHERE letter_id = ANY($1::TEXT[])"
 _FIRST: Final = "SELECT min(seq) FROM bodies WHERE trace_hash = ANY($1::BIGINT[])"
@@ -65,6 +86,16 @@ _REPLACED: Final = """
       AND trace_id = ANY($4::TEXT[]) AND trace_id || span_id = ANY($5::TEXT[])
 """
 
+_SETTLED: Final = """
+    UPDATE records SET {column} = k.value
+    FROM (
+        SELECT ($3::TEXT[])[i] AS uid, ($4::{kind}[])[i] AS value
+        FROM generate_series(1, $5::INTEGER) AS g(i)
+    ) AS k
+    WHERE records.space = $1 AND records.seq >= $2 AND records.uid = k.uid
+"""
+"""DuckDB and PostgreSQL differ in how they unnest two lists beside each other."""
+
 
 class RecentTrace(NamedTuple):
     """Spans of a trace that came from some commit on."""
@@ -73,6 +104,26 @@ class RecentTrace(NamedTuple):
     """How many; a span that a better one replaced counts twice."""
     last_seq: int
     """The last commit with some."""
+
+
+class ReadSpans(NamedTuple):
+    """The traces that one read was about."""
+
+    found: dict[str, list[Span]]
+    """Spans by trace id; a trace without any is left out."""
+    left: set[str]
+    """Traces that had no room beside the others: to be read another time."""
+    too_large: set[str]
+    """Traces that are never read; see `MOST_SPANS`."""
+
+
+class EvaluatedTrace(NamedTuple):
+    """A record whose latest evaluation read the spans of its trace."""
+
+    uid: str
+    trace_id: str
+    input_seq: int
+    """The last commit whose spans it has seen."""
 
 
 class WorkReads(Reads):
@@ -108,40 +159,69 @@ class WorkReads(Reads):
             return {}
         return dict(self.read_for_work(_DIGESTS, [space, maybe, wanted]))
 
-    def spans_of(self, space: str, traces: Iterable[TracePlace]) -> dict[str, list[Span]]:
+    def spans_at(
+        self,
+        space: str,
+        traces: Iterable[TracePlace],
+        most_spans: int = MOST_SPANS,
+        most_bytes: int = MOST_SPAN_BYTES,
+    ) -> ReadSpans:
         """The spans of traces, of those with one id the best one; in no order.
 
         Args:
             space: Their space.
             traces: The traces and the commits that have them.
-
-        Returns:
-            Spans by trace id; a trace without any is left out.
+            most_spans: Spans that are read together; one trace alone may have `MOST_SPANS`.
+            most_bytes: Bytes of their messages that are read together.
         """
         places = list(traces)
+        found = ReadSpans({}, set(), set())
         if not places:
-            return {}
+            return found
         hashes = [trace_hash(each.trace_id) for each in places]
         first = min(each.first_seq for each in places)
         last = max(each.last_seq for each in places)
-        found = self.read_for_work(_PLACES, [first, last, hashes])
-        wanted = {each.trace_id for each in places}
+        sizes: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        for trace_id, *size in self.read_for_work(_SIZES, [first, last, space, hashes]):
+            sizes[trace_id].append(tuple(size))
+        commits: set[int] = set()
+        wanted: set[str] = set()
+        for trace_id in (each.trace_id for each in places):
+            own = sizes.get(trace_id, ())
+            spans, size = sum(each for _, each, _ in own), sum(each for *_, each in own)
+            if spans > MOST_SPANS or size > MOST_SPAN_BYTES:
+                found.too_large.add(trace_id)
+            elif wanted and (spans > most_spans or size > most_bytes):
+                found.left.add(trace_id)
+            elif own:
+                wanted.add(trace_id)
+                commits.update(seq for seq, *_ in own)
+                most_spans, most_bytes = most_spans - spans, most_bytes - size
+        hashes = [trace_hash(each) for each in wanted]
         bodies: defaultdict[str, list[bytes]] = defaultdict(list)
-        for start, end in runs((seq for seq, _ in found), _GAP):
+        for start, end in runs(commits, _GAP):
             for trace_id, body in self.read_for_work(_BODIES, [start, end, space, hashes]):
                 if trace_id in wanted:
                     bodies[trace_id].append(body)
-        return {trace_id: best_spans(parts) for trace_id, parts in bodies.items()}
+        found.found.update((trace_id, best_spans(parts)) for trace_id, parts in bodies.items())
+        return found
 
-    def records_at(self, space: str, keys: Iterable[tuple[int, str]]) -> Mapping[str, RecordRow]:
+    def records_at(
+        self, space: str, keys: Iterable[tuple[int, str]], most_bytes: int | None = None
+    ) -> dict[str, RecordRow]:
         """Whole records by uid; one that is no longer there is left out.
 
         Args:
             space: Their space.
             keys: For each the commit that accepted it, and its uid.
+            most_bytes: Bytes of contexts that are read together, the first one whatever its size;
+                the others are left out. None for all.
         """
         uids: defaultdict[int, list[str]] = defaultdict(list)
-        for seq, uid in keys:
+        every = list(keys)
+        if most_bytes is not None:
+            every = self._fitting(space, every, most_bytes)
+        for seq, uid in every:
             uids[seq].append(uid)
         found: dict[str, RecordRow] = {}
         for first, last in runs(uids, _GAP):
@@ -151,24 +231,60 @@ class WorkReads(Reads):
                 found[row.uid] = row
         return found
 
+    def _fitting(
+        self, space: str, keys: Sequence[tuple[int, str]], most_bytes: int
+    ) -> list[tuple[int, str]]:
+        """The first of some records whose contexts fit."""
+        sizes: dict[str, int] = {}
+        for first, last in runs((seq for seq, _ in keys), _GAP):
+            wanted = [uid for seq, uid in keys if first <= seq <= last]
+            sizes.update(self.read_for_work(_CONTEXTS, [first, last, space, wanted]))
+        found: list[tuple[int, str]] = []
+        for key in keys:
+            most_bytes -= sizes.get(key[1], 0)
+            if found and most_bytes < 0:
+                break
+            found.append(key)
+        return found
+
     def begun(self, low_seq: int) -> Mapping[RecordId, int]:
         """Number of times that the judgement of records was begun, in commits from one on."""
         return {RecordId(space, uid): n for space, uid, n in self.read_for_work(_BEGUN, [low_seq])}
 
-    def waiting_records(self, low_seq: int) -> list[RecordRow]:
+    def undecided(self, low_seq: int) -> list[RecordRow]:
         """The records from a commit on that nothing was decided about, in order of acceptance.
 
         Their contexts are left out; `records_at` has them.
         """
         return [record_row(values) for values in self.read_for_work(_WAITING, [low_seq])]
 
-    def traces_since(self, low_seq: int, spaces: Iterable[str]) -> dict[TraceKey, RecentTrace]:
-        """The traces of some spaces with spans from a commit on, whatever was decided about them.
+    def traces_since(self, low_seq: int) -> dict[TraceKey, RecentTrace]:
+        """The traces with spans from a commit on, whatever was decided about them.
 
         Cost: a scan of the commits from there on; no body is read.
         """
-        rows = self.read_for_work(_SINCE, [low_seq, list(spaces)])
+        rows = self.read_for_work(_SINCE, [low_seq])
         return {(space, trace_id): RecentTrace(*rest) for space, trace_id, *rest in rows}
+
+    def evaluated_since(
+        self, space: str, trace_ids: Iterable[str], since_ns: int
+    ) -> list[EvaluatedTrace]:
+        """The latest evaluations on records of traces, of those that read spans.
+
+        Args:
+            space: Their space.
+            trace_ids: The traces.
+            since_ns: Evaluations that were made before are left out.
+
+        Cost: a scan of two columns of the evaluations since then.
+        """
+        values = [space, list(trace_ids), since_ns]
+        return [EvaluatedTrace(*row) for row in self.read_for_work(_EVALUATED, values)]
+
+    def decided_until_ns(self) -> int:
+        """Time at which the newest evaluation was made; 0 without any."""
+        ((found,),) = self.read_for_work("SELECT max(evaluated_ns) FROM evaluations")
+        return found or 0
 
     def new_letters(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
         """The letters that are not stored: the same content from the same place is one letter."""
@@ -198,5 +314,31 @@ class WorkReads(Reads):
                 traces = [each.trace_id for each in spans]
                 keys = [each.trace_id + each.span_id for each in spans]
                 connection.execute(_REPLACED, [first or 0, seq, space, traces, keys])
+
+        return [change]
+
+    def with_settled(self, settled: Sequence[SettledRecord]) -> list[Change]:
+        """The change that writes what traces tell of stored records; none without any."""
+        by_space: defaultdict[str, list[SettledRecord]] = defaultdict(list)
+        for each in settled:
+            by_space[each.space].append(each)
+        if not by_space:
+            return []
+
+        def change(connection: Connection) -> None:
+            for space, rows in by_space.items():
+                contexts = [each for each in rows if each.has_context]
+                texts = [dump_json(each.context) for each in contexts]
+                sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
+                for column, kind, own, values in (
+                    ("session_id", "TEXT", rows, [each.session_id for each in rows]),
+                    ("context", "TEXT", contexts, texts),
+                    ("context_bytes", "BIGINT", contexts, sizes),
+                ):
+                    if own:
+                        first = min(each.seq for each in own)
+                        uids = [each.uid for each in own]
+                        sql = _SETTLED.format(column=column, kind=kind)
+                        connection.execute(sql, [space, first, uids, values, len(own)])
 
         return [change]

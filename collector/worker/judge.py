@@ -15,13 +15,13 @@ from collector.pipeline.turns import Pace
 from collector.store.commit import Commit
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TraceKey
 from collector.store.span_rows import TracePlace
+from collector.store.work import ReadSpans
 from collector.worker.begun import Begun
 from collector.worker.derive import Deriver, add_derived
 from collector.worker.join import Join
 from collector.worker.open_trace import Waiting
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import is_evidence
-from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
 _PART_S: Final = 0.4
@@ -48,7 +48,7 @@ class Stored(Protocol):
         """Whole records, by uid, of commits and uids."""
         ...
 
-    def spans_of(self, space: str, traces: Iterable[TracePlace]) -> dict[str, list[Span]]:
+    def spans_at(self, space: str, traces: Iterable[TracePlace]) -> ReadSpans:
         """The spans of traces, by trace id."""
         ...
 
@@ -140,7 +140,7 @@ class Judge:
         rows = self._store.records_at(space, [(w.seq, w.uid) for w in waiting if not w.watched_by])
         derived = [w.uid for w in waiting if w.watched_by]
         there = self._store.stored_records(space, derived)
-        spans = self._store.spans_of(space, places.values())
+        spans = self._store.spans_at(space, places.values()).found
         views = {trace_id: TraceView.of(SpanTree(own)) for trace_id, own in spans.items()}
         due = [
             Due(_ready(rows[w.uid], Need.NOTHING), w, None)

@@ -48,9 +48,10 @@ class Recovery:
     ) -> None:
         self._store, self._clock, self._now_ns = store, clock, now_ns
         self._low_seq, self._began = store.low_seq, clock()
-        waiting = store.waiting_records(store.low_seq)
+        waiting = store.undecided(store.low_seq)
         watching = registry.watching_spaces()
-        self._traces: Final = store.traces_since(store.low_seq, watching) if watching else {}
+        recent = store.traces_since(store.low_seq) if watching else {}
+        self._traces: Final = {key: each for key, each in recent.items() if key[0] in watching}
         """The traces that a profile may watch."""
         self.is_unfinished: Final = bool(waiting or self._traces)
         self.begun: Final = _unended(store, waiting)
@@ -141,7 +142,7 @@ class Recovery:
         places = [TracePlace(trace_id, 0, _ANY) for _, trace_id in part]
         found = {
             (trace_id, *each)
-            for trace_id, spans in self._store.spans_of(space, places).items()
+            for trace_id, spans in self._store.spans_at(space, places).found.items()
             for each in deriver.selected(
                 space,
                 trace_id,

@@ -428,7 +428,7 @@ class Worker:
         counts.evaluations += len(commit.evaluations)
         counts.letters += len(commit.letters)
         self._known_s = flight.known_s
-        if self._found_seq is None and commit.offset >= self._found_end:
+        if self._found_seq is None and self._store.offset >= self._found_end:
             self._found_seq = seq
         for space, rows in flight.prepared.by_space.items():
             for row in rows.records:

@@ -16,11 +16,9 @@ from collector.storage.port.store import Store
 from collector.store.letters import LetterQuery
 from collector.store.rows import (
     FIRST_RESULT,
-    START,
     EvaluationRow,
     Scope,
     TaskRow,
-    WaitingRecord,
 )
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
@@ -32,15 +30,11 @@ from tests.contracts.store_data import (
     record,
     span,
 )
-from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore
+from tests.contracts.store_opened import IN_CLASS, Open
+from tests.contracts.store_waiting import WaitingContract, pending_of
 
 
-def _pending(store: Store) -> list[tuple[str, int, str, int]]:
-    found = store.pending_spaces()
-    return [(each.space, each.count, each.uid, each.evaluated_ns) for each in found]
-
-
-class WorkContract(OpenedStore):
+class WorkContract(WaitingContract):
     """See `store.StoreContract`."""
 
     def test_a_record_waits_until_something_is_decided(self, open_store: Open) -> None:
@@ -201,7 +195,7 @@ class WorkContract(OpenedStore):
         sizes = {each.context_bytes for each in store.pending_evaluations(9)}
         assert sizes == {len('{"answer":[1,null,"é"]}'.encode())}
         assert store.pending_count() == 4
-        assert _pending(store) == [(SPACE, 4, "u0", pending[0].evaluated_ns)]
+        assert pending_of(store) == [(SPACE, 4, "u0", pending[0].evaluated_ns)]
         for names, others, uids in (
             ({"p1"}, False, ["u0", "u1", "u2", "u3"]),
             ({"p1"}, True, []),
@@ -240,7 +234,7 @@ class WorkContract(OpenedStore):
         store.append_evaluations([out, later]).result()
         assert [each.evaluation for each in store.pending_evaluations(9)] == pending[2:]
         assert store.pending_count() == 2
-        assert _pending(store) == [(SPACE, 2, "u2", pending[2].evaluated_ns)]
+        assert pending_of(store) == [(SPACE, 2, "u2", pending[2].evaluated_ns)]
         assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED]
         a, _, b = store.task_counts(TaskQuery(space=SPACE, profile="answers"))
         assert (a.passed, b.passed, b.failed, b.skipped, b.gated) == (4, 0, 1, 1, 0)
@@ -257,16 +251,6 @@ class WorkContract(OpenedStore):
         }
         sheet = store.conservation(SPACE).records
         assert (sheet.accepted, sheet.evaluated, sheet.skipped) == (4, 4, 1)  # `other` is no record
-
-    def test_pending_tasks_of_each_space(self, store: Store) -> None:
-        """With the oldest evaluation, whatever came first; of a space without any nothing."""
-        tasks = [TaskRow(task_id=id, task_type="x", outcome=Outcome.PENDING) for id in "ab"]
-        rows = [
-            evaluation(uid, Outcome.PENDING, tuple(tasks), space=space, evaluated_ns=at_ns)
-            for space, uid, at_ns in (("b", "u1", 7), ("a", "u2", 9), ("a", "u1", 8))
-        ]
-        store.append_evaluations([*rows, evaluation("u1", space="c")]).result()
-        assert _pending(store) == [("a", 4, "u1", 8), ("b", 2, "u1", 7)]
 
     @pytest.mark.parametrize("is_one_batch", [True, False])
     def test_counters_follow_a_record_until_another_version_judges_it(
@@ -364,44 +348,6 @@ class WorkContract(OpenedStore):
         assert store.evaluated_records("elsewhere", [TRACE]) == []
         assert store.evaluated_records(SPACE, []) == []
 
-    def test_sessions_that_no_evaluation_has_seen_whole(self, open_store: Open) -> None:
-        """Of s a record came after the evaluation, t was seen whole, u3 is alone, r not known yet.
-
-        The record of q was of an unknown profile; its evaluation says which one it is.
-        """
-        store = open_store()
-        unknown = {"profile_uid": "", "profile_ref": "later"}
-        rows = [
-            record("u1", session_id="s", trace_id=TRACE),
-            record("u2", session_id="t"),
-            record("u3", session_id="", trace_id="e" * 32),
-            record("u4", session_id="s", profile_uid="p2"),
-            record("u5", session_id="r", **unknown),
-            record("u6", session_id="q", **unknown),
-        ]
-        first = store.append_records(rows).result()
-        store.append_records([record("u7", session_id="s")]).result()
-        of_session: dict[str, Any] = {"scope": Scope.SESSION, "input_seq": first.seq}
-        store.append_evaluations(
-            [
-                evaluation("session s", session_id="s", **of_session),
-                evaluation("session t", session_id="t", **of_session),
-                evaluation("u3", session_id="", input_seq=first.seq),
-                evaluation("u6", session_id="q", input_seq=first.seq),
-            ]
-        ).result()
-        store.close()
-        store = open_store()
-        found = store.open_sessions([(SPACE, "p1"), (SPACE, "p3"), ("elsewhere", "p1")])
-        assert [(each.session_id, each.trace_id) for each in found] == [
-            ("q", None), ("s", None), ("u3", "e" * 32),
-        ]  # fmt: skip
-        assert {(each.space, each.profile_uid) for each in found} == {(SPACE, "p1")}
-        (other,) = store.open_sessions([(SPACE, "p2")])
-        assert other.session_id == "s"
-        assert store.open_sessions([]) == []
-        store.close()
-
     def test_the_latest_evaluations(self, store: Store) -> None:
         rows = [evaluation("u1"), evaluation("u2")]
         rows.append(evaluation("u1", space="elsewhere", evaluation_id="of another space"))
@@ -489,30 +435,6 @@ class WorkContract(OpenedStore):
         assert after[: len(whole)] == whole
         assert sorted({place for place, _ in after}) == [place for place, _ in after]
         assert [row.record_uid for row in read] == ["u1", "u2", "u1", "s", "u3", "u4"]
-
-    def test_waiting_records_are_read_in_parts(self, store: Store) -> None:
-        """In order of acceptance, then by space and uid; each once, and none that is decided."""
-        batches = [
-            [record("b", space="two"), record("b"), record("a"), record("é")],
-            [record("c", context="x" * 10)],
-            [record("a", space="two"), record("d")],
-        ]
-        for batch in batches:
-            store.append_records(batch).result()
-        store.append_evaluations([evaluation("a")]).result()
-
-        assert store.waiting_count() == 6
-        for size in (1, 2, 3, 6, 9):
-            found: list[WaitingRecord] = []
-            while page := store.waiting_records(size, found[-1].place if found else START):
-                assert len(page) <= size
-                found += page
-            keys = [(each.record.space, each.record.uid) for each in found]
-            assert keys == [
-                (SPACE, "b"), (SPACE, "é"), ("two", "b"), (SPACE, "c"), (SPACE, "d"), ("two", "a"),
-            ]  # fmt: skip
-            assert all(each.record.context is None for each in found)
-            assert found[3].context_bytes == len('"xxxxxxxxxx"')
 
     def test_an_accepted_record_waits_again_without_its_letter(self, store: Store) -> None:
         row = record("u1")

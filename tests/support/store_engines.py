@@ -15,10 +15,13 @@ from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.schema import COLUMNS, postgresql_tables
 from collector.store.traces import TraceReads
+from collector.store.waiting import WaitingReads
 from collector.store.work import WorkReads
 
 
-class AllReads(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads):
+class AllReads(
+    WorkReads, WaitingReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads
+):
     """Every read of the store."""
 
 
@@ -53,7 +56,8 @@ class PostgresqlStore(AllReads):
             table: [tuple(row.values())[1:] for row in cast("Any", batch).to_pylist()]
             for table, batch in arrow_tables(rows, seq)
         }
-        return self.write(tables, self.without_replaced(rows.replaced, seq))
+        changes = [*self.without_replaced(rows.replaced, seq), *self.with_settled(rows.settled)]
+        return self.write(tables, changes)
 
     def alone(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -10,8 +10,8 @@ from collector.pipeline.evaluate.records import TraceView
 from collector.pipeline.join.joined_trace import Leaving, Need
 from collector.pipeline.join.ready import Ready, Room
 from collector.split import split
-from collector.storage.port.store import NoMemoryError, TooLargeError
 from collector.storage.port.work import WorkStore
+from collector.store.limits import NoMemoryError, TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Final
 
-from collector.storage.port.store import MOST_SPANS
+from collector.store.limits import MOST_SPANS
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.span import Span

@@ -10,8 +10,8 @@ from collector.pipeline.join.read_back import Insist, lost_of
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.sessions.join import SessionKey
 from collector.split import split
-from collector.storage.port.store import TooLargeError
 from collector.storage.port.work import WorkStore
+from collector.store.limits import TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
 from scouter.model.span import Span
 

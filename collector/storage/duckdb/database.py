@@ -21,7 +21,7 @@ from collector.storage.duckdb.profile_uids import ProfileUids
 from collector.storage.duckdb.schema import MIGRATIONS, TABLES
 from collector.storage.duckdb.turns import Turns
 from collector.storage.log.span_log import sync_folder
-from collector.storage.port.store import NoMemoryError
+from collector.store.limits import NoMemoryError
 from scouter.errors import ConfigError, TransientError
 
 _HOLDER: Final = re.compile(r"PID (\d+)")

@@ -18,9 +18,9 @@ from collector.storage.log.span_codec import (
     trace_hash,
 )
 from collector.storage.log.span_log import SpanLog
-from collector.storage.port.store import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
 from collector.store.evaluation_codec import decode_evaluation
 from collector.store.json_text import load_json
+from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
 from collector.store.rows import (
     AlertEvent,
     AlertState,

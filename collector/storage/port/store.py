@@ -4,7 +4,7 @@ Callers name the part that they need; `docs/internals/second_store.md` says what
 have to do.
 """
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from collector.storage.port.care import CareStore
 from collector.storage.port.control import ControlStore
@@ -13,21 +13,6 @@ from collector.storage.port.labels import LabelStore
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.runs import RunStore
 from collector.storage.port.work import WorkStore
-from scouter.errors import TransientError
-
-
-class NoMemoryError(TransientError):
-    """A read needs more memory than is free; one that asks for less may find it."""
-
-
-class TooLargeError(NoMemoryError):
-    """A read asks for more than is ever read at once; to ask for the same again is useless."""
-
-
-MOST_SPANS: Final = 100_000
-"""Spans that are read at once: about 200 MB in memory."""
-MOST_SPAN_BYTES: Final = 64 * 2**20
-"""The same in bytes, as they are stored."""
 
 
 class Store(

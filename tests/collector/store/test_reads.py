@@ -12,6 +12,7 @@ from collector.store.evaluations import EvaluationFilter
 from collector.store.letters import LetterKind
 from collector.store.rows import EvaluationRow, RecordState, ResultPlace
 from collector.store.span_rows import TracePlace
+from collector.store.work import RecentTrace
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import evaluation, letter, record
@@ -42,6 +43,12 @@ def by_id(spans: Sequence[Span]) -> list[Span]:
     return sorted(spans, key=lambda each: each.span_id)
 
 
+def recent_of(engine: Engine, space: str, low_seq: int) -> dict[str, RecentTrace]:
+    """The traces of a space with spans from a commit on."""
+    recent = engine.traces_since(low_seq)
+    return {trace_id: each for (of, trace_id), each in recent.items() if of == space}
+
+
 spans = st.builds(
     span,
     trace=st.integers(0, 2),
@@ -64,7 +71,7 @@ def test_spans_are_those_of_a_brute_force(engine: Engine, commits: list[list[Spa
         expected = by_id(sent.trace(trace_id))
         assert by_id(engine.trace(sent.space, trace_id).spans) == expected
     places = [TracePlace(trace_id, first, last) for trace_id in TRACES]
-    found = engine.spans_of(sent.space, places)
+    found = engine.spans_at(sent.space, places).found
     assert {trace_id: by_id(each) for trace_id, each in found.items()} == {
         trace_id: by_id(sent.trace(trace_id)) for trace_id in TRACES if sent.trace(trace_id)
     }
@@ -76,8 +83,8 @@ def test_spans_are_those_of_a_brute_force(engine: Engine, commits: list[list[Spa
     last_seqs: dict[str, int] = {}
     for (trace_id, _), (seq, _) in sent.stored.items():
         last_seqs[trace_id] = max(seq, last_seqs.get(trace_id, 0))
-    recent = engine.traces_since(first, [sent.space])
-    assert {trace_id: each.last_seq for (_, trace_id), each in recent.items()} == last_seqs
+    recent = recent_of(engine, sent.space, first)
+    assert {trace_id: each.last_seq for trace_id, each in recent.items()} == last_seqs
     sheet = engine.conservation(sent.space).spans
     assert (sheet.stored, sheet.accepted) == (len(sent.stored), len(sent.stored))
 
@@ -230,7 +237,7 @@ def test_the_worker_finds_what_waits_and_what_it_has(engine: Engine) -> None:
     sent.append(engine, begun=[RecordId(sent.space, "a")])
     sent.append(engine, begun=[RecordId(sent.space, "a")])
 
-    found = [each for each in engine.waiting_records(low) if each.space == sent.space]
+    found = [each for each in engine.undecided(low) if each.space == sent.space]
     assert [(each.uid, each.seq) for each in found] == [("a", low), ("b", low)]
     assert {key: n for key, n in engine.begun(low).items() if key.space == sent.space} == {
         RecordId(sent.space, "a"): 2
@@ -246,14 +253,14 @@ def test_traces_are_recent_from_a_commit_on_and_late_behind_an_evaluation(engine
     low = sent.append(engine, [span(0), span(1)])
     seen = evaluation("u", space=sent.space, trace_id=TRACES[0], input_seq=low, reads_spans=True)
     sent.append(engine, evaluations=[seen])
-    first, second = (sent.space, TRACES[0]), (sent.space, TRACES[1])
-    assert engine.traces_since(low, [sent.space]) == {first: (1, low), second: (1, low)}
+    first, second = TRACES[:2]
+    assert recent_of(engine, sent.space, low) == {first: (1, low), second: (1, low)}
     assert engine.conservation(sent.space).spans.late == 0
 
     late = sent.append(engine, [span(0, 2)])
-    assert engine.traces_since(low, [sent.space]) == {first: (2, late), second: (1, low)}
-    assert engine.traces_since(late, [sent.space]) == {first: (1, late)}
-    assert engine.traces_since(low, ["another space"]) == {}
+    assert recent_of(engine, sent.space, low) == {first: (2, late), second: (1, low)}
+    assert recent_of(engine, sent.space, late) == {first: (1, late)}
+    assert recent_of(engine, "another space", low) == {}
     assert engine.conservation(sent.space).spans.late == 1
     assert [row.evaluation_id for row in engine.trace(sent.space, TRACES[0]).evaluations] == [
         seen.evaluation_id

@@ -22,7 +22,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.store import TooLargeError
+from collector.store.limits import TooLargeError
 from collector.store.rows import START, Completeness, EvaluationRow, TaskRow
 from collector.store.span_queries import TraceQuery
 from scouter.errors import ConfigError, DataError, TransientError

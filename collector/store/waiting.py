@@ -1,0 +1,275 @@
+"""Lists of what is to be done: records that wait, sessions that are open, judges' pending tasks."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from collector.store.bodies import best_spans, trace_hash
+from collector.store.commit import text_hash
+from collector.store.evaluation_codec import decode_evaluation
+from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
+from collector.store.reads import Reads, runs
+from collector.store.records import RECORD_COLUMNS, record_row
+from collector.store.rows import (
+    FIRST_RESULT,
+    START,
+    EvaluationRow,
+    OpenSession,
+    PendingEvaluation,
+    PendingSpace,
+    RecordPlace,
+    RecordRow,
+    ResultPlace,
+    Scope,
+    WaitingRecord,
+    WaitingSpace,
+)
+from scouter.model.log_event import is_evidence
+from scouter.model.span import Span
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
+_GAP: Final = 8
+"""Commits between two that are read together."""
+_LOW: Final = "coalesce((SELECT o.low_seq FROM offsets o ORDER BY o.seq DESC LIMIT 1), 0)"
+"""SQL for the commit before which no record waits."""
+_UNDECIDED: Final = f"""
+    r.seq >= {_LOW}
+    AND NOT EXISTS (
+        SELECT 1 FROM evaluations e
+        WHERE e.seq >= {_LOW} AND e.space = r.space AND e.record_uid = r.uid)
+    AND NOT EXISTS (
+        SELECT 1 FROM dead_letters l
+        WHERE l.seq >= {_LOW} AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
+"""
+_WAITING: Final = f"""
+    SELECT r.context_bytes, {RECORD_COLUMNS} FROM records r
+    WHERE (r.seq, r.space, r.uid) > ($1::BIGINT, $2::TEXT, $3::TEXT) AND {_UNDECIDED}
+    ORDER BY r.seq, r.space, r.uid
+    LIMIT $4::BIGINT
+"""
+_WAITING_SPACES: Final = f"""
+    SELECT r.space, count(*), (array_agg(r.uid ORDER BY r.seq, r.uid))[1], min(r.received_ns)
+    FROM records r
+    WHERE {_UNDECIDED}
+    GROUP BY r.space
+    ORDER BY r.space
+"""
+_WAITING_COUNT: Final = f"SELECT count(*) FROM records r WHERE {_UNDECIDED}"
+_NO_NEWER: Final = """
+    NOT EXISTS (
+        SELECT 1 FROM evaluations n
+        WHERE n.revision > 1 AND n.space = e.space AND n.record_uid = e.record_uid
+          AND n.revision > e.revision)
+"""
+_PENDING: Final = f"""
+    SELECT e.seq, e.ordinal, e.evaluation_id FROM evaluations e
+    WHERE (e.seq, e.ordinal) > ($1::BIGINT, $2::BIGINT) AND e.pending > 0
+      AND ($3::TEXT[] IS NULL OR (e.profile_uid = ANY($3::TEXT[])) = ($4::BIGINT = 0))
+      AND {_NO_NEWER}
+    ORDER BY e.seq, e.ordinal
+    LIMIT $5::BIGINT
+"""
+"""Places alone: DuckDB joins and sorts the other columns in memory, too."""
+_BODIES_OF: Final = """
+    SELECT e.evaluation_id, e.body FROM evaluations e
+    WHERE e.seq BETWEEN $1 AND $2 AND e.evaluation_id = ANY($3::TEXT[])
+"""
+_PENDING_SPACES: Final = f"""
+    SELECT e.space, sum(e.pending)::BIGINT,
+        (array_agg(e.record_uid ORDER BY e.evaluated_ns, e.record_uid))[1], min(e.evaluated_ns)
+    FROM evaluations e
+    WHERE e.pending > 0 AND {_NO_NEWER}
+    GROUP BY e.space
+    ORDER BY e.space
+"""
+_SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
+_RECORD_SIZES: Final = """
+    SELECT r.space, r.uid, r.context_bytes FROM records r WHERE r.uid_hash = ANY($1::BIGINT[])
+"""
+_SESSION_SIZES: Final = f"""
+    SELECT r.space, {_SESSION}, sum(r.context_bytes)::BIGINT FROM records r
+    WHERE {_SESSION} = ANY($1::TEXT[])
+    GROUP BY r.space, {_SESSION}
+"""
+_OPEN: Final = f"""
+    SELECT DISTINCT {_SESSION} AS session_id, r.trace_id
+    FROM records r
+    WHERE r.space = $1
+      AND (r.profile_uid = $2 OR (r.profile_uid = '' AND EXISTS (
+        SELECT 1 FROM evaluations o WHERE o.space = r.space AND o.record_uid = r.uid
+          AND o.profile_uid = $2 AND o.scope = 'record')))
+      AND NOT (r.session_id = '' AND r.trace_id IS NOT NULL
+        AND NOT EXISTS (
+          SELECT 1 FROM evaluations o
+          WHERE o.space = r.space AND o.record_uid = r.uid AND o.scope = 'record')
+        AND NOT EXISTS (
+          SELECT 1 FROM dead_letters d
+          WHERE d.was_accepted = 1 AND d.space = r.space AND d.uid = r.uid))
+      AND NOT EXISTS (
+        SELECT 1 FROM evaluations e
+        JOIN evaluations o ON o.space = e.space AND o.record_uid = e.record_uid
+          AND o.scope = 'session' AND o.revision = 1
+        WHERE e.scope = 'session' AND e.space = r.space AND o.profile_uid = $2
+          AND e.input_seq >= r.seq AND e.session_id = {_SESSION})
+    ORDER BY session_id, trace_id NULLS LAST
+"""
+"""The profile of a record that was not known at first is that of its evaluation. Another version
+may have evaluated the session later."""
+_RECORDS: Final = f"""
+    SELECT {RECORD_COLUMNS}, r.context FROM records r
+    WHERE r.space = $1 AND r.uid_hash = ANY($2::BIGINT[]) AND r.uid = ANY($3::TEXT[])
+"""
+_PLACES: Final = """
+    SELECT seq, spans, size_bytes FROM bodies
+    WHERE space = $1 AND trace_hash = ANY($2::BIGINT[]) AND trace_id = ANY($3::TEXT[])
+"""
+_BODIES: Final = """
+    SELECT trace_id, body FROM bodies
+    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_hash = ANY($4::BIGINT[])
+      AND trace_id = ANY($5::TEXT[])
+    ORDER BY seq
+"""
+
+
+class WaitingReads(Reads):
+    """Reads of work that is left, and of the data that it is about."""
+
+    def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
+        """Accepted records without an evaluation and without a dead letter, without contexts.
+
+        Args:
+            limit: So many at most.
+            after: Only those behind this place, in order of acceptance.
+        """
+        return [
+            WaitingRecord(
+                place=RecordPlace(row.seq, row.space, row.uid), record=row, context_bytes=size
+            )
+            for size, *values in self.read(_WAITING, [*after, limit])
+            for row in (record_row(values),)
+        ]
+
+    def waiting_spaces(self) -> list[WaitingSpace]:
+        """The spaces of the records that `waiting_records` would list, each with its oldest."""
+        return [
+            WaitingSpace(space=space, count=count, uid=uid, received_ns=received_ns)
+            for space, count, uid, received_ns in self.read(_WAITING_SPACES)
+        ]
+
+    def waiting_count(self) -> int:
+        """Number of records that `waiting_records` would list, in all."""
+        ((count,),) = self.read(_WAITING_COUNT)
+        return count
+
+    def pending_evaluations(
+        self,
+        limit: int,
+        after: ResultPlace = FIRST_RESULT,
+        profiles: Collection[str] | None = None,
+        *,
+        others: bool = False,
+    ) -> list[PendingEvaluation]:
+        """Latest evaluations of which some tasks are pending, in the order of `results_after`.
+
+        Args:
+            limit: So many at most.
+            after: Only those behind this place.
+            profiles: Uids of the profiles that made them; all if not given.
+            others: Of all profiles but these.
+
+        Cost: a scan of what was stored since that place, and of the keys of all revisions.
+        """
+        names = None if profiles is None else sorted(profiles)
+        places = self.read(_PENDING, [*after, names, int(others), limit])
+        if not places:
+            return []
+        ids = [each for *_, each in places]
+        bodies = dict(self.read(_BODIES_OF, [places[0][0], places[-1][0], ids]))
+        found = [
+            (ResultPlace(seq, ordinal), decode_evaluation(bodies[each]))
+            for seq, ordinal, each in places
+            if each in bodies
+        ]
+        sizes = self._context_bytes([row for _, row in found])
+        return [
+            PendingEvaluation(
+                place=place, evaluation=row, context_bytes=sizes.get((row.space, _name(row)), 0)
+            )
+            for place, row in found
+        ]
+
+    def _context_bytes(self, rows: Sequence[EvaluationRow]) -> Mapping[tuple[str, str], int]:
+        """Sizes of contexts by space and uid, or session id."""
+        hashes = [text_hash(row.record_uid) for row in rows if row.scope is Scope.RECORD]
+        sessions = sorted({row.session_id for row in rows if row.scope is Scope.SESSION})
+        found = self.read(_RECORD_SIZES, [hashes]) if hashes else []
+        if sessions:
+            found += self.read(_SESSION_SIZES, [sessions])
+        return {(space, name): size for space, name, size in found}
+
+    def pending_spaces(self) -> list[PendingSpace]:
+        """The spaces with pending tasks, by name; of the latest evaluations only."""
+        return [
+            PendingSpace(space=space, count=count, uid=uid, evaluated_ns=evaluated_ns)
+            for space, count, uid, evaluated_ns in self.read(_PENDING_SPACES)
+        ]
+
+    def pending_count(self) -> int:
+        """Number of pending tasks of all spaces, of the latest evaluations only."""
+        return sum(each.count for each in self.pending_spaces())
+
+    def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
+        """Sessions with a record whose commit came after the `input_seq` of all their evaluations.
+
+        Args:
+            profiles: Space and uid of the profiles to look at.
+
+        Returns:
+            One for each such session and trace. A record that waits, and whose trace is to say
+            which session it belongs to, is in none yet.
+
+        Cost: a scan of the keys of all records and evaluations for each profile.
+        """
+        return [
+            OpenSession(space=space, profile_uid=uid, session_id=session_id, trace_id=trace_id)
+            for space, uid in profiles
+            for session_id, trace_id in self.read_for_work(_OPEN, [space, uid])
+        ]
+
+    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records by their uids, with their contexts, in order of acceptance."""
+        wanted = sorted(set(uids))
+        maybe = self.maybe_records([text_hash(uid) for uid in wanted])
+        rows = self.read(_RECORDS, [space, maybe, wanted]) if maybe else []
+        return sorted(map(record_row, rows), key=lambda row: (row.seq, row.uid))
+
+    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        """Whole traces by id, without results of evaluators that came as log events.
+
+        A trace without spans is left out.
+
+        Raises:
+            TooLargeError: They have more spans than are read at once.
+        """
+        wanted = sorted(set(trace_ids))
+        hashes = self.maybe_traces([trace_hash(each) for each in wanted])
+        rows = self.read(_PLACES, [space, hashes, wanted]) if hashes else []
+        spans, size = sum(each for _, each, _ in rows), sum(each for *_, each in rows)
+        if spans > MOST_SPANS or size > MOST_SPAN_BYTES:
+            raise TooLargeError(
+                f"more than {MOST_SPANS:,} spans, or {MOST_SPAN_BYTES // 2**20} MiB of them, are "
+                "not read at once"
+            )
+        bodies: dict[str, list[bytes]] = {}
+        for first, last in runs((seq for seq, *_ in rows), _GAP):
+            for trace_id, body in self.read(_BODIES, [first, last, space, hashes, wanted]):
+                bodies.setdefault(trace_id, []).append(body)
+        found = {
+            trace_id: list(filter(is_evidence, best_spans(own))) for trace_id, own in bodies.items()
+        }
+        return {trace_id: own for trace_id, own in found.items() if own}
+
+
+def _name(row: EvaluationRow) -> str:
+    return row.record_uid if row.scope is Scope.RECORD else row.session_id

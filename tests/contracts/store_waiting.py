@@ -1,0 +1,143 @@
+"""The lists of what is left to do, of any store."""
+
+from typing import Any
+
+from collector.storage.port.store import Store
+from collector.store.rows import START, Scope, TaskRow, WaitingRecord
+from scouter.evaluate.outcome import Outcome
+from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
+from tests.contracts.store_opened import Open, OpenedStore
+
+
+def pending_of(store: Store) -> list[tuple[str, int, str, int]]:
+    """Space, number, uid and time of each space with pending tasks."""
+    found = store.pending_spaces()
+    return [(each.space, each.count, each.uid, each.evaluated_ns) for each in found]
+
+
+class WaitingContract(OpenedStore):
+    """See `store.StoreContract`."""
+
+    def test_pending_tasks_of_each_space(self, store: Store) -> None:
+        """With the oldest evaluation, whatever came first; of a space without any nothing."""
+        tasks = [TaskRow(task_id=id, task_type="x", outcome=Outcome.PENDING) for id in "ab"]
+        rows = [
+            evaluation(uid, Outcome.PENDING, tuple(tasks), space=space, evaluated_ns=at_ns)
+            for space, uid, at_ns in (("b", "u1", 7), ("a", "u2", 9), ("a", "u1", 8))
+        ]
+        store.append_evaluations([*rows, evaluation("u1", space="c")]).result()
+        assert pending_of(store) == [("a", 4, "u1", 8), ("b", 2, "u1", 7)]
+
+    def test_sessions_that_no_evaluation_has_seen_whole(self, open_store: Open) -> None:
+        """Of s a record came after the evaluation, t was seen whole, u3 is alone, r not known yet.
+
+        The record of q was of an unknown profile; its evaluation says which one it is.
+        """
+        store = open_store()
+        unknown = {"profile_uid": "", "profile_ref": "later"}
+        rows = [
+            record("u1", session_id="s", trace_id=TRACE),
+            record("u2", session_id="t"),
+            record("u3", session_id="", trace_id="e" * 32),
+            record("u4", session_id="s", profile_uid="p2"),
+            record("u5", session_id="r", **unknown),
+            record("u6", session_id="q", **unknown),
+        ]
+        first = store.append_records(rows).result()
+        store.append_records([record("u7", session_id="s")]).result()
+        of_session: dict[str, Any] = {"scope": Scope.SESSION, "input_seq": first.seq}
+        store.append_evaluations(
+            [
+                evaluation("session s", session_id="s", **of_session),
+                evaluation("session t", session_id="t", **of_session),
+                evaluation("u3", session_id="", input_seq=first.seq),
+                evaluation("u6", session_id="q", input_seq=first.seq),
+            ]
+        ).result()
+        store.close()
+        store = open_store()
+        found = store.open_sessions([(SPACE, "p1"), (SPACE, "p3"), ("elsewhere", "p1")])
+        assert [(each.session_id, each.trace_id) for each in found] == [
+            ("q", None), ("s", None), ("u3", "e" * 32),
+        ]  # fmt: skip
+        assert {(each.space, each.profile_uid) for each in found} == {(SPACE, "p1")}
+        (other,) = store.open_sessions([(SPACE, "p2")])
+        assert other.session_id == "s"
+        assert store.open_sessions([]) == []
+        store.close()
+
+    def test_waiting_records_are_read_in_parts(self, store: Store) -> None:
+        """In order of acceptance, then by space and uid; each once, and none that is decided."""
+        batches = [
+            [record("b", space="two"), record("b"), record("a"), record("é")],
+            [record("c", context="x" * 10)],
+            [record("a", space="two"), record("d")],
+        ]
+        for batch in batches:
+            store.append_records(batch).result()
+        store.append_evaluations([evaluation("a")]).result()
+
+        assert store.waiting_count() == 6
+        for size in (1, 2, 3, 6, 9):
+            found: list[WaitingRecord] = []
+            while page := store.waiting_records(size, found[-1].place if found else START):
+                assert len(page) <= size
+                found += page
+            keys = [(each.record.space, each.record.uid) for each in found]
+            assert keys == [
+                (SPACE, "b"), (SPACE, "é"), ("two", "b"), (SPACE, "c"), (SPACE, "d"), ("two", "a"),
+            ]  # fmt: skip
+            assert all(each.record.context is None for each in found)
+            assert found[3].context_bytes == len('"xxxxxxxxxx"')
+
+    def test_pending_evaluations_are_paged_until_a_revision_decides_them(
+        self, store: Store
+    ) -> None:
+        """Of another profile, of a session, and of one that a revision has decided."""
+
+        def row(uid: str, judged: Outcome, **fields: Any) -> Any:
+            tasks = (TaskRow(task_id="b", task_type="LLMJudge", outcome=judged),)
+            return evaluation(uid, judged, tasks=tasks, **fields)
+
+        pending = [row(f"u{n}", Outcome.PENDING) for n in range(4)]
+        pending[3] = row("u3", Outcome.PENDING, scope=Scope.SESSION, session_id="s")
+        rows = [record(f"u{n}", session_id="s" if n < 2 else "") for n in range(3)]
+        store.append_records(rows).result()
+        store.append_evaluations([*pending[:2], evaluation("other", profile_uid="p2")]).result()
+        store.append_evaluations(pending[2:]).result()
+        size = len('{"answer":[1,null,"é"]}'.encode())
+
+        found = store.pending_evaluations(9)
+        assert [each.evaluation for each in found] == pending
+        assert [each.context_bytes for each in found] == [size, size, size, 2 * size]
+        page = store.pending_evaluations(2, found[0].place)
+        assert [each.place for each in page] == [each.place for each in found[1:3]]
+        assert store.pending_count() == 4
+        for names, others, count in (
+            ({"p1"}, False, 4), ({"p1"}, True, 0), ({"p2"}, True, 4), ((), False, 0),
+        ):  # fmt: skip
+            of = store.pending_evaluations(9, profiles=names, others=others)
+            assert len(of) == count
+        decided = row("u1", Outcome.PASSED, revision=2, evaluation_id="u1 again")
+        store.append_evaluations([decided]).result()
+        assert [each.evaluation for each in store.pending_evaluations(9)] == [
+            pending[0], *pending[2:]
+        ]  # fmt: skip
+        assert pending_of(store) == [(SPACE, 3, "u0", pending[0].evaluated_ns)]
+
+    def test_records_and_spans_are_found_by_their_ids(self, store: Store) -> None:
+        """One space's only; a trace without spans is left out."""
+        rows = [record("b"), record("a", context="x"), record("a", space="two")]
+        for each in rows:
+            store.append_records([each]).result()
+        other = "f" * 32
+        spans = [span(1), span(2), span(3, trace_id=other)]
+        store.append_spans(SPACE, spans[:1], 1).result()
+        store.append_spans(SPACE, spans[1:], 2).result()
+
+        assert store.records_of(SPACE, ["a", "b", "nobody's"]) == rows[:2]
+        found = store.spans_of(SPACE, [TRACE, other, "e" * 32])
+        assert {id: sorted(s.span_id for s in own) for id, own in found.items()} == {
+            TRACE: [spans[0].span_id, spans[1].span_id], other: [spans[2].span_id],
+        }  # fmt: skip
+        assert store.spans_of("two", [TRACE]) == {}
