@@ -16,7 +16,7 @@ from collector.storage.port.counts import TaskQuery
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.reading import ReadStore
 from collector.store.rows import EvaluationRow, TaskRow
-from collector.store.trace_steps import Step
+from collector.store.trace_summaries import Step
 from scouter.client.models.failures import FailureExample, FailureGroup, Failures
 from scouter.evaluate.outcome import Outcome
 

@@ -3,7 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from itertools import pairwise
+from typing import Any, Final, Protocol, TypeAlias
+
+_GAP: Final = 8
+"""Commits between two that are looked at with them."""
+_RANGES: Final = 32
+"""That a query names at most: looking at each row's commit costs more than a few rows in vain."""
+_N: Final = "BIGINT"
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 
@@ -74,6 +81,15 @@ class Reads(ABC):
         return list(hashes)
 
 
+class Values(list[object]):
+    """Values of the parameters of a query that is put together."""
+
+    def of(self, value: object, kind: str = "TEXT") -> str:
+        """Add a value; the SQL that stands for it."""
+        self.append(value)
+        return f"${len(self)}::{kind}"
+
+
 def runs(commits: Iterable[int], gap: int) -> Iterator[tuple[int, int]]:
     """Put numbers of commits into ranges, so that a read skips what lies between.
 
@@ -91,3 +107,19 @@ def runs(commits: Iterable[int], gap: int) -> Iterator[tuple[int, int]]:
         last = seq
     if first is not None and last is not None:
         yield first, last
+
+
+def within(commits: Iterable[int], values: Values) -> str:
+    """SQL that is true of the rows of some commits, and maybe of some between them.
+
+    Args:
+        commits: In any order.
+        values: Gets the values of parameters.
+    """
+    known = sorted(set(commits))
+    gaps = sorted((after - before for before, after in pairwise(known)), reverse=True)
+    ranges = runs(known, max(_GAP, gaps[_RANGES - 1] if len(gaps) >= _RANGES else 0))
+    each = (
+        f"seq BETWEEN {values.of(first, _N)} AND {values.of(last, _N)}" for first, last in ranges
+    )
+    return f"({' OR '.join(each) or 'false'})"

@@ -9,6 +9,13 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode
 from scouter.model.struct import struct
 
+SEARCHED: Final[tuple[str, ...]] = (
+    "service_name", "service_version", "environment", "operation", "provider", "request_model",
+    "response_model", "agent_name", "tool_name", "conversation_id", "error_type", "session_id",
+    "finish_reason",
+)  # fmt: skip
+"""Columns that attributes have for themselves."""
+
 
 class SpanPosition(NamedTuple):
     """Place of a span in the order of listings, which go downwards from the largest."""

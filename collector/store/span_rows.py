@@ -3,9 +3,7 @@
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-import orjson
-
-from collector.store.json_text import dump_json
+from collector.store.attribute_text import attribute_text
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.genai import early as genai
@@ -15,8 +13,6 @@ from scouter.model.log_event import is_log_event
 from scouter.model.short_text import short_text
 from scouter.model.span import Span
 
-_LONGEST: Final = 256
-"""Characters of the longest attribute that has a place in the row; the body has all of them."""
 _MAX_TOKENS: Final = 2**32 - 1
 _NO_FACTS: Final = (*(None,) * 10, Kind.OTHER.value, *(None,) * 6)
 
@@ -76,7 +72,7 @@ class SpanRow(NamedTuple):
     arguments_hash: int | None
     scope_hash: int
     attributes: str
-    """Its short attributes, as a JSON object."""
+    """Its short attributes, as of `attribute_text`."""
 
     @property
     def key(self) -> SpanKey:
@@ -131,25 +127,9 @@ def span_row(
             None if remote is None else int(remote), stamp, int(is_event), size_bytes, checksum,
             *(_event_facts(span) if is_event else _facts(span)),
             crc32(span.scope.name.encode()),
-            short_attributes(span),
+            attribute_text(span.attributes),
         )
     )  # fmt: skip
-
-
-def short_attributes(span: Span) -> str:
-    """The attributes of a span as a JSON object, but for texts that are long.
-
-    A number that JSON cannot say is null; the body has it. Cost: 3 µs for ten attributes.
-    """
-    short = {
-        name: value
-        for name, value in span.attributes.items()
-        if not (isinstance(value, str | bytes | tuple | dict) and len(value) > _LONGEST)
-    }
-    try:
-        return orjson.dumps(short).decode()
-    except TypeError:  # bytes, or half a character
-        return dump_json(short)
 
 
 def _facts(span: Span) -> tuple[Any, ...]:

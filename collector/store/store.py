@@ -17,6 +17,7 @@ from collector.store.evaluations import EvaluationReads
 from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.retention import remove_before
+from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.traces import TraceReads
 from collector.store.waiting import WaitingReads
@@ -36,7 +37,14 @@ _NEWEST: Final = """
 
 
 class Store(
-    WorkReads, WaitingReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads
+    WorkReads,
+    WaitingReads,
+    RecordReads,
+    EvaluationReads,
+    SpanReads,
+    TraceReads,
+    ConservationReads,
+    EraseReads,
 ):
     """The store of one collector.
 

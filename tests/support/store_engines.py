@@ -14,13 +14,21 @@ from collector.store.evaluations import EvaluationReads
 from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.schema import COLUMNS, postgresql_tables
+from collector.store.spans import SpanReads
 from collector.store.traces import TraceReads
 from collector.store.waiting import WaitingReads
 from collector.store.work import WorkReads
 
 
 class AllReads(
-    WorkReads, WaitingReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads
+    WorkReads,
+    WaitingReads,
+    RecordReads,
+    EvaluationReads,
+    SpanReads,
+    TraceReads,
+    ConservationReads,
+    EraseReads,
 ):
     """Every read of the store."""
 
@@ -80,3 +88,6 @@ class PostgresqlStore(AllReads):
         """Make changes as the store does."""
         for change in changes:
             change(cast("Any", self._connection))
+
+    def close(self) -> None:
+        """Leave the tables to the next one that opens them."""

@@ -128,7 +128,7 @@ from collector.store.rows import (
     WaitingSpace,
 )
 from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals
-from collector.store.trace_steps import Step
+from collector.store.trace_summaries import Step
 from collector.store.usage import UsagePage, UsageQuery
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice

@@ -8,7 +8,7 @@ from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.usage_acts import KIND
 from collector.storage.log.span_codec import IS_SPAN, trace_hash
-from collector.store.trace_steps import Step
+from collector.store.trace_summaries import Step
 from scouter.model.span import StatusCode
 
 # All SQL is put together from this module's own words; values always travel as parameters.

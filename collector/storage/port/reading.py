@@ -30,7 +30,7 @@ from collector.store.record_queries import (
 from collector.store.rows import EvaluationRow, StoredTrace
 from collector.store.sheets import Conservation, RecordSheet
 from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals
-from collector.store.trace_steps import Step
+from collector.store.trace_summaries import Step
 from collector.store.usage import UsagePage, UsageQuery
 
 

@@ -1,24 +1,50 @@
 """The store's two databases."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from collector.store.store import Store
 from tests.support.postgresql_server import PostgresqlServer
+from tests.support.store_appends import AppendingPostgresql, AppendingStore
 from tests.support.store_engines import PostgresqlStore
+
+_schemas = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgresqlStore]:
-    """The reads on PostgreSQL, in one database for all tests: each takes a space of its own."""
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """The server of all tests."""
     server = PostgresqlServer()
-    try:
-        with server.connect() as connection:
-            yield PostgresqlStore(connection)
-    finally:
-        server.stop()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql(postgresql_server: PostgresqlServer) -> Iterator[PostgresqlStore]:
+    """The reads on PostgreSQL, in one schema for all tests: each takes a space of its own."""
+    with postgresql_server.connect() as connection:
+        yield PostgresqlStore(connection)
+
+
+@pytest.fixture(params=["duckdb", "postgresql"])
+def open_store(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[[], AppendingStore | AppendingPostgresql]]:
+    """Opens a contract's store, on each database in turn, with the tables of this test alone."""
+    if request.param == "duckdb":
+        yield lambda: AppendingStore(tmp_path / "data")
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+    schema = f"contract_{next(_schemas)}"
+    with server.connect() as connection:
+        for statement in ("CREATE SCHEMA", "SET search_path TO"):
+            connection.execute(f"{statement} {schema}".encode())
+        store = AppendingPostgresql(connection)
+        yield lambda: store
+        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,7 @@ def left(engine: Engine, space: str) -> dict[str, object]:
         "spans": {
             (trace, found.span_id)
             for trace, trace_id in enumerate(TRACES)
-            for found in engine.trace(space, trace_id).spans
+            for found in engine.trace(space, trace_id, 9).spans
         },
         "evaluations": {
             row.record_uid: row.tasks[0].message
@@ -213,8 +213,8 @@ def test_erased_stays_erased(folder: Path) -> None:
         assert store.record("a", "r0") is None
         assert store.evaluation("a", "a r1") is None
         assert store.record("a", "new") is not None
-        assert [each.span_id for each in store.trace("a", TRACES[0]).spans] == []
-        found = {each.span_id: each for each in store.trace("a", TRACES[1]).spans}
+        assert [each.span_id for each in store.trace("a", TRACES[0], 9).spans] == []
+        found = {each.span_id: each for each in store.trace("a", TRACES[1], 9).spans}
         assert set(found) == {TWO, f"{3:016x}"}
         assert store.tombstones.has_record("a", "r0")
         assert store.tombstones.has_span("a", TRACES[0], "any")

@@ -69,7 +69,7 @@ def test_spans_are_those_of_a_brute_force(engine: Engine, commits: list[list[Spa
 
     for trace_id in TRACES:
         expected = by_id(sent.trace(trace_id))
-        assert by_id(engine.trace(sent.space, trace_id).spans) == expected
+        assert by_id(engine.trace(sent.space, trace_id, 9).spans) == expected
     places = [TracePlace(trace_id, first, last) for trace_id in TRACES]
     found = engine.spans_at(sent.space, places).found
     assert {trace_id: by_id(each) for trace_id, each in found.items()} == {
@@ -262,7 +262,7 @@ def test_traces_are_recent_from_a_commit_on_and_late_behind_an_evaluation(engine
     assert recent_of(engine, sent.space, late) == {first: (1, late)}
     assert recent_of(engine, "another space", low) == {}
     assert engine.conservation(sent.space).spans.late == 1
-    assert [row.evaluation_id for row in engine.trace(sent.space, TRACES[0]).evaluations] == [
+    assert [row.evaluation_id for row in engine.trace(sent.space, TRACES[0], 9).evaluations] == [
         seen.evaluation_id
     ]
 

@@ -1,9 +1,7 @@
 """Rows of spans: their columns stand in the order of the table, and hold what the span tells."""
 
-import math
-
 from collector.store.schema import COLUMNS
-from collector.store.span_rows import BodyRow, SpanRow, short_attributes, span_row
+from collector.store.span_rows import BodyRow, SpanRow, span_row
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.log_event import EVENT_SCOPE
 from scouter.model.span import Resource, Span, SpanKind, StatusCode
@@ -70,15 +68,3 @@ def test_a_log_event_tells_its_session_alone() -> None:
 def test_a_count_that_nobody_can_have_counted_is_none() -> None:
     call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 2**32}
     assert row(span(attributes=call))["input_tokens"] is None
-
-
-def test_long_texts_are_in_the_body_alone() -> None:
-    attributes = {"long": "x" * 257, "short": "x" * 256, "none": None, "list": ("a", True, 1.5)}
-    expected = '{"short":"' + "x" * 256 + '","none":null,"list":["a",true,1.5]}'
-    assert short_attributes(span(attributes=attributes)) == expected
-
-
-def test_values_that_json_cannot_say() -> None:
-    assert short_attributes(span(attributes={"a": math.nan, "b": 1})) == '{"a":null,"b":1}'
-    assert short_attributes(span(attributes={"a": "\ud800"})) == '{"a":"\\ud800"}'
-    assert '"b":1' in short_attributes(span(attributes={"a": b"\xff", "b": 1}))

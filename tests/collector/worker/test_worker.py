@@ -154,7 +154,7 @@ def test_of_two_spans_with_one_key_the_better_one_counts(room: WorkerRoom) -> No
     room.spans(span(1, 0, name="longest", end_ns=30), span(1, 0, name="short", end_ns=10))
     room.work()
 
-    trace = room.store.trace(SPACE, trace_id(1))
+    trace = room.store.trace(SPACE, trace_id(1), 9)
     assert sorted(each.name for each in trace.spans) == ["longest", "step"]
     assert room.count("spans") == 2
     sheet = room.store.conservation(SPACE).spans
