@@ -80,7 +80,7 @@ class Database:
         self._writer = self._root.cursor()
         self._use(self._writer)
         # Its first Arrow table lets DuckDB import for half a second.
-        insert(self._writer, "counts", arrow_table("counts", 0, [[], [], []], 0))
+        insert(self._writer, "begun", arrow_table("begun", 0, [[], []], 0))
         self._worker: queue.SimpleQueue[Duck] = queue.SimpleQueue()
         self._worker.put(self._root.cursor())
         self._people: queue.SimpleQueue[Duck] = queue.SimpleQueue()

@@ -1,15 +1,16 @@
 """The store: everything that was accepted and decided, behind one class."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from collector.key_filter import KeyFilter, places_sql
-from collector.store.arrow import arrow_table, rows_table
+from collector.metrics import TotalKey, TotalName, Totals
+from collector.store.arrow import rows_table
 from collector.store.bodies import trace_hash
-from collector.store.commit import Commit, Count, arrow_tables, text_hash
+from collector.store.commit import Commit, arrow_tables, text_hash
 from collector.store.conservation import ConservationReads
 from collector.store.database import MEMORY_BYTES, Database
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
@@ -19,9 +20,9 @@ from collector.store.records import RecordReads
 from collector.store.retention import remove_before
 from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
+from collector.store.totals import added
 from collector.store.traces import TraceReads
 from collector.store.waiting import WaitingReads
-from collector.store.work import WorkReads
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
@@ -37,14 +38,13 @@ _NEWEST: Final = """
 
 
 class Store(
-    WorkReads,
+    EraseReads,
     WaitingReads,
     RecordReads,
     EvaluationReads,
     SpanReads,
     TraceReads,
     ConservationReads,
-    EraseReads,
 ):
     """The store of one collector.
 
@@ -71,6 +71,8 @@ class Store(
         self._traces = self._filter_of("trace_hash", "bodies")
         self._records = self._filter_of("uid_hash", "records")
         self._recorded = self._filter_of("trace_hash", "records")
+        self._evaluated = self._filter_of("uid_hash", "evaluations")
+        self._totals: Totals = self.stored_totals()
         marks = self.read_for_work("SELECT space, kind, key_hash FROM erased")
         self.tombstones: Final = Tombstones(
             Tombstone(space, ErasedKind(kind), number) for space, kind, number in marks
@@ -112,6 +114,14 @@ class Store(
         """The hashes of the traces of all records that are stored now."""
         return self._recorded.copy()
 
+    def maybe_evaluated(self, hashes: Sequence[int]) -> list[int]:
+        """The hashes of uids of which an evaluation may be stored."""
+        return [each for each in hashes if self._evaluated.maybe(each)]
+
+    def totals(self) -> Totals:
+        """All counts as of the last commit."""
+        return self._totals
+
     def commit(self, rows: Commit) -> int:
         """Store rows, and how far the log was read, in one transaction.
 
@@ -123,8 +133,7 @@ class Store(
             TransientError: The store takes nothing now; a later try may work.
         """
         with self._database.alone():
-            kept, seq = self.tombstones.sift(rows), self._last_seq + 1
-            kept = replace(kept, letters=self.new_letters(kept.letters))
+            kept, seq = self.counted(self.tombstones.sift(rows)), self._last_seq + 1
             arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
             ends = (
                 self.offset if kept.offset is None else kept.offset,
@@ -137,6 +146,8 @@ class Store(
             self._traces.add_all({trace_hash(row.trace_id) for row in kept.bodies})
             self._records.add_all(text_hash(row.uid) for row in kept.records)
             self._recorded.add_all(trace_hash(row.trace_id) for row in kept.records if row.trace_id)
+            self._evaluated.add_all(text_hash(row.record_uid) for row in kept.evaluations)
+            self._totals = added(self._totals, kept.totals)
             return seq
 
     def alone(self) -> AbstractContextManager[None]:
@@ -148,10 +159,31 @@ class Store(
     ) -> int:
         """Make changes and append rows; see `Reads`."""
         with self.alone():
-            seq = self._last_seq + 1
-            filled = [(name, rows_table(name, seq, rows)) for name, rows in tables.items() if rows]
-            self._commit(seq, (self.offset, self.low_seq, self._received_ns), filled, changes)
+            seq = self._write(tables, changes)
+            more = Counter[TotalKey]()
+            for name, *parts, n in cast("Iterable[Any]", tables.get("totals", ())):
+                more[TotalKey(TotalName(name), *parts)] += n
+            self._totals = added(self._totals, more)
             return seq
+
+    def add_up(self) -> None:
+        """Put the rows of each total and of each rollup into one; nothing that is read changes.
+
+        Raises:
+            TransientError: The store takes nothing now; nothing has changed.
+
+        Cost: linear in the rows of both; commits wait for it.
+        """
+        with self.alone():
+            self._write(*self.sums(self._totals))
+
+    def _write(
+        self, tables: Mapping[str, Sequence[Sequence[object]]], changes: Sequence[Change]
+    ) -> int:
+        seq = self._last_seq + 1
+        filled = [(name, rows_table(name, seq, rows)) for name, rows in tables.items() if rows]
+        self._commit(seq, (self.offset, self.low_seq, self._received_ns), filled, changes)
+        return seq
 
     def _commit(
         self,
@@ -177,30 +209,21 @@ class Store(
 
         Cost: commits wait for a scan of records and of the hashes of traces.
         """
-        with self._database.alone():
+        with self.alone():
             gone = self.find_gone(target)
             marks = gone.tombstones(target)
-            columns = [list(values) for values in zip(*marks, strict=True)]
-            counts = [(*name, n) for name, n in gone.counts.items()]
-            tables: list[tuple[str, object]] = []
-            if marks:
-                tables.append(
-                    ("erased", arrow_table("erased", self._last_seq, columns, len(marks)))
-                )
-            if counts:
-                values = list(zip(*counts, strict=True))
-                table = arrow_table("counts", self._last_seq, values, len(counts))
-                tables.append(("counts", table))
             evaluations = self._evaluations_of(gone)
-            self._database.transact([] if gone.is_empty else [change_of(gone)], tables)
+            changes = [] if gone.is_empty else [change_of(gone)]
+            if marks or changes:
+                self.write({"erased": marks, **gone.counts.rows()}, changes)
             self.tombstones.add_all(marks)
-        spans = sum(n for name, n in gone.counts.items() if name.name == Count.ERASED_SPAN)
+            seq = self._last_seq
         return Erased(
             space=target.space,
-            seq=self._last_seq,
+            seq=seq,
             uids=frozenset(gone.uids),
             traces=frozenset((*gone.traces, *gone.spans)),
-            spans=spans,
+            spans=gone.counts.totals[TotalKey(TotalName.ERASED, target.space, label="span")],
             evaluations=evaluations,
             dead_letters=len(gone.letters),
             runs=0,
@@ -224,7 +247,7 @@ class Store(
         Raises:
             TransientError: The store takes nothing now; some may be gone.
         """
-        return remove_before(self._database, time_ns, self.low_seq)
+        return remove_before(self, time_ns, self.low_seq)
 
     def purge(self, until: Callable[[], bool] = lambda: False) -> bool:
         """Remove the bytes of what was erased, and give free room back to the system.
