@@ -9,6 +9,10 @@ retention. Truth values are 0 and 1.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+VERSION: Final = 1
+"""A file of another one is refused. Tables, and columns that may be NULL behind all others of their
+table, are added without a new number."""
+
 _EVALUATED: Final = """
     space TEXT, evaluation_id TEXT, record_uid TEXT, revision BIGINT, session_id TEXT,
     profile_uid TEXT, profile_digest TEXT, profile_name TEXT, alias TEXT,
@@ -68,6 +72,7 @@ _TABLES: Final[Mapping[str, str]] = {
     "erased": "seq BIGINT, space TEXT, kind TEXT, key_hash BIGINT",
     "offsets": "seq BIGINT, log_offset BIGINT, low_seq BIGINT, received_ns BIGINT",
     "erasures": "seq BIGINT",
+    "identity": "seq BIGINT, folder BIGINT, version BIGINT",
     "whole": "seq BIGINT",
 }
 """The columns of each table.
@@ -77,7 +82,8 @@ outcome says it: 1 passed, 0 failed. `begun` has the records whose judgement was
 that found unfinished work. `totals` and `rollups` have changes: the count of a key is the sum of
 its rows. `erased` has hashes of what somebody had
 erased, so that it does not come back; `erasures` a row for each erasure whose bytes may still be in
-the file. `received_ns` of `offsets` is the newest time of arrival up to that commit. `whole` has
+the file. `identity` has one row: the number of the data folder, and that of the version.
+`received_ns` of `offsets` is the newest time of arrival up to that commit. `whole` has
 one row, see `Database`.
 """
 

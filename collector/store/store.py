@@ -12,9 +12,11 @@ from collector.store.arrow import rows_table
 from collector.store.bodies import trace_hash
 from collector.store.commit import Commit, arrow_tables, text_hash
 from collector.store.conservation import ConservationReads
-from collector.store.database import MEMORY_BYTES, Database
+from collector.store.database import MEMORY_BYTES
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationReads
+from collector.store.mark import Mark, MarkFile
+from collector.store.opening import Opening
 from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.retention import remove_before
@@ -53,13 +55,27 @@ class Store(
     Args:
         folder: The data folder, which is made if it is not there.
         memory_bytes: Memory that DuckDB may use.
+        accept_loss: Go on with what is left, where something is gone or damaged.
+        identity: Number of the folder, if it is known and the store is gone.
 
     Raises:
-        ConfigError: The folder cannot be written, or another process has the store open.
+        ConfigError: The folder cannot be written, another process has the store open, or another
+            version wrote it.
+        LostDataError: Something that was committed is gone or damaged; nothing was changed.
     """
 
-    def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
-        self._database = Database(folder, memory_bytes)
+    def __init__(
+        self,
+        folder: Path,
+        memory_bytes: int = MEMORY_BYTES,
+        *,
+        accept_loss: bool = False,
+        identity: int | None = None,
+    ) -> None:
+        opening = Opening(folder, accept_loss=accept_loss)
+        self._database = opening.open(memory_bytes, identity)
+        self.identity: Final = self._database.identity
+        """Number of the data folder."""
         newest = self.read_for_work(_NEWEST)
         self._last_seq: int
         self.offset: int
@@ -78,6 +94,14 @@ class Store(
             Tombstone(space, ErasedKind(kind), number) for space, kind, number in marks
         )
         """Marks of everything that was erased."""
+        self._mark = MarkFile(folder, self.identity)
+        mark = opening.mark
+        if opening.lost:
+            self._take_up(mark)
+        if opening.lost or mark is None:
+            self.note_totals()
+        else:
+            self._mark.write(self._last_seq, mark.offset, mark.totals)
 
     def _filter_of(self, column: str, table: str) -> KeyFilter:
         places = f"SELECT unnest({places_sql(column, _BITS)}) AS n FROM {table}"
@@ -198,6 +222,20 @@ class Store(
         self._database.transact(changes, [*tables, ("offsets", rows_table("offsets", seq, [ends]))])
         self._last_seq = seq
         self.offset, self.low_seq, self._received_ns = ends
+        self._mark.note(seq)
+
+    def note_totals(self) -> None:
+        """Note what the store has counted, before the log is trimmed, for a later start."""
+        with self.alone():
+            self._mark.write(self._last_seq, self.offset, [])
+
+    def _take_up(self, mark: Mark | None) -> None:
+        """Go on behind what was lost; numbers of commits do not come twice."""
+        if mark is not None and mark.identity == self.identity:
+            self._last_seq, self.offset = (
+                max(self._last_seq, mark.seq),
+                max(self.offset, mark.offset),
+            )
 
     def erase(self, target: EraseTarget) -> Erased:
         """Take out everything that a target names; no read finds it from then on.
@@ -277,3 +315,4 @@ class Store(
     def close(self) -> None:
         """Write everything into its files and close them."""
         self._database.close()
+        self._mark.close()
