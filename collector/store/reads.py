@@ -36,13 +36,18 @@ class Reads(ABC):
 
     @abstractmethod
     def write(
-        self, tables: Mapping[str, Sequence[Sequence[object]]], changes: Sequence[Change] = ()
+        self,
+        tables: Mapping[str, Sequence[Sequence[object]]],
+        changes: Sequence[Change] = (),
+        low_seq: int | None = None,
     ) -> int:
         """Make changes and append rows, as a commit of its own that has nothing of the log.
 
         Args:
             tables: Rows of each table, without the number of the commit.
             changes: Are made before.
+            low_seq: A commit with rows that the join needs from then on; it may be older than all
+                that it needed before.
 
         Returns:
             The number of the commit; it is durable then.

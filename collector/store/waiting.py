@@ -17,7 +17,6 @@ from collector.store.rows import (
     PendingEvaluation,
     PendingSpace,
     RecordPlace,
-    RecordRow,
     ResultPlace,
     Scope,
     WaitingRecord,
@@ -116,10 +115,6 @@ _OPEN: Final = f"""
 """
 """The profile of a record that was not known at first is that of its evaluation. Another version
 may have evaluated the session later."""
-_RECORDS: Final = f"""
-    SELECT {RECORD_COLUMNS}, r.context FROM records r
-    WHERE r.space = $1 AND r.uid_hash = ANY($2::BIGINT[]) AND r.uid = ANY($3::TEXT[])
-"""
 _PLACES: Final = """
     SELECT seq, spans, size_bytes FROM bodies
     WHERE space = $1 AND trace_hash = ANY($2::BIGINT[]) AND trace_id = ANY($3::TEXT[])
@@ -236,13 +231,6 @@ class WaitingReads(Reads):
             for space, uid in profiles
             for session_id, trace_id in self.read_for_work(_OPEN, [space, uid])
         ]
-
-    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
-        """Accepted records by their uids, with their contexts, in order of acceptance."""
-        wanted = sorted(set(uids))
-        maybe = self.maybe_records([text_hash(uid) for uid in wanted])
-        rows = self.read(_RECORDS, [space, maybe, wanted]) if maybe else []
-        return sorted(map(record_row, rows), key=lambda row: (row.seq, row.uid))
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Whole traces by id, without results of evaluators that came as log events.

@@ -3,7 +3,6 @@
 Expected values are counted by hand, or by going through everything that was put in.
 """
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -19,11 +18,10 @@ from collector.storage.port.counts import SeriesQuery, TaskQuery
 from collector.storage.port.lists import NOT_PASSED, EvaluationQuery
 from collector.storage.port.store import Store
 from collector.storage.port.task_values import TaskValuesQuery
-from collector.store.record_queries import RecordQuery, SessionQuery
-from collector.store.rows import EvaluationRow, RecordState, Scope, TaskRow
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
-from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
+from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
 
 _MINUTE_NS = HOUR_NS // 60
@@ -272,18 +270,6 @@ class StoreListsContract(OpenedStore):
         assert second.items == (rows[1], rows[0])
         assert list(uids_by_page(store, query)) == ["u0", "u3", "u2", "u1"]
 
-    def test_pages_of_one_moment_hold_sessions_that_go_on_meanwhile(self, store: Store) -> None:
-        for name in "abcd":
-            store.append_records([record(f"u {name}", session_id=name)]).result()
-        query = SessionQuery(space=SPACE, limit=2)
-        first = store.sessions(query)
-        for name in "be":
-            store.append_records([record(f"again {name}", session_id=name)]).result()
-        second = store.sessions(replace(query, before=first.next_before, as_of=first.as_of))
-        assert [each.session_id for each in first.items] == ["d", "c"]
-        assert [(each.session_id, each.records) for each in second.items] == [("b", 2), ("a", 1)]
-        assert [each.session_id for each in store.sessions(query).items] == ["e", "b"]
-
     def test_a_record_is_listed_while_it_is_revised(self, store: Store) -> None:
         """Once each time, by its latest evaluation: never by none, never by two."""
         store.append_evaluations([evaluation("u0", evaluation_id="e1")]).result()
@@ -305,156 +291,6 @@ class StoreListsContract(OpenedStore):
         assert set(seen) == {1}
         assert len(seen) > 10
 
-    # --- records ----------------------------------------------------------------------------
-
-    def _records(self, store: Store) -> None:
-        """One waits, one passed, one failed at first, one was skipped, one is dead-lettered."""
-        rows = [
-            record("waits", record_id="x", received_ns=10),
-            record("passed", trace_id=TRACE, received_ns=20, context="long" * 10),
-            record("revised", session_id="s", received_ns=30),
-            record("skipped", alias="b", profile_uid="p2", profile_name="named", received_ns=40),
-            record("dead", profile_uid="", alias="", profile_name="", profile_ref="nobody"),
-        ]
-        store.append_records(rows[:2]).result()
-        store.append_records([*rows[2:], record("passed", space="elsewhere")]).result()
-        store.append_evaluations(
-            [
-                evaluation("passed"),
-                evaluation("revised", Outcome.SKIPPED),
-                evaluation("skipped", Outcome.SKIPPED),
-                evaluation("session", session_id="s", scope=Scope.SESSION),
-            ]
-        ).result()
-        again = evaluation("revised", Outcome.FAILED, revision=2, evaluation_id="again")
-        store.append_evaluations([again]).result()
-        gone = letter(uid="dead", reason="unknown_profile", was_accepted=True)
-        refused = letter(uid="waits", reason="conflict")  # was never accepted: no state
-        store.append_dead_letters([gone, refused]).result()
-
-    def test_states_of_records(self, store: Store) -> None:
-        self._records(store)
-        found = store.records(RecordQuery(space=SPACE)).items
-        assert {each.record.uid: (each.state, each.outcome) for each in found} == {
-            "waits": (RecordState.WAITING, None),
-            "passed": (RecordState.EVALUATED, Outcome.PASSED),
-            "revised": (RecordState.EVALUATED, Outcome.FAILED),
-            "skipped": (RecordState.SKIPPED, Outcome.SKIPPED),
-            "dead": (RecordState.DEAD_LETTERED, None),
-        }
-        sheet = store.conservation(SPACE).records
-        assert store.record_sheet(SPACE) == sheet
-        for state in RecordState:
-            page = store.records(RecordQuery(space=SPACE, state=state))
-            assert [each.state for each in page.items] == [state] * getattr(sheet, state.value)
-        sizes = {each.record.uid: each.context_bytes for each in found}
-        assert (sizes["passed"], sizes["waits"]) == (42, len('{"answer":[1,null,"é"]}'.encode()))
-        assert all(each.record.context is None for each in found)
-
-    def test_filters_of_records(self, store: Store) -> None:
-        self._records(store)
-
-        def uids(**filters: Any) -> set[str]:
-            return {
-                each.record.uid for each in store.records(RecordQuery(space=SPACE, **filters)).items
-            }
-
-        assert uids(record_id="x") == uids(record_id="waits") == {"waits"}  # or its uid
-        assert uids(trace_id=TRACE) == {"passed"}
-        assert uids(session_id="s") == {"revised"}
-        assert uids(session_id="passed") == {"passed"}  # a session of its own
-        for name in ("b", "p2", "named"):
-            assert uids(profile=name) == {"skipped"}
-        assert uids(profile="nobody") == {"dead"}
-        assert uids(since_ns=20, until_ns=40) == {"passed", "revised"}
-        assert uids(profile="answers", state=RecordState.EVALUATED) == {"passed", "revised"}
-        assert uids(profile="b", state=RecordState.EVALUATED) == set()
-
-    @pytest.mark.parametrize("state", [None, RecordState.WAITING])
-    def test_pages_of_records_hold_each_once(self, store: Store, state: RecordState | None) -> None:
-        """Newest commit first, though more comes in; of nine every third is decided."""
-        for start in (0, 4, 8):
-            rows = [record(f"u{n}") for n in range(start, min(start + 4, 9))]
-            store.append_records(rows).result()
-        store.append_evaluations([evaluation(f"u{n}") for n in (0, 3, 6)]).result()
-        seen: list[str] = []
-        query = RecordQuery(space=SPACE, limit=2, state=state)
-        while True:
-            page = store.records(query)
-            seen += [each.record.uid for each in page.items]
-            if page.next_before is None:
-                break
-            store.append_records([record(f"later {len(seen)}")]).result()
-            query = replace(query, before=page.next_before)
-        wanted = {f"u{n}" for n in range(9) if state is None or n % 3}
-        assert (set(seen), len(seen)) == (wanted, len(wanted))
-        assert seen[0] == "u8"
-        assert {int(uid[1:]) // 4 for uid in seen[-2:]} == {0}
-
-    def test_one_uid_in_two_spaces_is_listed_in_each(self, store: Store) -> None:
-        """In one commit, too, where both have one place."""
-        rows = [record("u1", space=space, record_id=f"of {space}") for space in ("a", "b")]
-        store.append_records(rows).result()
-        for space in ("a", "b"):
-            for size in (None, 10):
-                page = store.records(RecordQuery(space=space, context_bytes=size))
-                found = [(each.record.space, each.record.record_id) for each in page.items]
-                assert found == [(space, f"of {space}")]
-
-    def test_states_as_of_a_commit(self, store: Store) -> None:
-        """Later items are not there: an evaluation, a revision of one, a dead letter."""
-        store.append_records([record(uid) for uid in ("judged", "revised", "dead")]).result()
-        store.append_evaluations([evaluation("revised")]).result()
-        before = store.last_seq()
-        store.append_evaluations([
-            evaluation("judged"),
-            evaluation("revised", Outcome.FAILED, revision=2, evaluation_id="2"),
-        ]).result()  # fmt: skip
-        store.append_dead_letters([letter(uid="dead", was_accepted=True)]).result()
-
-        def states(as_of: int | None) -> dict[str, tuple[str, Outcome | None]]:
-            page = store.records(RecordQuery(space=SPACE, as_of=as_of))
-            return {each.record.uid: (each.state.value, each.outcome) for each in page.items}
-
-        assert states(before) == {
-            "judged": ("waiting", None), "revised": ("evaluated", Outcome.PASSED),
-            "dead": ("waiting", None),
-        }  # fmt: skip
-        assert states(None) == {
-            "judged": ("evaluated", Outcome.PASSED), "revised": ("evaluated", Outcome.FAILED),
-            "dead": ("dead_lettered", None),
-        }  # fmt: skip
-
-    @pytest.mark.parametrize(("size", "count"), [(1, 30), (10**9, 3)])
-    def test_records_with_contexts_in_pages_of_bounded_bytes(
-        self, store: Store, size: int, count: int
-    ) -> None:
-        """Of 120 records every tenth is of 20 kB; four are read at first, and 50 asked for."""
-        contexts: dict[str, Any] = {
-            f"u{n}": ["x" * 20_000, n] if n % 10 == 0 else {"n": n, "half": "\ud83d"}
-            for n in range(120)
-        }
-        for start in range(0, 120, 40):
-            rows = [record(f"u{n}", context=contexts[f"u{n}"]) for n in range(start, start + 40)]
-            store.append_records(rows).result()
-        found: dict[str, Any] = {}
-        pages = 0
-        query = RecordQuery(space=SPACE, limit=50, context_bytes=size)
-        while True:
-            page = store.records(query)
-            pages += 1
-            for each in page.items:
-                assert each.context is not None
-                assert each.record.uid not in found
-                found[each.record.uid] = json.loads(each.context)
-            if page.next_before is None:
-                break
-            query = replace(query, before=page.next_before)
-        for value in contexts.values():
-            if isinstance(value, dict):
-                value["half"] = "\ufffd"  # as in every answer
-        assert (found, pages) == (contexts, count)
-
     def test_evaluations_in_pages_of_bounded_bytes(self, store: Store) -> None:
         """Nine of three commits, each with a result of 10 kB, come four at a time at most."""
         long = TaskRow(task_id="t", task_type="A", outcome=Outcome.PASSED, actual="x" * 10_000)
@@ -473,116 +309,6 @@ class StoreListsContract(OpenedStore):
             query = replace(query, before=page.next_before)
         assert tuple(found) == whole
         assert len(found) == 9
-
-    def test_the_history_of_a_record(self, store: Store) -> None:
-        self._records(store)
-        found = store.record_history(SPACE, "revised")
-        assert found is not None
-        assert (found.record.context, found.state) == (
-            {"answer": [1, None, "é"]}, RecordState.EVALUATED
-        )  # fmt: skip
-        assert [(row.revision, row.outcome) for row in found.evaluations] == [
-            (2, Outcome.FAILED), (1, Outcome.SKIPPED)
-        ]  # fmt: skip
-        dead = store.record_history(SPACE, "dead")
-        assert dead is not None
-        assert dead.letter is not None
-        assert (dead.state, dead.letter.letter.reason) == (
-            RecordState.DEAD_LETTERED, "unknown_profile"
-        )  # fmt: skip
-        waits = store.record_history(SPACE, "waits")
-        assert waits is not None
-        assert (waits.state, waits.evaluations, waits.letter) == (RecordState.WAITING, (), None)
-        assert store.record_history(SPACE, "nobody") is None
-        assert store.record_history("elsewhere", "revised") is None
-
-    # --- sessions ---------------------------------------------------------------------------
-
-    @IN_CLASS
-    @given(data=st.data())
-    def test_sessions_are_those_of_a_brute_force_count(
-        self, store: Store, data: st.DataObject
-    ) -> None:
-        """Records with and without session ids, in any order; pages of one to three.
-
-        A session is listed where the newest of its records stands that is asked for; all count.
-        """
-        space = f"space {store.last_seq()}"  # one store for all examples
-        query = SessionQuery(
-            space=space,
-            limit=data.draw(st.integers(1, 3)),
-            profile=data.draw(st.none() | st.sampled_from(["one", "p two", "nobody"])),
-            since_ns=data.draw(st.none() | st.integers(0, 9)),
-            until_ns=data.draw(st.none() | st.integers(0, 9)),
-        )
-        counts: dict[str, Counter[str]] = {}
-        times: dict[str, list[int]] = {}
-        listed: list[str] = []
-        for number in range(data.draw(st.integers(1, 12))):
-            uid = f"{space} {number}"
-            session_id = data.draw(st.sampled_from(["", "a", "b", "c", "d"]))
-            created_ns, received_ns = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))
-            alias = data.draw(st.sampled_from(["one", "two"]))
-            store.append_records(
-                [
-                    record(
-                        uid, space=space, session_id=session_id, created_ns=created_ns,
-                        received_ns=received_ns, alias=alias, profile_uid=f"p {alias}",
-                    )
-                ]
-            ).result()  # fmt: skip
-            outcome = data.draw(st.none() | st.sampled_from(Outcome))
-            if outcome is not None:
-                store.append_evaluations(
-                    [
-                        evaluation(
-                            uid, outcome, space=space, session_id=session_id, evaluation_id=uid
-                        )
-                    ]
-                ).result()
-            own = session_id or uid
-            word = "undecided" if outcome in (None, Outcome.PENDING) else str(outcome)
-            counts[own] = counts.get(own, Counter[str]()) + Counter([word])
-            times.setdefault(own, []).append(created_ns)
-            is_asked_for = (
-                query.profile in (None, alias, f"p {alias}")
-                and (query.since_ns is None or received_ns >= query.since_ns)
-                and (query.until_ns is None or received_ns < query.until_ns)
-            )
-            if is_asked_for:
-                listed = [own, *(each for each in listed if each != own)]
-        found: list[Any] = []
-        while True:
-            page = store.sessions(query)
-            assert len(page.items) <= query.limit
-            found += page.items
-            if page.next_before is None:
-                break
-            query = replace(query, before=page.next_before)
-        assert [each.session_id for each in found] == listed
-        for each in found:
-            wanted = counts[each.session_id]
-            got = {word.value: getattr(each, word.value) for word in DECIDED}
-            assert +Counter({**got, "undecided": each.undecided}) == wanted
-            assert each.records == wanted.total()
-            own_times = times[each.session_id]
-            assert (each.first_ns, each.last_ns) == (min(own_times), max(own_times))
-            assert store.session(space, each.session_id) == each
-
-    def test_traces_of_a_session(self, store: Store) -> None:
-        """In the order in which they came; a trace of two records is one."""
-        traces = ["c" * 32, "a" * 32, "c" * 32, "b" * 32, None]
-        for number, trace_id in enumerate(traces):
-            row = record(f"u{number}", session_id="s", trace_id=trace_id)
-            store.append_records([row]).result()
-        store.append_records([record("other", trace_id="d" * 32)]).result()
-        assert store.session_traces(SPACE, "s", 9) == ["c" * 32, "a" * 32, "b" * 32]
-        assert store.session_traces(SPACE, "s", 2) == ["c" * 32, "a" * 32]
-        assert store.session_traces(SPACE, "other", 9) == ["d" * 32]
-        found = store.session(SPACE, "s")
-        assert found is not None
-        assert (found.records, found.traces, found.undecided) == (5, 3, 5)
-        assert store.session(SPACE, "nobody") is None
 
     # --- time series ------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """The store that a contract is about."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +25,11 @@ IN_CLASS: Final = settings(
         HealthCheck.differing_executors,  # each class that fulfils the contract is one
     ],
 )
+
+
+def done(answer: Any) -> Any:
+    """What a write answers, be it at once or through a future."""
+    return cast(Any, answer).result() if isinstance(answer, Future) else answer
 
 
 class OpenedStore:

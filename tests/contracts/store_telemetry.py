@@ -3,8 +3,6 @@
 import itertools
 import threading
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.port.store import Store
-from collector.store.letters import DeadLetter, LetterKind, LetterQuery
+from collector.store.letters import LetterKind, LetterQuery
 from scouter.errors import TransientError
 from scouter.model.span import Span
 from scouter.transport.drops import Count
@@ -129,24 +127,6 @@ class TelemetryContract(OpenedStore):
         rows = [record("u1"), record("u1", space="other", digest="another")]
         assert len(store.append_records(rows).result().accepted) == 2
 
-    def test_records_of_sessions_and_of_traces(self, store: Store) -> None:
-        """A record without a session id is found by its uid; one with an id is not."""
-        rows = [
-            record("u1", session_id="s", trace_id=TRACE),
-            record("u2", session_id="s", profile_uid="p2"),
-            record("u3", session_id=""),
-            record("u4", session_id="t", trace_id=TRACE),
-        ]
-        store.append_records([*rows, record("u5", session_id="s", space="elsewhere")]).result()
-        outlines = [replace(row, context=None) for row in rows]
-        assert store.session_records(SPACE, ["s", "u3", "u4", "s"], 3) == outlines[:3]
-        assert len(store.session_records(SPACE, ["s", "u3"], 2)) == 2
-        assert store.session_records(SPACE, [""], 3) == []
-        assert store.session_records(SPACE, [], 3) == []
-        assert store.trace_records(SPACE, [TRACE, "e" * 32]) == [outlines[0], outlines[3]]
-        assert store.trace_records("elsewhere", [TRACE]) == []
-        assert store.trace_records(SPACE, []) == []
-
     def test_records_say_which_commit_accepted_them(self, open_store: Open) -> None:
         store = open_store()
         seqs = [store.append_records([record(uid)]).result().seq for uid in ("u1", "u2")]
@@ -166,70 +146,6 @@ class TelemetryContract(OpenedStore):
         assert dict(sheet.dead_letters) == {"invalid_record": 2}
         assert sheet.spans.dead_lettered == 1
         assert store.totals()[TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")] == 2
-
-    def test_traces_that_lack_a_refused_span(self, store: Store) -> None:
-        """Until the letter is taken out again, as its span was accepted."""
-        refused = letter(kind=LetterKind.SPAN, uid="a" * 32, message="bad time")
-        large = letter(kind=LetterKind.SPANS_MESSAGE, uid="b" * 32, message="too large")
-        others = [
-            letter(kind=LetterKind.SPAN, source="unknown trace"),
-            letter(kind=LetterKind.RECORD, uid="c" * 32),
-            letter(kind=LetterKind.SPAN, uid="d" * 32, space="elsewhere"),
-        ]
-        store.append_dead_letters([refused, large, *others]).result()
-        ids = [each * 32 for each in "abcde"]
-
-        assert store.refused_spans(SPACE, ids) == {ids[0]: "bad time", ids[1]: "too large"}
-        assert store.refused_spans(SPACE, ids[1:2]) == {ids[1]: "too large"}
-        assert store.refused_spans(SPACE, []) == {}
-
-        (found,) = store.dead_letters(LetterQuery(space=SPACE, uid=ids[0]))
-        store.remove_dead_letters(SPACE, [found.letter_id]).result()
-        assert store.refused_spans(SPACE, ids) == {ids[1]: "too large"}
-
-    def test_dead_letters_are_listed_newest_first_and_page_by_page(self, open_store: Open) -> None:
-        """Three in one commit, one in the next; pages of two hold each once, though more come."""
-        store = open_store()
-        first = [letter(source=f"http {n}", payload=bytes([n])) for n in range(3)]
-        last = letter(source="later", uid="u", was_accepted=True, message="ünknown")
-        store.append_dead_letters(first).result()
-        store.append_dead_letters([last, letter(space="elsewhere")]).result()
-        store.close()
-        store = open_store()
-        pages = [store.dead_letters(LetterQuery(space=SPACE, limit=2))]
-        store.append_dead_letters([letter(source="while they are read")]).result()
-        while pages[-1]:
-            end = pages[-1][-1]
-            pages.append(
-                store.dead_letters(
-                    LetterQuery(space=SPACE, limit=2, before=(end.seq, end.letter_id))
-                )
-            )
-        elsewhere = store.dead_letters(LetterQuery(space="elsewhere"))
-        store.close()
-
-        assert [len(page) for page in pages] == [2, 2, 0]
-        found = [each for page in pages for each in page]
-        assert found[0].letter == last
-        assert sorted((each.letter for each in found[1:]), key=lambda each: each.source) == first
-        assert found[0].seq > found[1].seq == found[2].seq == found[3].seq
-        assert len({each.letter_id for each in found}) == 4
-        assert [each.letter for each in elsewhere] == [letter(space="elsewhere")]
-
-    def test_filters_of_dead_letters(self, store: Store) -> None:
-        record_letter, span_letter = letter(), letter(kind=LetterKind.SPAN, reason="invalid_span")
-        store.append_dead_letters([record_letter, span_letter]).result()
-
-        def found(**filters: Any) -> list[DeadLetter]:
-            query = LetterQuery(space=SPACE, **filters)
-            return [each.letter for each in store.dead_letters(query)]
-
-        assert found(reason="invalid_span") == found(kind=LetterKind.SPAN) == [span_letter]
-        assert found(reason="invalid_record", kind=LetterKind.RECORD) == [record_letter]
-        assert found(reason="invalid_record", kind=LetterKind.SPAN) == []
-        for each in store.dead_letters(LetterQuery(space=SPACE)):
-            assert found(letter_id=each.letter_id) == [each.letter]
-        assert found(letter_id="none") == []
 
     def test_a_letter_that_was_taken_out_is_gone_and_may_come_again(self, store: Store) -> None:
         """A letter that is absent, or of another space, is passed over; totals stay the same."""

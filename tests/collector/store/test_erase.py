@@ -84,7 +84,7 @@ def erase(engine: Engine, target: EraseTarget) -> None:
 
 def left(engine: Engine, space: str) -> dict[str, object]:
     return {
-        "records": {uid for uid in ("r0", "r1", "r2", "r3") if engine.record(space, uid)},
+        "records": {uid for uid in ("r0", "r1", "r2", "r3") if engine.record_history(space, uid)},
         "spans": {
             (trace, found.span_id)
             for trace, trace_id in enumerate(TRACES)
@@ -210,9 +210,9 @@ def test_erased_stays_erased(folder: Path) -> None:
                 evaluations=[quoting("r1", "a", 1)],  # type: ignore[list-item]
             )
         )
-        assert store.record("a", "r0") is None
+        assert store.record_history("a", "r0") is None
         assert store.evaluation("a", "a r1") is None
-        assert store.record("a", "new") is not None
+        assert store.record_history("a", "new") is not None
         assert [each.span_id for each in store.trace("a", TRACES[0], 9).spans] == []
         found = {each.span_id: each for each in store.trace("a", TRACES[1], 9).spans}
         assert set(found) == {TWO, f"{3:016x}"}
@@ -354,8 +354,8 @@ def test_retention_takes_whole_commits_and_what_was_decided(store: Store) -> Non
 
     assert store.remove_before(10) == 0
     assert store.remove_before(11) == 1
-    assert store.record("a", "r0") is None
-    found = store.record("a", "r2")
+    assert store.record_history("a", "r0") is None
+    found = store.record_history("a", "r2")
     assert found is not None
     assert found.state is RecordState.EVALUATED
     sheet = store.conservation("a")

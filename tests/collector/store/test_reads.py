@@ -209,7 +209,7 @@ def test_a_record_has_its_state_and_all_revisions(engine: Engine) -> None:
     sent.append(engine, evaluations=[passed, skipped], letters=[dead])
     sent.append(engine, evaluations=[failed])
 
-    states = {name: engine.record(sent.space, name) for name in names}
+    states = {name: engine.record_history(sent.space, name) for name in names}
     assert {name: found and found.state for name, found in states.items()} == {
         "waiting": RecordState.WAITING,
         "evaluated": RecordState.EVALUATED,
@@ -220,7 +220,7 @@ def test_a_record_has_its_state_and_all_revisions(engine: Engine) -> None:
     assert found is not None
     assert (found.record, found.record.seq) == (rows[1], first)
     assert found.evaluations == (failed, passed)
-    assert engine.record(sent.space, "nobody's") is None
+    assert engine.record_history(sent.space, "nobody's") is None
     sheet = engine.conservation(sent.space).records
     assert (sheet.accepted, sheet.waiting, sheet.evaluated, sheet.skipped, sheet.dead_lettered) == (
         4, 1, 1, 1, 1,
