@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from collector.metrics import TotalKey
 from collector.store.arrow import arrow_table
 from collector.store.bodies import compress, trace_hash
 from collector.store.evaluation_codec import encode_evaluation
 from collector.store.json_text import dump_json
 from collector.store.letters import DeadLetter
+from collector.store.rollups import RollupKey
 from collector.store.rows import EvaluationRow, RecordRow, SettledRecord, TaskRow
 from collector.store.span_rows import BodyRow, SpanRow
-from scouter.evaluate.results.score import ASSERTIONS, own_score
 
 T = TypeVar("T")
 Columns: TypeAlias = list[Sequence[Any]]
@@ -46,32 +46,6 @@ class RecordId(NamedTuple):
     uid: str
 
 
-class Count(StrEnum):
-    """A number that no row tells."""
-
-    ACCEPTED_RECORD = "accepted record"
-    ACCEPTED_SPAN = "accepted span"
-    ACCEPTED_EVENT = "accepted event"
-    DERIVED_RECORD = "derived record"
-    """Part of the accepted ones."""
-    DUPLICATE_RECORD = "duplicate record"
-    DUPLICATE_SPAN = "duplicate span"
-    DUPLICATE_EVENT = "duplicate event"
-    EXPIRED_RECORD = "expired record"
-    EXPIRED_SPAN = "expired span"
-    EXPIRED_EVENT = "expired event"
-    ERASED_RECORD = "erased record"
-    ERASED_SPAN = "erased span"
-    ERASED_EVENT = "erased event"
-
-
-class CountName(NamedTuple):
-    """A count of a space."""
-
-    space: str
-    name: Count
-
-
 @dataclass(slots=True, kw_only=True)
 class Commit:
     """Rows that are stored together, or not at all."""
@@ -91,8 +65,10 @@ class Commit:
     """Values of stored records that their traces have told."""
     begun: list[RecordId] = field(default_factory=list[RecordId])
     """Records whose judgement begins now, after a start that found unfinished work."""
-    counts: dict[CountName, int] = field(default_factory=dict[CountName, int])
-    """Numbers to add."""
+    totals: Mapping[TotalKey, int] = field(default_factory=dict[TotalKey, int])
+    """Counts to add that no row says, such as duplicates; see `CountingReads.counted`."""
+    rollups: Mapping[RollupKey, int] = field(default_factory=dict[RollupKey, int])
+    """Counts by hour to add."""
 
 
 def text_hash(text: str) -> int:
@@ -108,6 +84,15 @@ def letter_id(letter: DeadLetter) -> str:
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     digest.update(letter.payload)
     return digest.hexdigest()
+
+
+def count_rows(counts: Mapping[Any, int]) -> list[Sequence[object]]:
+    """Rows of `totals` or `rollups` without the number of their commit.
+
+    Args:
+        counts: By `TotalKey` or `RollupKey`; zeros are left out.
+    """
+    return [(*key, n) for key, n in counts.items() if n]
 
 
 def tag_texts(tags: Mapping[str, str]) -> list[str]:
@@ -134,7 +119,6 @@ def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
         DataError: A text has half a character, or a number more than 64 bits.
     """
     results = [(each, task) for each in commit.evaluations for task in enumerate(each.tasks)]
-    counts = [(*name, n) for name, n in commit.counts.items() if n]
     parts = (
         ("spans", _filled(_columns, commit.spans)),
         ("bodies", _filled(_bodies, commit.bodies)),
@@ -143,7 +127,8 @@ def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
         ("task_results", _filled(_results, results)),
         ("dead_letters", _filled(_letters, commit.letters)),
         ("begun", _filled(_columns, commit.begun)),
-        ("counts", _filled(_columns, counts)),
+        ("totals", _filled(_columns, count_rows(commit.totals))),
+        ("rollups", _filled(_columns, count_rows(commit.rollups))),
     )
     for table, columns in parts:
         if columns:
@@ -182,6 +167,7 @@ def _size_of(text: str) -> int:
 def _evaluations(rows: Sequence[EvaluationRow]) -> Columns:
     return [
         range(len(rows)),
+        [text_hash(row.record_uid) for row in rows],
         *_columns([_EVALUATED(row) for row in rows]),
         [row.record_id for row in rows],
         [row.trace_id for row in rows],
@@ -209,13 +195,8 @@ def _results(rows: Sequence[tuple[EvaluationRow, tuple[int, TaskRow]]]) -> Colum
         [task.task_type for task in tasks],
         [task.outcome.value for task in tasks],
         [task.reason for task in tasks],
-        [_own_score(task) for task in tasks],
+        [task.own_score for task in tasks],
     ]
-
-
-def _own_score(task: TaskRow) -> float | None:
-    """The score beside the outcome; None for assertions, which most tasks are."""
-    return None if task.task_type in ASSERTIONS else own_score(task.score, task.outcome)
 
 
 def _letters(rows: Sequence[DeadLetter]) -> Columns:

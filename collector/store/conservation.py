@@ -3,34 +3,35 @@
 from collections import Counter
 from typing import Final
 
-from collector.store.commit import Count
+from collector.metrics import UNCOUNTED, TotalName
 from collector.store.letters import INVALID_EVENT
 from collector.store.reads import Reads
 from collector.store.sheets import Conservation, EventSheet, RecordSheet, SpanSheet
 
 _COUNTS: Final = """
-    SELECT 'stored record' AS name, count(*) AS n FROM records WHERE space = $1
+    SELECT 'stored' AS name, 'record' AS label, count(*) AS n FROM records WHERE space = $1
     UNION ALL
-    SELECT 'decided record', count(*) FROM evaluations
+    SELECT 'decided', 'record', count(*) FROM evaluations
     WHERE space = $1 AND scope = 'record' AND revision = 1
     UNION ALL
-    SELECT 'skipped record', count(*) FROM (
+    SELECT 'skipped', 'record', count(*) FROM (
         SELECT DISTINCT ON (record_uid) outcome FROM evaluations
         WHERE space = $1 AND scope = 'record' ORDER BY record_uid, revision DESC
     ) e WHERE outcome = 'skipped'
     UNION ALL
-    SELECT 'letters record', count(*) FROM dead_letters WHERE space = $1 AND was_accepted = 1
+    SELECT 'letters', 'record', count(*) FROM dead_letters WHERE space = $1 AND was_accepted = 1
     UNION ALL
-    SELECT 'stored span', count(*) FROM spans WHERE space = $1 AND is_event = 0
+    SELECT 'stored', 'span', count(*) FROM spans WHERE space = $1 AND is_event = 0
     UNION ALL
-    SELECT 'stored event', count(*) FROM spans WHERE space = $1 AND is_event = 1
+    SELECT 'stored', 'event', count(*) FROM spans WHERE space = $1 AND is_event = 1
     UNION ALL
-    SELECT 'reason ' || reason, count(*) FROM dead_letters WHERE space = $1 GROUP BY reason
+    SELECT 'reason', reason, count(*) FROM dead_letters WHERE space = $1 GROUP BY reason
     UNION ALL
-    SELECT 'letters span', count(*) FROM dead_letters
+    SELECT 'letters', 'span', count(*) FROM dead_letters
     WHERE space = $1 AND (kind = 'span' OR reason = 'invalid_span')
     UNION ALL
-    SELECT name, sum(n)::BIGINT FROM counts WHERE space = $1 GROUP BY name
+    SELECT name, label, sum(n)::BIGINT FROM totals
+    WHERE task = '' AND (space = $1 OR (space = '' AND name = 'lost')) GROUP BY name, label
 """
 _LATE: Final = """
     SELECT s.is_event, count(*) FROM spans s JOIN (
@@ -46,7 +47,7 @@ _SPANLESS: Final = """
         SELECT 1 FROM spans s WHERE s.space = $1 AND s.is_event = 0
           AND s.trace_id = e.trace_id AND s.span_id = e.parent_span_id)
 """
-_REASON: Final = "reason "
+_REASON: Final = "reason"
 
 
 class ConservationReads(Reads):
@@ -59,43 +60,48 @@ class ConservationReads(Reads):
 
         Cost: linear in evaluations and spans.
         """
-        n = Counter[str](dict(self.read(_COUNTS, [space])))
+        n = Counter({(name, label): count for name, label, count in self.read(_COUNTS, [space])})
         late = dict(self.read(_LATE, [space]))
-        ((spanless,),) = self.read(_SPANLESS, [space]) if n["stored event"] else ((0,),)
-        decided, skipped, letters = n["decided record"], n["skipped record"], n["letters record"]
+        ((spanless,),) = self.read(_SPANLESS, [space]) if n["stored", "event"] else ((0,),)
+        decided, skipped, letters = (
+            n["decided", "record"],
+            n["skipped", "record"],
+            n["letters", "record"],
+        )
         return Conservation(
             records=RecordSheet(
-                accepted=n[Count.ACCEPTED_RECORD],
-                waiting=n["stored record"] - decided - letters,
+                accepted=n[TotalName.RECORDS_RECEIVED, ""],
+                waiting=n["stored", "record"] - decided - letters,
                 evaluated=decided - skipped,
                 skipped=skipped,
-                expired=n[Count.EXPIRED_RECORD],
+                expired=n[TotalName.EXPIRED, "record"],
                 dead_lettered=letters,
-                erased=n[Count.ERASED_RECORD],
-                duplicates=n[Count.DUPLICATE_RECORD],
-                derived=n[Count.DERIVED_RECORD],
+                erased=n[TotalName.ERASED, "record"],
+                duplicates=n[TotalName.DUPLICATES, "record"],
+                lost=n[TotalName.LOST, "record"],
+                derived=n[TotalName.RECORDS_DERIVED, ""],
+                superseded=n[TotalName.SUPERSEDED, ""],
             ),
             spans=SpanSheet(
-                accepted=n[Count.ACCEPTED_SPAN],
-                stored=n["stored span"],
-                duplicates=n[Count.DUPLICATE_SPAN],
+                accepted=n[TotalName.SPANS_RECEIVED, ""],
+                stored=n["stored", "span"],
+                duplicates=n[TotalName.DUPLICATES, "span"],
                 late=late.get(0, 0),
-                dead_lettered=n["letters span"],
-                expired=n[Count.EXPIRED_SPAN],
-                erased=n[Count.ERASED_SPAN],
+                dead_lettered=n["letters", "span"],
+                expired=n[TotalName.EXPIRED, "span"],
+                erased=n[TotalName.ERASED, "span"],
+                lost=n[TotalName.LOST, "span"],
             ),
             events=EventSheet(
-                accepted=n[Count.ACCEPTED_EVENT],
-                stored=n["stored event"],
+                accepted=n[TotalName.EVENTS_RECEIVED, ""],
+                stored=n["stored", "event"],
                 spanless=spanless,
-                duplicates=n[Count.DUPLICATE_EVENT],
-                dead_lettered=n[_REASON + INVALID_EVENT],
-                expired=n[Count.EXPIRED_EVENT],
-                erased=n[Count.ERASED_EVENT],
+                duplicates=n[TotalName.DUPLICATES, "event"],
+                dead_lettered=n[_REASON, INVALID_EVENT],
+                expired=n[TotalName.EXPIRED, "event"],
+                erased=n[TotalName.ERASED, "event"],
+                lost=n[TotalName.LOST, "event"],
             ),
-            dead_letters={
-                name.removeprefix(_REASON): count
-                for name, count in n.items()
-                if name.startswith(_REASON)
-            },
+            dead_letters={label: count for (name, label), count in n.items() if name == _REASON},
+            has_uncounted_losses=bool(n[TotalName.LOST, UNCOUNTED.label]),
         )

@@ -6,9 +6,10 @@ much disk again as the rows take, and is done beside commits and reads. A file h
 once all rows are in it: until then a start goes on with the file before it.
 """
 
-import os
 import queue
 import re
+import secrets
+import shutil
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,8 +19,20 @@ from typing import Any, Final, TypeAlias
 import duckdb
 
 from collector.store.arrow import arrow_table
+from collector.store.files import (
+    DamagedStoreError,
+    check_version,
+    explain,
+    first_line,
+    is_damage,
+    missing_columns,
+    number_of,
+    refuse_old_file,
+    store_files,
+    sync_folder,
+)
 from collector.store.reads import Change, Rows
-from collector.store.schema import COLUMNS, NOT_COPIED, duckdb_tables
+from collector.store.schema import COLUMNS, NOT_COPIED, VERSION, duckdb_tables
 from scouter.errors import ConfigError, TransientError
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -47,6 +60,11 @@ _INVALID: Final = re.compile(r"invalidated|checkpoint(ing)? failed", re.IGNORECA
 _DURABLE: Final = "COMMIT succeeded and is durable"
 """In its error for a commit that ended with such a checkpoint."""
 
+_COPY_WAIT_S: Final = 30.0
+"""Longest wait for another copy that is being made."""
+_BACKUP: Final = "backup"
+_SPILL: Final = "spill"
+"""Folder of what does not fit into memory; a process that was killed leaves it."""
 Duck: TypeAlias = duckdb.DuckDBPyConnection
 
 
@@ -56,13 +74,17 @@ class Database:
     Args:
         folder: Its folder, which is made if it is not there.
         memory_bytes: Memory that DuckDB may use.
+        identity: Number of the folder, for a new file; by default a new one.
 
     Raises:
         ConfigError: The folder cannot be written, another process has the file open, or it is none
             of this program's.
+        DamagedStoreError: The file is damaged.
     """
 
-    def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self, folder: Path, memory_bytes: int = MEMORY_BYTES, identity: int | None = None
+    ) -> None:
         self._folder = folder
         self._writing = threading.RLock()
         self._copying = threading.Lock()
@@ -72,25 +94,37 @@ class Database:
         """Changes since a copy began; None without one."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._root = duckdb.connect(config=_config(folder, memory_bytes))
+        except OSError as error:
+            raise ConfigError(f"cannot open the store in {folder}: {explain(error)}") from error
+        self._root = duckdb.connect(config=_config(folder, memory_bytes))
+        try:
             self._root.execute(f"SET checkpoint_threshold = '{CHECKPOINT_BYTES}B'")
-            self._number = self._open()
-        except (OSError, duckdb.Error) as error:
-            raise ConfigError(f"cannot open the store in {folder}: {first_line(error)}") from error
+            self._number = self._open(identity)
+            shutil.rmtree(folder / _SPILL, ignore_errors=True)
+        except BaseException as error:
+            self.abandon()
+            if not isinstance(error, OSError | duckdb.Error):
+                raise
+            kind = DamagedStoreError if is_damage(error) else ConfigError
+            raise kind(f"cannot open the store in {folder}: {explain(error)}") from error
+        ((self.identity,),) = self._root.execute(
+            f"SELECT folder FROM {_name(self._number)}.identity"
+        ).fetchall()
+        """Number of the data folder."""
         self._writer = self._root.cursor()
         self._use(self._writer)
         # Its first Arrow table lets DuckDB import for half a second.
-        insert(self._writer, "counts", arrow_table("counts", 0, [[], [], []], 0))
+        insert(self._writer, "begun", arrow_table("begun", 0, [[], []], 0))
         self._worker: queue.SimpleQueue[Duck] = queue.SimpleQueue()
         self._worker.put(self._root.cursor())
         self._people: queue.SimpleQueue[Duck] = queue.SimpleQueue()
         for _ in range(_READERS):
             self._people.put(self._root.cursor())
 
-    def _open(self) -> int:
+    def _open(self, identity: int | None) -> int:
         """Attach the newest whole file and remove all others."""
-        files = self._folder.glob("store-*.duckdb")
-        first, *copies = sorted(int(file.stem.partition("-")[2]) for file in files) or [1]
+        refuse_old_file(self._folder)
+        first, *copies = list(map(number_of, store_files(self._folder))) or [1]
         for number in reversed(copies):
             self._attach(number)
             if self._is_whole(number):
@@ -106,7 +140,14 @@ class Database:
                     f"{self._path(first)} is an unfinished copy, and the file that it was made of "
                     "is gone: restore a backup"
                 )
+            number = secrets.randbits(63) if identity is None else identity
+            self._root.execute("BEGIN")
+            self._root.execute(
+                f"INSERT INTO {_name(first)}.identity VALUES (0, $1, $2)", [number, VERSION]
+            )
             self._root.execute(f"INSERT INTO {_name(first)}.whole VALUES (0)")
+            self._root.execute("COMMIT")
+            sync_folder(self._folder)
         return first
 
     def _is_whole(self, number: int) -> bool:
@@ -120,13 +161,21 @@ class Database:
         return self._folder / f"store-{self._number}.duckdb.wal"
 
     def _attach(self, number: int) -> None:
-        path = str(self._path(number)).replace("'", "''")
-        self._root.execute(f"ATTACH '{path}' AS {_name(number)} (ROW_GROUP_SIZE {ROW_GROUP})")
+        self._attach_file(self._path(number), _name(number))
+
+    def _attach_file(self, path: Path, name: str) -> None:
+        text = str(path).replace("'", "''")
+        self._root.execute(f"ATTACH '{text}' AS {name} (ROW_GROUP_SIZE {ROW_GROUP})")
         with self._root.cursor() as cursor:
-            cursor.execute(f"USE {_name(number)}")
+            cursor.execute(f"USE {name}")
+            check_version(cursor, path)
+            cursor.execute("BEGIN")  # a file without one of them is of another version
             for statement in duckdb_tables():
                 cursor.execute(statement)
-        self._path(number).chmod(0o600)
+            for table, missing in missing_columns(cursor, path):
+                cursor.execute(f"ALTER TABLE {table} ADD COLUMN {missing}")
+            cursor.execute("COMMIT")
+        path.chmod(0o600)
 
     def _remove(self, number: int) -> None:
         self._root.execute(f"DETACH {_name(number)}")
@@ -203,7 +252,7 @@ class Database:
             yield writer
             writer.execute("COMMIT")
             if not has_log:  # until then a power cut may take the new log's name
-                self._sync_folder()
+                sync_folder(self._folder)
         except BaseException as error:
             with suppress(duckdb.Error):  # what cannot be rolled back is over already
                 writer.execute("ROLLBACK")
@@ -246,13 +295,13 @@ class Database:
             return False
         new = self._number + 1
         try:
-            with self._writing:
-                self._changes = []
+            self._check_room(self._folder)
             self._attach(new)
-            with self._root.cursor() as connection:
-                connection.execute(f"USE {_name(new)}")
-                is_whole = self._copy(connection, new, until)
-            if not is_whole:
+            is_whole = self._copy(_name(new), until, lambda: self._use_file(new))
+            if is_whole:
+                self._root.execute(f"DETACH {_name(new - 1)}")
+                self._delete_files(new - 1)
+            else:
                 self._remove(new)
             return is_whole
         except duckdb.Error as error:
@@ -260,35 +309,100 @@ class Database:
                 self._remove(new)
             raise TransientError(f"the store cannot be renewed: {first_line(error)}") from error
         finally:
-            self._changes = None
             self._copying.release()
 
-    def _copy(self, connection: Duck, new: int, until: Callable[[], bool]) -> bool:
+    def copy_to(self, path: Path, at_end: Callable[[], None]) -> None:
+        """Write all rows into a file elsewhere, as they are at one commit.
+
+        Commits and reads go on, but for the moment of the last of them.
+
+        Args:
+            path: Is not there.
+            at_end: Called at that moment.
+
+        Raises:
+            OSError: The file cannot be written.
+            TransientError: There is no room for it, or another copy is being made; nothing is left.
+
+        Cost: see `renew`.
+        """
+        if not self._copying.acquire(timeout=_COPY_WAIT_S):
+            raise TransientError("the files of the store are being written anew; ask again", 5)
+        partial = path.with_name(f"{path.name}.partial")
+        try:
+            self._check_room(path.parent)
+            partial.unlink(missing_ok=True)
+            self._attach_file(partial, _BACKUP)
+            self._copy(_BACKUP, lambda: False, at_end)
+            self._root.execute(f"CHECKPOINT {_BACKUP}")
+            self._root.execute(f"DETACH {_BACKUP}")
+            partial.replace(path)
+            sync_folder(path.parent)
+        except duckdb.Error as error:
+            raise TransientError(f"the store cannot be copied: {first_line(error)}") from error
+        finally:
+            with suppress(duckdb.Error):
+                self._root.execute(f"DETACH DATABASE IF EXISTS {_BACKUP}")
+            for each in (partial, partial.with_name(f"{partial.name}.wal")):
+                each.unlink(missing_ok=True)
+            self._copying.release()
+
+    def _check_room(self, folder: Path) -> None:
+        """Check that a folder has room for a copy: as much as the rows take, and one checkpoint.
+
+        Raises:
+            TransientError: It has not.
+        """
+        needed, free = self.used_bytes() + CHECKPOINT_BYTES, shutil.disk_usage(folder).free
+        if free < needed:
+            raise TransientError(
+                f"a copy of the store needs {needed // 10**6 + 1} MB of disk, and {folder} has "
+                f"{free // 10**6} MB: give it room, or let retention take out more"
+            )
+
+    def _copy(self, target: str, until: Callable[[], bool], at_end: Callable[[], None]) -> bool:
+        """Copy all rows into an attached file, and make the changes that come meanwhile there, too.
+
+        Returns:
+            False if it was given up.
+        """
         old, done = _name(self._number), -1
-        ends = [end for (end,) in connection.execute(_ENDS.format(old=old)).fetchall()]
-        while (newest := self._newest(connection, old)) - done > _FEW:
-            end = next((end for end in ends if done < end < newest), newest - 1)
-            connection.execute("BEGIN")
-            _copy_rows(connection, old, done, end)
-            connection.execute("COMMIT")
-            done = end
-            if until():
-                return False
-        connection.execute("CHECKPOINT")
         with self._writing:
-            connection.execute("BEGIN")
-            _copy_rows(connection, old, done, self._newest(connection, old))
-            for change in self._changes or ():
-                change(connection)
-            connection.execute("INSERT INTO whole VALUES (0)")
-            connection.execute("COMMIT")
-            self._sync_folder()
-            self._number = new
-            self._use(self._writer)
+            self._changes = []
+        try:
+            with self._root.cursor() as connection:
+                connection.execute(f"USE {target}")
+                ends = [end for (end,) in connection.execute(_ENDS.format(old=old)).fetchall()]
+                while (newest := self._newest(connection, old)) - done > _FEW:
+                    end = next((end for end in ends if done < end < newest), newest - 1)
+                    connection.execute("BEGIN")
+                    _copy_rows(connection, old, done, end)
+                    connection.execute("COMMIT")
+                    done = end
+                    if until():
+                        return False
+                connection.execute("CHECKPOINT")
+                with self._writing:
+                    connection.execute("BEGIN")
+                    _copy_rows(connection, old, done, self._newest(connection, old))
+                    for change in self._changes or ():
+                        change(connection)
+                    connection.execute("INSERT INTO whole VALUES (0)")
+                    connection.execute("COMMIT")
+                    at_end()
+            return True
+        finally:
             self._changes = None
-        self._root.execute(f"DETACH {old}")
-        self._delete_files(new - 1)
-        return True
+
+    def _use_file(self, new: int) -> None:
+        """Have a copy take the place of the file."""
+        sync_folder(self._folder)
+        self._number = new
+        self._use(self._writer)
+
+    def newest_commit(self) -> int:
+        """Number of the newest commit; 0 of an empty store."""
+        return self._newest(self._root, _name(self._number))
 
     @staticmethod
     def _newest(connection: Duck, old: str) -> int:
@@ -298,22 +412,44 @@ class Database:
 
     def free_ratio(self) -> float:
         """The part of the file that no row uses, from 0 to 1."""
-        rows = self.read_for_work(
-            "SELECT database_name, total_blocks, free_blocks FROM pragma_database_size()"
-        )
-        total, free = next(sizes for name, *sizes in rows if name == _name(self._number))
+        _, total, free = self._blocks()
         return free / total if total else 0.0
+
+    def used_bytes(self) -> int:
+        """Bytes of the file that hold rows; those that were freed are used again before it grows.
+
+        What DuckDB's log has is not in it yet.
+        """
+        block, total, free = self._blocks()
+        return block * (total - free)
+
+    def _blocks(self) -> tuple[int, int, int]:
+        """Size of a block, blocks of the file, and those of them that no row uses."""
+        rows = self.read_for_work(
+            "SELECT database_name, block_size, total_blocks, free_blocks FROM"
+            " pragma_database_size()"
+        )
+        block, total, free = next(sizes for name, *sizes in rows if name == _name(self._number))
+        return block, total, free
+
+    def checkpoint(self) -> None:
+        """Write DuckDB's log into the file proper, which frees the blocks of what was taken out.
+
+        Raises:
+            TransientError: It cannot be done now.
+        """
+        with self._writing:
+            try:
+                self._writer.execute("CHECKPOINT")
+            except duckdb.Error as error:
+                if _INVALID.search(str(error)):
+                    with suppress(duckdb.Error):  # the next commit tries again
+                        self._open_again()
+                raise TransientError(f"no checkpoint: {first_line(error)}") from error
 
     def size_bytes(self) -> int:
         """Size on disk of all files."""
         return sum(file.stat().st_size for file in self._folder.glob("store-*.duckdb*"))
-
-    def _sync_folder(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def close(self) -> None:
         """Write everything into the file proper and close it."""
@@ -322,6 +458,12 @@ class Database:
         for pool, size in ((self._worker, 1), (self._people, _READERS)):
             for _ in range(size):
                 pool.get().close()
+        self._root.close()
+
+    def abandon(self) -> None:
+        """Close the file and leave it, and its log, as they were found."""
+        with suppress(duckdb.Error):  # of a file that is too damaged for it
+            self._root.execute("PRAGMA disable_checkpoint_on_shutdown")
         self._root.close()
 
 
@@ -347,7 +489,7 @@ def _copy_rows(connection: Duck, old: str, done: int, last: int) -> None:
 def _config(folder: Path, memory_bytes: int) -> dict[str, Any]:
     return {
         "memory_limit": f"{memory_bytes}B",
-        "temp_directory": str(folder / "spill"),
+        "temp_directory": str(folder / _SPILL),
         "python_enable_replacements": False,
         # Commits and reads run beside each other anyway; waking a helper for the few rows of a
         # commit costs up to a tenth of all the CPU.
@@ -370,8 +512,3 @@ def insert(connection: Duck, table: str, rows: object) -> None:
         connection.execute(f"INSERT INTO {table} SELECT * FROM new_rows")
     finally:
         connection.unregister("new_rows")
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text; DuckDB adds pages of help."""
-    return str(error).partition("\n")[0] or type(error).__name__

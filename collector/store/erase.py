@@ -5,13 +5,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import compress, decompress, trace_hash, without_spans
-from collector.store.commit import Count, CountName, tag_texts
+from collector.store.commit import tag_texts
+from collector.store.counting import CountingReads, Counts
 from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
 from collector.store.letter_search import LetterSearch
-from collector.store.reads import Change, Connection, Reads, runs
+from collector.store.reads import Change, Connection, runs
 from collector.store.rows import EvaluationRow
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
+from collector.store.totals import span_label
 
 # All SQL is put together from this module's own words; values travel as parameters.
 # ruff: noqa: S608
@@ -71,7 +74,7 @@ class Gone:
     """Span ids by trace, of traces that stay."""
     letters: list[str] = field(default_factory=list[str])
     """Ids of letters that were never accepted."""
-    counts: dict[CountName, int] = field(default_factory=dict[CountName, int])
+    counts: Counts = field(default_factory=Counts)
     blank: dict[str, str] = field(default_factory=dict[str, str])
     """Texts of the evaluations that stay and have seen spans that go, by evaluation id."""
     bodies: list[tuple[int, str, int, bytes | None]] = field(
@@ -97,7 +100,7 @@ class Gone:
         ]
 
 
-class EraseReads(Reads):
+class EraseReads(CountingReads):
     """Looks for what an erasure takes."""
 
     def find_gone(self, target: EraseTarget) -> Gone:
@@ -129,7 +132,11 @@ class EraseReads(Reads):
         gone.blank = self._blank(space, gone, sessions)
         gone.bodies = self._bodies(space, gone.spans)
         gone.letters = self._letters(target, gone)
-        self._count(gone)
+        gone.counts = self.gone_counts(
+            "t.space = $1 AND t.record_uid = ANY($2::TEXT[])",
+            [space, [*gone.uids, *gone.session_uids]],
+        )
+        self._count(gone, is_superseded=bool(target.superseded))
         return gone
 
     def _spans_of_session(self, space: str, session_id: str | None) -> dict[str, list[str]]:
@@ -234,10 +241,15 @@ class EraseReads(Reads):
                     found.append(letter_id)
         return found
 
-    def _count(self, gone: Gone) -> None:
-        n: defaultdict[CountName, int] = defaultdict(int)
-        n[CountName(gone.space, Count.ERASED_RECORD)] += len(gone.uids)
-        names = {0: Count.ERASED_SPAN, 1: Count.ERASED_EVENT}
+    def _count(self, gone: Gone, *, is_superseded: bool) -> None:
+        n = gone.counts.totals
+
+        def erased(label: str) -> TotalKey:
+            return TotalKey(TotalName.ERASED, gone.space, label=label)
+
+        n[erased("record")] += len(gone.uids)
+        if is_superseded:
+            n[TotalKey(TotalName.SUPERSEDED, gone.space)] += len(gone.uids)
         traces = [*gone.traces, *gone.spans]
         for first, last, _ in self._ranges(traces):
             for trace_id, span_id, is_event in self.read_for_work(
@@ -246,8 +258,7 @@ class EraseReads(Reads):
                 [first, last, gone.space, traces],
             ):
                 if trace_id not in gone.spans or span_id in gone.spans[trace_id]:
-                    n[CountName(gone.space, names[is_event])] += 1
-        gone.counts = {name: count for name, count in n.items() if count}
+                    n[erased(span_label(is_event=is_event))] += 1
 
 
 def change_of(gone: Gone) -> Change:

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from collector.store.arrow import arrow_table
-from collector.store.commit import Count
-from collector.store.database import Database
+from collector.metrics import TotalKey, TotalName
+from collector.store.counting import CountingReads
 from collector.store.reads import Change, Connection
 
 # All SQL is put together from this module's own words; values travel as parameters.
-# ruff: noqa: S608
 
 _STEP: Final = 100
 """Commits that are taken out while others wait."""
@@ -18,26 +16,35 @@ _RANGE: Final = """
     WHERE seq < (SELECT max(seq) FROM offsets)
 """
 """The commits to take out: never the last one, which says how far the log was read."""
-_COUNTS: Final = f"""
-    SELECT space, CASE is_event WHEN 1 THEN '{Count.EXPIRED_EVENT}' ELSE '{Count.EXPIRED_SPAN}' END,
-        count(*)
+_COUNTS: Final = """
+    SELECT space, CASE is_event WHEN 1 THEN 'event' ELSE 'span' END AS label, count(*)
     FROM spans WHERE seq BETWEEN $1 AND $2 GROUP BY space, is_event
     UNION ALL
-    SELECT space, '{Count.EXPIRED_RECORD}', count(*)
-    FROM records WHERE seq BETWEEN $1 AND $2 GROUP BY space
+    SELECT space, 'record', count(*) FROM records WHERE seq BETWEEN $1 AND $2 GROUP BY space
 """
+_GONE: Final = """
+    (EXISTS (SELECT 1 FROM records r WHERE r.seq BETWEEN $1 AND $2
+        AND r.space = t.space AND r.uid = t.record_uid)
+    OR t.evaluation_id IN (SELECT evaluation_id FROM evaluations
+        WHERE seq BETWEEN $1 AND $2 AND scope = 'session'))
+"""
+"""Evaluations that go, and their results: those of records, whenever they were made."""
 _OF_RECORDS: Final = """
     DELETE FROM {table} WHERE seq >= $1 AND EXISTS (
         SELECT 1 FROM records r WHERE r.seq BETWEEN $1 AND $2
           AND r.space = {table}.space AND r.uid = {table}.{column})
 """
-"""Decisions about a record go with it, whenever they were made."""
+_OF_SESSIONS: Final = """
+    DELETE FROM task_results WHERE seq BETWEEN $1 AND $2 AND evaluation_id IN (
+        SELECT evaluation_id FROM evaluations WHERE seq BETWEEN $1 AND $2 AND scope = 'session')
+"""
 _OF_COMMITS: Final = "DELETE FROM {table} WHERE seq BETWEEN $1 AND $2 AND {condition}"
 _CHANGES: Final[Sequence[str]] = (
     _OF_RECORDS.format(table="evaluations", column="record_uid"),
     _OF_RECORDS.format(table="task_results", column="record_uid"),
     _OF_RECORDS.format(table="dead_letters", column="uid") + " AND was_accepted = 1",
     _OF_RECORDS.format(table="begun", column="uid"),
+    _OF_SESSIONS,
     _OF_COMMITS.format(table="evaluations", condition="scope = 'session'"),
     _OF_COMMITS.format(table="dead_letters", condition="was_accepted = 0"),
     _OF_COMMITS.format(table="spans", condition="true"),
@@ -47,11 +54,11 @@ _CHANGES: Final[Sequence[str]] = (
 )
 
 
-def remove_before(database: Database, time_ns: int, low_seq: int) -> int:
+def remove_before(store: CountingReads, time_ns: int, low_seq: int) -> int:
     """Take out the commits of which everything came before a time.
 
     Args:
-        database: The open file; the room is used by new rows, or `Database.renew` gives it back.
+        store: Has them; the room is used by new rows, or `Database.renew` gives it back.
         time_ns: Nanoseconds since the epoch.
         low_seq: The oldest commit that the join still needs: it stays, and all behind it.
 
@@ -64,20 +71,17 @@ def remove_before(database: Database, time_ns: int, low_seq: int) -> int:
     Cost: linear in the rows that go; commits wait for a hundred commits at a time.
     """
     removed = 0
-    ((first, last),) = database.read_for_work(_RANGE, [time_ns, low_seq])
+    ((first, last),) = store.read_for_work(_RANGE, [time_ns, low_seq])
     if last is None:
         return 0
     for start in range(first, last + 1, _STEP):
         end = min(start + _STEP - 1, last)
-        with database.alone():
-            counts = database.read_for_work(_COUNTS, [start, end])
-            ((newest,),) = database.read_for_work("SELECT max(seq) FROM offsets")
-            tables: list[tuple[str, object]] = []
-            if counts:
-                columns = list(zip(*counts, strict=True))
-                tables.append(("counts", arrow_table("counts", newest, columns, len(counts))))
-            database.transact([_change(start, end)], tables)
-        removed += sum(n for _, name, n in counts if name == Count.EXPIRED_SPAN)
+        with store.alone():
+            counts = store.gone_counts(_GONE, [start, end])
+            for space, label, n in store.read_for_work(_COUNTS, [start, end]):
+                counts.totals[TotalKey(TotalName.EXPIRED, space, label=label)] += n
+                removed += n if label == "span" else 0
+            store.write(counts.rows(), [_change(start, end)])
     return removed
 
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.score import score_of
+from scouter.evaluate.results.score import ASSERTIONS, own_score, score_of
 from scouter.evaluate.spans.derived import derived_uid
 from scouter.model.span import Span
 from scouter.model.struct import struct
@@ -162,6 +162,11 @@ class TaskRow:
     def score(self) -> float | None:
         """The number beside the outcome, as `EvalTaskResult.score`."""
         return score_of(self.task_type, self.outcome, self.actual, self.stated_score)
+
+    @property
+    def own_score(self) -> float | None:
+        """A score that says more than the outcome; None for assertions, which most tasks are."""
+        return None if self.task_type in ASSERTIONS else own_score(self.score, self.outcome)
 
 
 class Scope(StrEnum):

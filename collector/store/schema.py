@@ -9,6 +9,10 @@ retention. Truth values are 0 and 1.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+VERSION: Final = 1
+"""A file of another one is refused. Tables, and columns that may be NULL behind all others of their
+table, are added without a new number."""
+
 _EVALUATED: Final = """
     space TEXT, evaluation_id TEXT, record_uid TEXT, revision BIGINT, session_id TEXT,
     profile_uid TEXT, profile_digest TEXT, profile_name TEXT, alias TEXT,
@@ -42,7 +46,7 @@ _TABLES: Final[Mapping[str, str]] = {
         trace_hash BIGINT, context_bytes BIGINT, context TEXT
     """,
     "evaluations": f"""
-        seq BIGINT, ordinal BIGINT, {_EVALUATED},
+        seq BIGINT, ordinal BIGINT, uid_hash BIGINT, {_EVALUATED},
         record_id TEXT, trace_id TEXT, outcome TEXT, completeness TEXT, missing_parents BIGINT,
         reads_spans BIGINT, tags TEXT[], duration_ns BIGINT, input_seq BIGINT, scope TEXT,
         pending BIGINT, was_decided BIGINT, is_partial BIGINT, body TEXT
@@ -57,20 +61,29 @@ _TABLES: Final[Mapping[str, str]] = {
         uid TEXT, received_ns BIGINT, was_accepted BIGINT, payload BYTEA
     """,
     "begun": "seq BIGINT, space TEXT, uid TEXT",
-    "counts": "seq BIGINT, space TEXT, name TEXT, n BIGINT",
+    "totals": """
+        seq BIGINT, name TEXT, space TEXT, profile TEXT, alias TEXT, task TEXT, label TEXT, n BIGINT
+    """,
+    "rollups": """
+        seq BIGINT, space TEXT, hour_ns BIGINT, profile_uid TEXT, profile_digest TEXT,
+        profile_name TEXT, alias TEXT, service_version TEXT, environment TEXT, task_id TEXT,
+        position BIGINT, outcome TEXT, gated BIGINT, score DOUBLE PRECISION, n BIGINT
+    """,
     "erased": "seq BIGINT, space TEXT, kind TEXT, key_hash BIGINT",
     "offsets": "seq BIGINT, log_offset BIGINT, low_seq BIGINT, received_ns BIGINT",
     "erasures": "seq BIGINT",
+    "identity": "seq BIGINT, folder BIGINT, version BIGINT",
     "whole": "seq BIGINT",
 }
 """The columns of each table.
 
 `size_bytes` of `bodies` is that of the message before compression. `score` is NULL where the
 outcome says it: 1 passed, 0 failed. `begun` has the records whose judgement was begun after a start
-that found unfinished work. `counts` has what no row tells, such
-as duplicates: the count of a name is the sum of its rows. `erased` has hashes of what somebody had
+that found unfinished work. `totals` and `rollups` have changes: the count of a key is the sum of
+its rows. `erased` has hashes of what somebody had
 erased, so that it does not come back; `erasures` a row for each erasure whose bytes may still be in
-the file. `received_ns` of `offsets` is the newest time of arrival up to that commit. `whole` has
+the file. `identity` has one row: the number of the data folder, and that of the version.
+`received_ns` of `offsets` is the newest time of arrival up to that commit. `whole` has
 one row, see `Database`.
 """
 

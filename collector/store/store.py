@@ -1,27 +1,30 @@
 """The store: everything that was accepted and decided, behind one class."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from collector.key_filter import KeyFilter, places_sql
-from collector.store.arrow import arrow_table, rows_table
+from collector.metrics import TotalKey, TotalName, Totals
+from collector.store.arrow import rows_table
 from collector.store.bodies import trace_hash
-from collector.store.commit import Commit, Count, arrow_tables, text_hash
+from collector.store.commit import Commit, arrow_tables, text_hash
 from collector.store.conservation import ConservationReads
-from collector.store.database import MEMORY_BYTES, Database
+from collector.store.database import MEMORY_BYTES
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationReads
+from collector.store.mark import Mark, MarkFile
+from collector.store.opening import Opening
 from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.retention import remove_before
 from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
+from collector.store.totals import added
 from collector.store.traces import TraceReads
 from collector.store.waiting import WaitingReads
-from collector.store.work import WorkReads
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
@@ -37,14 +40,13 @@ _NEWEST: Final = """
 
 
 class Store(
-    WorkReads,
+    EraseReads,
     WaitingReads,
     RecordReads,
     EvaluationReads,
     SpanReads,
     TraceReads,
     ConservationReads,
-    EraseReads,
 ):
     """The store of one collector.
 
@@ -53,13 +55,27 @@ class Store(
     Args:
         folder: The data folder, which is made if it is not there.
         memory_bytes: Memory that DuckDB may use.
+        accept_loss: Go on with what is left, where something is gone or damaged.
+        identity: Number of the folder, if it is known and the store is gone.
 
     Raises:
-        ConfigError: The folder cannot be written, or another process has the store open.
+        ConfigError: The folder cannot be written, another process has the store open, or another
+            version wrote it.
+        LostDataError: Something that was committed is gone or damaged; nothing was changed.
     """
 
-    def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
-        self._database = Database(folder, memory_bytes)
+    def __init__(
+        self,
+        folder: Path,
+        memory_bytes: int = MEMORY_BYTES,
+        *,
+        accept_loss: bool = False,
+        identity: int | None = None,
+    ) -> None:
+        opening = Opening(folder, accept_loss=accept_loss)
+        self._database = opening.open(memory_bytes, identity)
+        self.identity: Final = self._database.identity
+        """Number of the data folder."""
         newest = self.read_for_work(_NEWEST)
         self._last_seq: int
         self.offset: int
@@ -71,11 +87,21 @@ class Store(
         self._traces = self._filter_of("trace_hash", "bodies")
         self._records = self._filter_of("uid_hash", "records")
         self._recorded = self._filter_of("trace_hash", "records")
+        self._evaluated = self._filter_of("uid_hash", "evaluations")
+        self._totals: Totals = self.stored_totals()
         marks = self.read_for_work("SELECT space, kind, key_hash FROM erased")
         self.tombstones: Final = Tombstones(
             Tombstone(space, ErasedKind(kind), number) for space, kind, number in marks
         )
         """Marks of everything that was erased."""
+        self._mark = MarkFile(folder, self.identity)
+        mark = opening.mark
+        if opening.lost:
+            self._take_up(mark)
+        if opening.lost or mark is None:
+            self.note_totals()
+        else:
+            self._mark.write(self._last_seq, mark.offset, mark.totals)
 
     def _filter_of(self, column: str, table: str) -> KeyFilter:
         places = f"SELECT unnest({places_sql(column, _BITS)}) AS n FROM {table}"
@@ -112,6 +138,14 @@ class Store(
         """The hashes of the traces of all records that are stored now."""
         return self._recorded.copy()
 
+    def maybe_evaluated(self, hashes: Sequence[int]) -> list[int]:
+        """The hashes of uids of which an evaluation may be stored."""
+        return [each for each in hashes if self._evaluated.maybe(each)]
+
+    def totals(self) -> Totals:
+        """All counts as of the last commit."""
+        return self._totals
+
     def commit(self, rows: Commit) -> int:
         """Store rows, and how far the log was read, in one transaction.
 
@@ -123,8 +157,7 @@ class Store(
             TransientError: The store takes nothing now; a later try may work.
         """
         with self._database.alone():
-            kept, seq = self.tombstones.sift(rows), self._last_seq + 1
-            kept = replace(kept, letters=self.new_letters(kept.letters))
+            kept, seq = self.counted(self.tombstones.sift(rows)), self._last_seq + 1
             arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
             ends = (
                 self.offset if kept.offset is None else kept.offset,
@@ -137,6 +170,8 @@ class Store(
             self._traces.add_all({trace_hash(row.trace_id) for row in kept.bodies})
             self._records.add_all(text_hash(row.uid) for row in kept.records)
             self._recorded.add_all(trace_hash(row.trace_id) for row in kept.records if row.trace_id)
+            self._evaluated.add_all(text_hash(row.record_uid) for row in kept.evaluations)
+            self._totals = added(self._totals, kept.totals)
             return seq
 
     def alone(self) -> AbstractContextManager[None]:
@@ -151,11 +186,35 @@ class Store(
     ) -> int:
         """Make changes and append rows; see `Reads`."""
         with self.alone():
-            seq = self._last_seq + 1
-            low = self.low_seq if low_seq is None else min(self.low_seq, low_seq)
-            filled = [(name, rows_table(name, seq, rows)) for name, rows in tables.items() if rows]
-            self._commit(seq, (self.offset, low, self._received_ns), filled, changes)
+            seq = self._write(tables, changes, low_seq)
+            more = Counter[TotalKey]()
+            for name, *parts, n in cast("Iterable[Any]", tables.get("totals", ())):
+                more[TotalKey(TotalName(name), *parts)] += n
+            self._totals = added(self._totals, more)
             return seq
+
+    def add_up(self) -> None:
+        """Put the rows of each total and of each rollup into one; nothing that is read changes.
+
+        Raises:
+            TransientError: The store takes nothing now; nothing has changed.
+
+        Cost: linear in the rows of both; commits wait for it.
+        """
+        with self.alone():
+            self._write(*self.sums(self._totals))
+
+    def _write(
+        self,
+        tables: Mapping[str, Sequence[Sequence[object]]],
+        changes: Sequence[Change],
+        low_seq: int | None = None,
+    ) -> int:
+        seq = self._last_seq + 1
+        low = self.low_seq if low_seq is None else min(self.low_seq, low_seq)
+        filled = [(name, rows_table(name, seq, rows)) for name, rows in tables.items() if rows]
+        self._commit(seq, (self.offset, low, self._received_ns), filled, changes)
+        return seq
 
     def _commit(
         self,
@@ -170,6 +229,20 @@ class Store(
         self._database.transact(changes, [*tables, ("offsets", rows_table("offsets", seq, [ends]))])
         self._last_seq = seq
         self.offset, self.low_seq, self._received_ns = ends
+        self._mark.note(seq)
+
+    def note_totals(self) -> None:
+        """Note what the store has counted, before the log is trimmed, for a later start."""
+        with self.alone():
+            self._mark.write(self._last_seq, self.offset, [])
+
+    def _take_up(self, mark: Mark | None) -> None:
+        """Go on behind what was lost; numbers of commits do not come twice."""
+        if mark is not None and mark.identity == self.identity:
+            self._last_seq, self.offset = (
+                max(self._last_seq, mark.seq),
+                max(self.offset, mark.offset),
+            )
 
     def erase(self, target: EraseTarget) -> Erased:
         """Take out everything that a target names; no read finds it from then on.
@@ -181,30 +254,21 @@ class Store(
 
         Cost: commits wait for a scan of records and of the hashes of traces.
         """
-        with self._database.alone():
+        with self.alone():
             gone = self.find_gone(target)
             marks = gone.tombstones(target)
-            columns = [list(values) for values in zip(*marks, strict=True)]
-            counts = [(*name, n) for name, n in gone.counts.items()]
-            tables: list[tuple[str, object]] = []
-            if marks:
-                tables.append(
-                    ("erased", arrow_table("erased", self._last_seq, columns, len(marks)))
-                )
-            if counts:
-                values = list(zip(*counts, strict=True))
-                table = arrow_table("counts", self._last_seq, values, len(counts))
-                tables.append(("counts", table))
             evaluations = self._evaluations_of(gone)
-            self._database.transact([] if gone.is_empty else [change_of(gone)], tables)
+            changes = [] if gone.is_empty else [change_of(gone)]
+            if marks or changes:
+                self.write({"erased": marks, **gone.counts.rows()}, changes)
             self.tombstones.add_all(marks)
-        spans = sum(n for name, n in gone.counts.items() if name.name == Count.ERASED_SPAN)
+            seq = self._last_seq
         return Erased(
             space=target.space,
-            seq=self._last_seq,
+            seq=seq,
             uids=frozenset(gone.uids),
             traces=frozenset((*gone.traces, *gone.spans)),
-            spans=spans,
+            spans=gone.counts.totals[TotalKey(TotalName.ERASED, target.space, label="span")],
             evaluations=evaluations,
             dead_letters=len(gone.letters),
             runs=0,
@@ -228,7 +292,7 @@ class Store(
         Raises:
             TransientError: The store takes nothing now; some may be gone.
         """
-        return remove_before(self._database, time_ns, self.low_seq)
+        return remove_before(self, time_ns, self.low_seq)
 
     def purge(self, until: Callable[[], bool] = lambda: False) -> bool:
         """Remove the bytes of what was erased, and give free room back to the system.
@@ -258,3 +322,4 @@ class Store(
     def close(self) -> None:
         """Write everything into its files and close them."""
         self._database.close()
+        self._mark.close()

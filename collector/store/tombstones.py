@@ -1,13 +1,16 @@
 """Hashes of what was erased, so that nothing that comes again brings it back."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import trace_hash, without_spans
-from collector.store.commit import Commit, Count, CountName, text_hash
+from collector.store.commit import Commit, text_hash
 from collector.store.span_rows import BodyRow, SpanRow
+from collector.store.totals import span_label
 
 
 class ErasedKind(StrEnum):
@@ -83,10 +86,7 @@ class Tombstones:
         )
 
     def sift(self, commit: Commit) -> Commit:
-        """Leave out of a commit what was erased while its rows were made, and count it.
-
-        The rows were deduped before the erasure, so that nothing else can have refused them.
-        """
+        """Leave out of a commit what was erased, and count it as duplicates: it came before."""
         if not self._known:
             return commit
         gone_spans = [row for row in commit.spans if self._is_gone(row)]
@@ -98,28 +98,24 @@ class Tombstones:
         ]
         if not gone_spans and not gone and len(evaluations) == len(commit.evaluations):
             return commit
-        counts = dict(commit.counts)
-        for name in (
-            *(CountName(row.space, _erased(row)) for row in gone_spans),
-            *(CountName(space, Count.ERASED_RECORD) for space, _ in gone),
+        totals = Counter(commit.totals)
+        for space, label in (
+            *((row.space, span_label(is_event=row.is_event)) for row in gone_spans),
+            *((space, "record") for space, _ in gone),
         ):
-            counts[name] = counts.get(name, 0) + 1
+            totals[TotalKey(TotalName.DUPLICATES, space, label=label)] += 1
         return replace(
             commit,
             spans=[row for row in commit.spans if not self._is_gone(row)],
             bodies=_bodies_without(commit.bodies, gone_spans),
             records=[row for row in commit.records if (row.space, row.uid) not in gone],
             evaluations=evaluations,
-            counts=counts,
+            totals=totals,
         )
 
     def _is_gone(self, row: SpanRow) -> bool:
         parent = row.parent_span_id if row.is_event else None
         return self.has_span(row.space, row.trace_id, row.span_id, parent)
-
-
-def _erased(row: SpanRow) -> Count:
-    return Count.ERASED_EVENT if row.is_event else Count.ERASED_SPAN
 
 
 def _bodies_without(bodies: Sequence[BodyRow], gone: Sequence[SpanRow]) -> list[BodyRow]:

@@ -7,7 +7,6 @@ from typing import Final
 from collector.pipeline.evaluate.records import TraceView
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.watch.watch import Watcher
-from collector.store.commit import Commit, Count, CountName
 from collector.store.rows import RecordRow, watched_uid
 from collector.worker.open_trace import Waiting
 from scouter.evaluate.spans.derived import derive_record
@@ -74,15 +73,6 @@ class Deriver:
             session_id=trace_session(view.tree.spans),
             tags={key: text[:_TAG_CHARACTERS] for key, text in made.tag_map.items()},
         )
-
-
-def add_derived(rows: Iterable[RecordRow], commit: Commit) -> None:
-    """Write derived records into a commit, and count them."""
-    for row in rows:
-        commit.records.append(row)
-        for name in (Count.ACCEPTED_RECORD, Count.DERIVED_RECORD):
-            key = CountName(row.space, name)
-            commit.counts[key] = commit.counts.get(key, 0) + 1
 
 
 def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:

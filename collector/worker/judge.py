@@ -17,7 +17,7 @@ from collector.store.rows import Completeness, EvaluationRow, RecordRow, TraceKe
 from collector.store.span_rows import TracePlace
 from collector.store.work import ReadSpans
 from collector.worker.begun import Begun
-from collector.worker.derive import Deriver, add_derived
+from collector.worker.derive import Deriver
 from collector.worker.join import Join
 from collector.worker.open_trace import Waiting
 from scouter.evaluate.spans.tree import SpanTree
@@ -317,7 +317,7 @@ def _ready(
 
 def _derived(items: Iterable[Due], commit: Commit) -> None:
     """Accept the records that were derived: they go with what was decided about them."""
-    add_derived((each.ready.record for each in items if each.waiting.watched_by), commit)
+    commit.records += [each.ready.record for each in items if each.waiting.watched_by]
 
 
 def _named(row: EvaluationRow, record: RecordRow) -> EvaluationRow:

@@ -1,14 +1,16 @@
 """Rows of one commit from the log, and the facts that the join learns once they are stored."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from collector.store.commit import Commit, Count, CountName, SpanId
+from collector.metrics import TotalKey, TotalName
+from collector.store.commit import Commit, SpanId
 from collector.store.letters import DeadLetter, letter_of_conflict
 from collector.store.rows import RecordRow
 from collector.store.span_rows import BodyRow, SpanKey, span_row
+from collector.store.totals import span_label
 from collector.worker.take import Contents, TakenSpan, trace_body
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
@@ -52,7 +54,7 @@ class Prepared:
     def __init__(self) -> None:
         self.by_space: Final[defaultdict[str, SpaceRows]] = defaultdict(SpaceRows)
         self.letters: Final[list[DeadLetter]] = []
-        self.counts: Final[defaultdict[CountName, int]] = defaultdict(int)
+        self.duplicates: Final = Counter[TotalKey]()
         self._best: dict[SpanId, tuple[TakenSpan, int]] = {}
         """The best version of each span, and the time at which it was received."""
         self._records: dict[tuple[str, str], RecordRow] = {}
@@ -62,7 +64,7 @@ class Prepared:
     @property
     def is_empty(self) -> bool:
         """True if nothing came."""
-        return not (self._best or self._records or self.by_space or self.letters or self.counts)
+        return not (self._best or self._records or self.by_space or self.letters or self.duplicates)
 
     def add(self, contents: Contents) -> int:
         """Add what an entry holds; returns the number of its items."""
@@ -131,8 +133,7 @@ class Prepared:
         commit.replaced += self._replaced
         commit.records += [row for rows in self.by_space.values() for row in rows.records]
         commit.letters += self.letters
-        for name, n in self.counts.items():
-            commit.counts[name] = commit.counts.get(name, 0) + n
+        commit.totals = Counter(commit.totals) + self.duplicates
 
     def _settle_spans(self, known: Mapping[str, Mapping[str, Mapping[str, SpanKey]]]) -> None:
         for key, (taken, received_ns) in self._best.items():
@@ -143,9 +144,6 @@ class Prepared:
                 if taken.key <= stored:
                     continue
                 self._replaced.append(key)
-            else:
-                is_event = is_log_event(taken.span)
-                self._count(space, Count.ACCEPTED_EVENT if is_event else Count.ACCEPTED_SPAN)
             rows = self.by_space[space]
             rows.spans.append(taken.span)
             rows.ranks.setdefault(trace_id, {})[span_id] = taken.key
@@ -158,20 +156,17 @@ class Prepared:
             if digest is None:
                 self.by_space[space].records.append(row)
                 self.by_space[space].digests[uid] = row.digest
-                self._count(space, Count.ACCEPTED_RECORD)
             else:
                 self._repeated(row, digest)
         self._records.clear()
 
-    def _count(self, space: str, name: Count) -> None:
-        self.counts[CountName(space, name)] += 1
-
     def _again(self, space: str, span: Span) -> None:
-        self._count(space, Count.DUPLICATE_EVENT if is_log_event(span) else Count.DUPLICATE_SPAN)
+        label = span_label(is_event=is_log_event(span))
+        self.duplicates[TotalKey(TotalName.DUPLICATES, space, label=label)] += 1
 
     def _repeated(self, row: RecordRow, digest: str) -> None:
         """A record whose uid is known: the same one again, or another one."""
         if row.digest == digest:
-            self._count(row.space, Count.DUPLICATE_RECORD)
+            self.duplicates[TotalKey(TotalName.DUPLICATES, row.space, label="record")] += 1
         else:
             self.letters.append(letter_of_conflict(row))

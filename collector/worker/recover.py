@@ -13,7 +13,7 @@ from collector.store.rows import RecordRow, TraceKey, is_watched_uid
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
 from collector.worker.begun import POISON, POSTPONED_S, Begun, reading
-from collector.worker.derive import Deriver, add_derived
+from collector.worker.derive import Deriver
 from collector.worker.join import Join
 from scouter.model.log_event import is_log_event
 
@@ -81,7 +81,7 @@ class Recovery:
     def fill(self, commit: Commit) -> None:
         """Write what is not judged any more into a commit."""
         commit.letters += self._letters
-        add_derived(self._derived, commit)
+        commit.records += self._derived
         self._letters.clear()
         self._derived.clear()
 

@@ -4,14 +4,17 @@ Each append is a commit of its own and its future is done: contracts that say `.
 they would with a store that another thread writes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from collector.store.commit import Commit, Count, CountName, RecordId, SpanId
+from collector.metrics import TotalKey, TotalName
+from collector.store.commit import Commit, RecordId, SpanId
 from collector.store.letters import DeadLetter, letter_of_conflict
 from collector.store.rows import EvaluationRow, RecordRow, RecordsAppended, SpansAppended
 from collector.store.store import Store
+from collector.store.totals import span_label
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
 from tests.support.store_commits import best_of, body_of, rank, row_of
@@ -57,23 +60,21 @@ class Appends(AllReads):
                 if span.span_id in known.get(span.trace_id, {})
             ]
             by_trace: dict[str, list[Span]] = {}
-            counts: dict[CountName, int] = {}
+            again = Counter[TotalKey]()
             for span in fresh:
                 by_trace.setdefault(span.trace_id, []).append(span)
             for span in spans:
-                is_event = is_log_event(span)
                 is_new = best[
                     span.trace_id, span.span_id
                 ] is span and span.span_id not in known.get(span.trace_id, {})
-                accepted = Count.ACCEPTED_EVENT if is_event else Count.ACCEPTED_SPAN
-                again = Count.DUPLICATE_EVENT if is_event else Count.DUPLICATE_SPAN
-                name = CountName(space, accepted if is_new else again)
-                counts[name] = counts.get(name, 0) + 1
+                if not is_new:
+                    label = span_label(is_event=is_log_event(span))
+                    again[TotalKey(TotalName.DUPLICATES, space, label=label)] += 1
             rows = [row_of(space, span, received_ns) for span in fresh]
             seq = self.commit(
                 Commit(
                     spans=rows, bodies=[body_of(space, each) for each in by_trace.values()],
-                    replaced=replaced, counts=counts,
+                    replaced=replaced, totals=again,
                 )
             )  # fmt: skip
         return SpansAppended(
@@ -99,7 +100,7 @@ class Appends(AllReads):
                     space, [row.uid for row in records if row.space == space]
                 ).items()
             }
-            counts: dict[CountName, int] = {}
+            again = Counter[TotalKey]()
             for at, row in enumerate(records):
                 digest = digests.setdefault(RecordId(row.space, row.uid), row.digest)
                 is_new = digest == row.digest and not any(
@@ -109,14 +110,11 @@ class Appends(AllReads):
                     conflicts.append(at)
                 elif is_new and not self.stored_records(row.space, [row.uid]):
                     accepted.append(row)
-                    name = CountName(row.space, Count.ACCEPTED_RECORD)
-                    counts[name] = counts.get(name, 0) + 1
                 else:
                     duplicates.append(at)
-                    name = CountName(row.space, Count.DUPLICATE_RECORD)
-                    counts[name] = counts.get(name, 0) + 1
+                    again[TotalKey(TotalName.DUPLICATES, row.space, label="record")] += 1
             letters = [letter_of_conflict(records[at]) for at in conflicts]
-            seq = self.commit(Commit(records=accepted, letters=letters, counts=counts))
+            seq = self.commit(Commit(records=accepted, letters=letters, totals=again))
         return RecordsAppended(
             seq=seq, accepted=tuple(accepted), duplicates=tuple(duplicates),
             conflicts=tuple(conflicts),
@@ -130,9 +128,9 @@ class Appends(AllReads):
         """Put things aside."""
         return _done(lambda: self.commit(Commit(letters=list(letters))))
 
-    def add_counts(self, counts: Mapping[CountName, int]) -> "Future[int]":
+    def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":
         """Add to counts that no row stands behind."""
-        return _done(lambda: self.commit(Commit(counts=dict(counts))))
+        return _done(lambda: self.commit(Commit(totals=deltas)))
 
 
 class AppendingStore(Appends, Store):

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import span_ranks
-from collector.store.commit import Commit, Count, CountName, RecordId, SpanId
+from collector.store.commit import Commit, RecordId, SpanId
 from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.span_rows import BodyRow, SpanKey, SpanRow, span_row
@@ -91,10 +92,10 @@ class Sent:
                 evaluations=list(evaluations),
                 letters=list(letters),
                 begun=list(begun),
-                counts={
-                    CountName(self.space, Count.ACCEPTED_SPAN): len(fresh) - len(replaced),
-                    CountName(self.space, Count.DUPLICATE_SPAN): len(spans) - len(fresh),
-                    CountName(self.space, Count.ACCEPTED_RECORD): len(records),
+                totals={
+                    TotalKey(TotalName.DUPLICATES, self.space, label="span"): (
+                        len(spans) - len(fresh) + len(replaced)
+                    )
                 },
             )
         )

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any, cast
 
 import psycopg
 
+from collector.metrics import Totals
 from collector.store.commit import Commit, arrow_tables
 from collector.store.conservation import ConservationReads
 from collector.store.erase import EraseReads
@@ -17,18 +17,16 @@ from collector.store.schema import COLUMNS, postgresql_tables
 from collector.store.spans import SpanReads
 from collector.store.traces import TraceReads
 from collector.store.waiting import WaitingReads
-from collector.store.work import WorkReads
 
 
 class AllReads(
-    WorkReads,
+    EraseReads,
     WaitingReads,
     RecordReads,
     EvaluationReads,
     SpanReads,
     TraceReads,
     ConservationReads,
-    EraseReads,
 ):
     """Every read of the store."""
 
@@ -59,13 +57,16 @@ class PostgresqlStore(AllReads):
 
     def commit(self, rows: Commit) -> int:
         seq = self._last_seq + 1
-        rows = replace(rows, letters=self.new_letters(rows.letters))
+        rows = self.counted(rows)
         tables = {
             table: [tuple(row.values())[1:] for row in cast("Any", batch).to_pylist()]
             for table, batch in arrow_tables(rows, seq)
         }
         changes = [*self.without_replaced(rows.replaced, seq), *self.with_settled(rows.settled)]
         return self.write(tables, changes)
+
+    def totals(self) -> Totals:
+        return self.stored_totals()
 
     def alone(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -85,7 +85,7 @@ def test_a_copy_without_room_leaves_the_store_as_it_is(disk: SmallDisk) -> None:
         filling.append(number)
     store.erase(EraseTarget(space="a", record_uid="3-0"))
     disk.leave(10 * MB)
-    with pytest.raises(TransientError, match="cannot be renewed"):
+    with pytest.raises(TransientError, match="a copy of the store needs"):
         store.purge()
     assert len(list(disk.folder.glob("data/*.duckdb"))) == 1
     assert store.read("SELECT count(*) FROM records") == [(15 * 20 - 1,)]

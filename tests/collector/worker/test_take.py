@@ -13,8 +13,9 @@ from collector.items.drop_reports import pack_dropped
 from collector.items.letters import make_letter, pack_letter
 from collector.items.limits import Limits
 from collector.log.port import Entry, Item, Kind
+from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import best_spans, compress
-from collector.store.commit import Commit, Count, CountName
+from collector.store.commit import Commit
 from collector.store.letters import LetterKind
 from collector.store.span_rows import SpanKey
 from collector.worker.prepare import Prepared
@@ -184,10 +185,9 @@ def test_what_is_on_its_way_into_the_store_is_known() -> None:
     ]  # fmt: skip
     assert [each.span_id for each in commit.replaced] == [better.span_id]
     assert (commit.records, commit.letters) == ([], [])
-    assert commit.counts == {
-        CountName(SPACE, Count.DUPLICATE_SPAN): 3,
-        CountName(SPACE, Count.ACCEPTED_SPAN): 1,
-        CountName(SPACE, Count.DUPLICATE_RECORD): 1,
+    assert commit.totals == {
+        TotalKey(TotalName.DUPLICATES, SPACE, label="span"): 3,
+        TotalKey(TotalName.DUPLICATES, SPACE, label="record"): 1,
     }
     assert second.by_space[SPACE].known >= {trace_id(0), trace_id(1)}
 
