@@ -23,7 +23,7 @@ from collector.store.retention import remove_before
 from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
-from collector.store.traces import TraceReads
+from collector.store.trace_text import TraceTextReads
 from collector.store.waiting import WaitingReads
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -45,7 +45,7 @@ class Store(
     RecordReads,
     EvaluationReads,
     SpanReads,
-    TraceReads,
+    TraceTextReads,
     ConservationReads,
 ):
     """The store of one collector.

@@ -74,7 +74,7 @@ class TraceReads(SummaryReads):
         query, before = replace(query, as_of=as_of), query.before
         places: dict[str, SpanPosition] = {}
         for first, last in commit_steps(as_of if before is None else min(as_of, before.seq)):
-            for row in self._places(query, first, last, query.limit + 1 + len(places)):
+            for row in self._newest_places(query, first, last, query.limit + 1 + len(places)):
                 places.setdefault(row[2], SpanPosition(*row))
             if len(places) > query.limit:
                 break
@@ -85,7 +85,7 @@ class TraceReads(SummaryReads):
             as_of=as_of,
         )
 
-    def _places(
+    def _newest_places(
         self, query: TraceQuery, first: int, last: int, limit: int
     ) -> Sequence[tuple[Any, ...]]:
         """The newest places of traces in some commits, in order."""

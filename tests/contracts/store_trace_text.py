@@ -1,7 +1,7 @@
 """Answers of every store about traces with a text in their spans."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.log_event import EVENT_SCOPE
 from scouter.model.span import Resource, SpanEvent
 from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
+from tests.contracts.store_opened import OpenedStore
 
 _IN_CLASS = settings(
     max_examples=40,
@@ -42,14 +43,23 @@ def trace(number: int) -> str:
     return f"{number:032x}"
 
 
-class StoreTraceTextContract:
-    """Subclass it and give the fixture `open_store`."""
+_MATCHES: Sequence[tuple[dict[str, Any], tuple[str, ...]]] = [
+    ({"name": "chat Blue"}, ("name", "chat ", "Blue", "")),
+    ({"status_message": "it is blue"}, ("status", "it is ", "blue", "")),
+    ({"attributes": {"no": "red", "said": ("red", "Blue!")}}, ("said", "", "Blue", "!")),
+    ({"attributes": {"said": json.dumps({"a": "1 blue", "blue": 2})}},
+     ("said", "1 ", "blue", "")),
+    ({"attributes": {"said": json.dumps([{"b": "blue 1"}, "blue 2"])}},
+     ("said", "", "blue", " 1")),
+    ({"events": (SpanEvent(name="blue", time_ns=1),)}, ("event", "", "blue", "")),
+    ({"events": (SpanEvent(name="x", time_ns=1, attributes={"k": "x" * 61 + "blue"}),)},
+     ("k", "…" + "x" * 60, "blue", "")),
+]  # fmt: skip
+"""Fields of a span with the text, and where it is."""
 
-    @pytest.fixture
-    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
-        store = open_store()
-        yield store
-        store.close()
+
+class StoreTraceTextContract(OpenedStore):
+    """Subclass it and give the fixture `open_store`."""
 
     @pytest.mark.parametrize(
         ("value", "text", "is_found"),
@@ -107,33 +117,17 @@ class StoreTraceTextContract:
         ).result()
         assert sorted(found(store, "blue")) == [trace(1), trace(2), trace(3)]
 
-    @pytest.mark.parametrize(
-        ("fields", "match"),
-        [
-            ({"name": "chat Blue"}, ("name", "chat ", "Blue", "")),
-            ({"status_message": "it is blue"}, ("status", "it is ", "blue", "")),
-            ({"attributes": {"no": "red", "said": ("red", "Blue!")}}, ("said", "", "Blue", "!")),
-            ({"attributes": {"said": json.dumps({"a": "1 blue", "blue": 2})}},
-             ("said", "1 ", "blue", "")),
-            ({"attributes": {"said": json.dumps([{"b": "blue 1"}, "blue 2"])}},
-             ("said", "", "blue", " 1")),
-            ({"events": (SpanEvent(name="blue", time_ns=1),)}, ("event", "", "blue", "")),
-            ({"events": (SpanEvent(name="x", time_ns=1, attributes={"k": "x" * 61 + "blue"}),)},
-             ("k", "…" + "x" * 60, "blue", "")),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("fields", "match"), _MATCHES)
     def test_a_trace_tells_where_its_text_is(
         self, store: Store, fields: dict[str, Any], match: tuple[str, ...]
     ) -> None:
-        """In the newest span with it; a conversation with the trace tells the same."""
+        """In the newest span with it."""
         rows = [span(1, name="blue of before"), span(2, **fields), span(3)]
         for seq, row in enumerate(rows):
             store.append_spans(SPACE, [row], seq).result()
-        store.append_records([record(trace_id=TRACE)]).result()
         (trace,) = store.search_traces(TraceQuery(space=SPACE), "blue", never).items
-        (session,) = store.search_sessions(SessionQuery(space=SPACE), "blue", never).items
-        found = [each.match and astuple(each.match) for each in (trace, session)]
-        assert found == [match, match]
+        assert trace.match is not None
+        assert astuple(trace.match) == match
 
     @_IN_CLASS
     @given(said=st.text(max_size=12), text=st.text(min_size=1, max_size=3), data=st.data())
@@ -232,3 +226,20 @@ class StoreTraceTextContract:
         assert found(store, "blue") == []
         page = store.search_traces(TraceQuery(space="other"), "blue", never)
         assert [each.trace_id for each in page.items] == [TRACE]
+
+
+class StoreSessionMatchContract(OpenedStore):
+    """Subclass it and give the fixture `open_store`."""
+
+    @pytest.mark.parametrize(("fields", "match"), _MATCHES)
+    def test_a_conversation_tells_where_a_span_has_its_text(
+        self, store: Store, fields: dict[str, Any], match: tuple[str, ...]
+    ) -> None:
+        """In the newest span with it, of a trace of its records."""
+        rows = [span(1, name="blue of before"), span(2, **fields), span(3)]
+        for seq, row in enumerate(rows):
+            store.append_spans(SPACE, [row], seq).result()
+        store.append_records([record(trace_id=TRACE)]).result()
+        (session,) = store.search_sessions(SessionQuery(space=SPACE), "blue", never).items
+        assert session.match is not None
+        assert astuple(session.match) == match

@@ -15,7 +15,7 @@ from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.schema import COLUMNS, postgresql_tables
 from collector.store.spans import SpanReads
-from collector.store.traces import TraceReads
+from collector.store.trace_text import TraceTextReads
 from collector.store.waiting import WaitingReads
 
 
@@ -25,7 +25,7 @@ class AllReads(
     RecordReads,
     EvaluationReads,
     SpanReads,
-    TraceReads,
+    TraceTextReads,
     ConservationReads,
 ):
     """Every read of the store."""

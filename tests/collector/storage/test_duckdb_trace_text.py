@@ -9,10 +9,10 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.store import Store
 from collector.store.span_queries import TraceQuery
 from tests.contracts.store_data import SPACE, span
-from tests.contracts.store_trace_text import StoreTraceTextContract
+from tests.contracts.store_trace_text import StoreSessionMatchContract, StoreTraceTextContract
 
 
-class TestDuckDBTraceText(StoreTraceTextContract):
+class TestDuckDBTraceText(StoreTraceTextContract, StoreSessionMatchContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> Callable[[], Store]:
         return lambda: DuckDBStore(tmp_path / "data")

@@ -1,0 +1,285 @@
+"""Traces with a text in their spans: the newest first, for as long as there is time.
+
+There is no index of words: the bodies of traces that the other filters name are read, some commits
+at a time. Log events are spans of their own, so that a message is found however it came.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from collector.store.bodies import decompress, trace_hash
+from collector.store.reads import Values, runs, within
+from collector.store.span_conditions import commit_steps, span_condition, trace_conditions
+from collector.store.span_queries import SpanPosition, SpanQuery, TracePage, TraceQuery
+from collector.store.span_text import SpanText
+from collector.store.text_match import TextMatch
+from collector.store.traces import TraceReads, of_period
+from scouter.model.otlp import decode_request
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
+_FIRST_BYTES: Final = 2**18
+_MOST_BYTES: Final = 4 * 2**20
+_GROWTH: Final = 4
+_MOST_COMMITS: Final = 1024
+"""Of which the traces are looked up at once."""
+_MOST_NS: Final = 2**63 - 2
+_TEXTS: Final = "TEXT[]"
+_GAP: Final = 8
+"""Commits between two that are looked at together."""
+_BODIES: Final = """
+    SELECT seq, trace_id, body FROM bodies
+    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_id IN (SELECT unnest($4::TEXT[]))
+"""
+_COMMITS: Final = """
+    SELECT DISTINCT seq FROM bodies
+    WHERE seq BETWEEN $1 AND $2 AND trace_hash IN (SELECT unnest($3::BIGINT[]))
+"""
+
+_Key: TypeAlias = tuple[int, str, str]
+"""Commit, trace and span."""
+
+
+class _Place(NamedTuple):
+    """Spans of a trace in a commit, which other filters name."""
+
+    seq: int
+    trace_id: str
+    size_bytes: int
+    received_ns: int
+
+
+class _Found(NamedTuple):
+    """The newest span of a trace that has the text."""
+
+    position: SpanPosition
+    match: TextMatch
+
+
+class TraceTextReads(TraceReads):
+    """Searches of traces."""
+
+    def search_traces(self, query: TraceQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+        """List traces that meet all conditions with a text in a span, as the newest such came.
+
+        The text may be in a span's name or status, in the value of an attribute, in an event or a
+        log event; of values that are JSON, in a name or a value inside.
+
+        Args:
+            query: The other conditions.
+            text: Not empty; upper and lower case are the same.
+            is_over: Asked between two parts; true ends the search there.
+
+        Cost: linear in the bytes of the spans that are read, 100 MB a second.
+        """
+        as_of = self.last_seq() if query.as_of is None else query.as_of
+        query, finder = replace(query, as_of=as_of), SpanText(text)
+        own, others = _conditions(query)
+        places: dict[str, _Found] = {}
+        seen: set[str] = set()
+        next_before, looked_until_ns = None, None
+        for part in self._text_parts(query, own, others):
+            found = self._newest_with(
+                finder, own, [each for each in part if each.trace_id not in seen]
+            )
+            seen.update(found)
+            earlier: Collection[str] = ()
+            if query.before is not None:
+                found = {
+                    each: at for each, at in found.items() if at.position < query.before
+                }  # the rest is asked for by nobody
+                earlier = self.traces_with_text(own, finder, found, query.before)
+            places |= {
+                each: found[each]
+                for each in sorted(found, key=lambda each: found[each].position, reverse=True)
+                if each not in earlier
+            }
+            if len(places) > query.limit:
+                break
+            if is_over():
+                next_before, looked_until_ns = _behind(part[-1].seq), part[-1].received_ns
+                break
+        page = list(places)[: query.limit]
+        if len(places) > len(page):
+            next_before = places[page[-1]].position
+        summaries = self.trace_summaries(query.space, page)
+        return TracePage(
+            items=tuple(
+                replace(summary, match=places[each].match) for each, summary in summaries.items()
+            ),
+            next_before=next_before,
+            as_of=as_of,
+            looked_until_ns=looked_until_ns,
+        )
+
+    def _not_shown_before(
+        self,
+        finder: SpanText,
+        query: SpanQuery,
+        found: Mapping[str, _Found],
+        before: SpanPosition,
+    ) -> dict[str, _Found]:
+        """Leave out the traces of earlier pages: a newer span of theirs has the text, too."""
+        rest = {trace_id: at for trace_id, at in found.items() if at.position < before}
+        earlier = self.traces_with_text(query, finder, rest, before)
+        return {trace_id: at for trace_id, at in rest.items() if trace_id not in earlier}
+
+    def traces_with_text(
+        self,
+        query: SpanQuery,
+        finder: SpanText,
+        trace_ids: Collection[str],
+        since: SpanPosition | None = None,
+    ) -> dict[str, TextMatch]:
+        """Select the traces that have a span, or a log event, with a text; says where it is.
+
+        Args:
+            query: The other filters; its place is not looked at.
+            finder: Looks into spans.
+            trace_ids: The traces.
+            since: Only spans from this place on.
+
+        Cost: linear in the bytes of the spans that are read.
+        """
+        first = 0 if since is None else since.seq
+        last = self.last_seq() if query.as_of is None else query.as_of
+        hashes = self.maybe_traces([trace_hash(each) for each in trace_ids])
+        commits = self.read(_COMMITS, [first, last, hashes]) if hashes else []
+        found: dict[str, TextMatch] = {}
+        for each in reversed(list(runs((seq for (seq,) in commits), _GAP))):
+            left = [trace_id for trace_id in trace_ids if trace_id not in found]
+            if not left:
+                break
+            values = Values()
+            more = f" AND trace_id IN (SELECT unnest({values.of(left, _TEXTS)}))"
+            places = self._text_places(query, each, values, more)
+            new = self._newest_with(finder, query, places, since)
+            found |= {trace_id: at.match for trace_id, at in new.items()}
+        return found
+
+    def _text_parts(
+        self, query: TraceQuery, own: SpanQuery, others: Sequence[SpanQuery]
+    ) -> Iterator[Sequence[_Place]]:
+        """Everything that the other filters name, newest first, in parts of whole commits."""
+        assert query.as_of is not None  # noqa: S101 the search has filled it in
+        newest = query.as_of if query.before is None else min(query.as_of, query.before.seq)
+        most = _FIRST_BYTES
+        for first, last in commit_steps(newest, _MOST_COMMITS):
+            values = Values()
+            more = ""
+            if others or query.without_tool is not None:
+                around = self.commits_around(query, first, last)
+                more = trace_conditions(query, others, around, values)
+            part: list[_Place] = []
+            size = 0
+            for place in self._text_places(own, (first, last), values, more):
+                if size >= most and place.seq != part[-1].seq:
+                    yield part
+                    part, size, most = [], 0, min(most * _GROWTH, _MOST_BYTES)
+                part.append(place)
+                size += place.size_bytes
+            if part:
+                yield part
+
+    def _text_places(
+        self, query: SpanQuery, commits: tuple[int, int], values: Values, more: str
+    ) -> list[_Place]:
+        """Where the spans are that a filter names, newest first.
+
+        Args:
+            query: The filter.
+            commits: The first and the last commit that are looked at.
+            values: Values of parameters in `more`.
+            more: SQL of further conditions.
+        """
+        first, last = (values.of(each, "BIGINT") for each in commits)
+        rows = self.read(
+            "SELECT seq, trace_id, sum(size_bytes)::BIGINT, max(received_ns) FROM spans"
+            f" WHERE seq BETWEEN {first} AND {last}"
+            f" AND {span_condition(query, values, has_events=True)}{more}"
+            " GROUP BY seq, trace_id ORDER BY seq DESC, trace_id",
+            values,
+        )
+        return [_Place(*row) for row in rows]
+
+    def _newest_with(
+        self,
+        finder: SpanText,
+        query: SpanQuery,
+        places: Sequence[_Place],
+        since: SpanPosition | None = None,
+    ) -> dict[str, _Found]:
+        """By trace its newest span with the text at some places, and from a position on."""
+        found: dict[str, _Found] = {}
+        for part in _by_size(places):
+            matches = self._text_matches(finder, query.space, part)
+            for position in self._text_positions(query, matches):
+                before = found.get(position.trace_id)
+                is_newer = before is None or before.position < position
+                if is_newer and (since is None or position >= since):
+                    match = matches[position.seq, position.trace_id, position.span_id]
+                    found[position.trace_id] = _Found(position, match)
+        return found
+
+    def _text_matches(
+        self, finder: SpanText, space: str, places: Sequence[_Place]
+    ) -> dict[_Key, TextMatch]:
+        """The spans with the text in the bodies at some places."""
+        wanted = {(place.seq, place.trace_id) for place in places}
+        seqs, trace_ids = [seq for seq, _ in wanted], list({each for _, each in wanted})
+        found: dict[_Key, TextMatch] = {}
+        for seq, trace_id, body in self.read(_BODIES, [min(seqs), max(seqs), space, trace_ids]):
+            message = decompress(body) if (seq, trace_id) in wanted else b""
+            if finder.may_be_in(message):
+                for span in decode_request(ExportTraceServiceRequest.FromString(message)).spans:
+                    match = finder.match(span)
+                    if match is not None:
+                        found[seq, trace_id, span.span_id] = match
+        return found
+
+    def _text_positions(self, query: SpanQuery, keys: Collection[_Key]) -> list[SpanPosition]:
+        """Those of some spans that a filter names; a better version took the place of others."""
+        if not keys:
+            return []
+        values = Values()
+        where = (
+            f"{within((seq for seq, _, _ in keys), values)}"
+            f" AND {span_condition(query, values, has_events=True)}"
+            f" AND trace_id IN (SELECT unnest({values.of([each for _, each, _ in keys], _TEXTS)}))"
+            f" AND span_id IN (SELECT unnest({values.of([each for *_, each in keys], _TEXTS)}))"
+        )
+        rows = self.read(
+            f"SELECT seq, start_ns, trace_id, span_id FROM spans WHERE {where}", values
+        )
+        return [SpanPosition(*row) for row in rows if (row[0], *row[2:]) in keys]
+
+
+def _conditions(query: TraceQuery) -> tuple[SpanQuery, Sequence[SpanQuery]]:
+    """The filter of the spans that are searched, and those of other spans of their traces."""
+    criteria = query.criteria()
+    if query.is_same_span and criteria:
+        return replace(criteria[0], judged=query.judged), ()
+    return of_period(query), criteria
+
+
+def _by_size(places: Iterable[_Place]) -> Iterator[list[_Place]]:
+    """Cut places into parts whose bodies are read together."""
+    part: list[_Place] = []
+    size = 0
+    for place in places:
+        part.append(place)
+        size += place.size_bytes
+        if size >= _MOST_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _behind(seq: int) -> SpanPosition:
+    """Behind all spans of a commit, before those of the one that came earlier."""
+    return SpanPosition(seq - 1, _MOST_NS, "f" * 32, "f" * 16)
