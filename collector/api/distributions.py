@@ -19,7 +19,7 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.api.parts import TheNames, TheStore
-from collector.storage.port.task_values import TaskValue, TaskValuesQuery
+from collector.store.evaluation_queries import TaskValue, TaskValuesQuery
 from scouter.client.models.tasks import Bin, Distribution, Distributions
 
 _Name = Annotated[str, Query(min_length=1, max_length=512)]

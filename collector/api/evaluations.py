@@ -26,7 +26,7 @@ from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.items.times import format_time
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
-from collector.storage.port.lists import AskedOutcome, EvaluationQuery
+from collector.store.evaluation_queries import AskedOutcome, EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.client.models.evaluations import TaskResult
 

@@ -35,8 +35,8 @@ from collector.api.parts import TheJudges, TheStore
 from collector.api.records import RecordItem, record_item
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.reading import ReadStore
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.json_text import load_json
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState

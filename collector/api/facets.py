@@ -15,7 +15,7 @@ from collector.api.records import record_filter
 from collector.api.sessions import session_filter
 from collector.api.span_search import check_judged, trace_filter
 from collector.items.times import format_time
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.facets import Facets
 from collector.store.record_queries import RecordQuery, SessionQuery
 from collector.store.span_queries import TraceQuery

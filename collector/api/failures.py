@@ -12,10 +12,10 @@ from fastapi import APIRouter, Query
 
 from collector.api.parameters import NOT_FOUND, Reader, Text, Time, caught_up_router, read_time
 from collector.api.parts import TheNames, TheStore
-from collector.storage.port.counts import TaskQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.reading import ReadStore
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.store.task_counts import TaskQuery
 from collector.store.trace_summaries import Step
 from scouter.client.models.failures import FailureExample, FailureGroup, Failures
 from scouter.evaluate.outcome import Outcome

@@ -23,7 +23,7 @@ from collector.api.profile_reader import ProfileReader
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.revise.reevaluate import Flip, Reevaluated, TaskCounts
 from collector.problem import ProblemError, problems
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from scouter.client.models.reevaluations import Flip as FlipItem
 from scouter.client.models.reevaluations import Reevaluation, TaskChange, TaskCount
 from scouter.drift.profile import AgentEvalProfile

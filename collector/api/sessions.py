@@ -32,7 +32,7 @@ from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.records import RecordItem, record_item
 from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.record_queries import RecordQuery, SessionQuery, SessionSummary
 from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from collector.storage.port.labels import LabelQuery, LabelRow
-from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.store import Store
+from collector.store.evaluation_queries import NewestResult, NewestResultsQuery
 from collector.store.rows import TaskRow
 from scouter.agent.calibration.drawn import Place, digest, draw
 from scouter.client.models.labels import LabelPlan

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from collector.storage.port.lists import NOT_PASSED
+from collector.store.evaluation_queries import NOT_PASSED
 from collector.web.aligned import align, align_tasks, align_values
 from collector.web.period import PERIODS
 from collector.web.render import took

@@ -11,7 +11,7 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from collector.storage.port.lists import NOT_PASSED
+from collector.store.evaluation_queries import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.source import Answer, AskError, Source
 from scouter.cli.parquet import write_parquet

@@ -9,11 +9,10 @@ import pytest
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.counts import TaskQuery
 from collector.storage.port.judges import GoldOutcome, GoldQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.store import Store
 from collector.store.erase import EraseTarget
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.letters import LetterQuery
 from collector.store.rows import (
     OpenSession,
@@ -21,6 +20,7 @@ from collector.store.rows import (
     Scope,
     TaskRow,
 )
+from collector.store.task_counts import TaskQuery
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (

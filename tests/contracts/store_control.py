@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from collector.storage.port.counts import TaskQuery
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.store import Store
 from collector.store.rows import (
@@ -13,6 +12,7 @@ from collector.store.rows import (
     AlertState,
     TaskRow,
 )
+from collector.store.task_counts import TaskQuery
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,

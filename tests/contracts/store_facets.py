@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import NOT_PASSED, EvaluationQuery
 from collector.storage.port.store import Store
+from collector.store.evaluation_queries import NOT_PASSED, EvaluationQuery
 from collector.store.record_queries import RecordQuery, SessionQuery
 from collector.store.rows import RecordState, TaskRow
 from collector.store.span_queries import JudgedBy, TraceQuery

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.counts import SeriesQuery, TaskQuery
-from collector.storage.port.lists import NOT_PASSED, EvaluationQuery
 from collector.storage.port.store import Store
-from collector.storage.port.task_values import TaskValuesQuery
+from collector.store.evaluation_queries import NOT_PASSED, EvaluationQuery, TaskValuesQuery
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.store.task_counts import SeriesQuery, TaskQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, evaluation, span

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from collector.storage.port.labels import LabelQuery, LabelRow
-from collector.storage.port.newest_results import NewestResultsQuery
 from collector.storage.port.runs import RunRow
 from collector.storage.port.store import Store
 from collector.store.erase import EraseTarget
+from collector.store.evaluation_queries import NewestResultsQuery
 from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.counts import SeriesQuery, TaskQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.store import Store
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import (
     EvaluationRow,
     TaskRow,
 )
+from collector.store.task_counts import SeriesQuery, TaskQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.ids import uuid7
 from scouter.model.span import Resource

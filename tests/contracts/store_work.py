@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.counts import TaskQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.store import Store
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.letters import LetterQuery
 from collector.store.rows import (
     FIRST_RESULT,
@@ -20,6 +19,7 @@ from collector.store.rows import (
     Scope,
     TaskRow,
 )
+from collector.store.task_counts import TaskQuery
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (

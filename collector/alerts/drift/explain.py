@@ -4,8 +4,8 @@ from typing import Final
 
 from collector.alerts.drift.alert import Alert, TroubleAlert
 from collector.storage.port.drift import SliceQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.store import Store
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
 from scouter.drift.detect.slices import Culprit, culprits
 from scouter.drift.series.series import Agent, Kind

@@ -17,8 +17,8 @@ from collector.pipeline.revise.revision import Revision
 from collector.pipeline.sessions.join import DueSession
 from collector.pipeline.sessions.read import SessionReader
 from collector.split import split
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.store import Store
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan

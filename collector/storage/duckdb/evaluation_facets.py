@@ -16,7 +16,7 @@ from collector.storage.duckdb.evaluations import (
 )
 from collector.storage.duckdb.facets import Counts, IsOver, count_in_steps, reached_ns
 from collector.storage.duckdb.stored_keys import TRACE_HASH
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.facets import Facets
 
 # All SQL is put together from this module's own words; values always travel as parameters.

@@ -15,9 +15,13 @@ from collector.storage.duckdb.database import Database, NoMemoryError, literal
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import read_whole_evaluations
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.port.lists import EvaluationPage, EvaluationQuery, outcomes_of
-from collector.storage.port.versions import VersionRow
 from collector.store.evaluation_codec import decode_evaluation
+from collector.store.evaluation_queries import (
+    EvaluationPage,
+    EvaluationQuery,
+    VersionRow,
+    outcomes_of,
+)
 from collector.store.json_text import dump_json
 from collector.store.rows import EvaluationRow
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.evaluations import conditions
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
+from collector.store.evaluation_queries import NewestResult, NewestResultsQuery
 from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 

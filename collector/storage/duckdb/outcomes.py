@@ -6,8 +6,7 @@ from typing import Any
 
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.evaluations import EvaluationPlace, newest_evaluations
-from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.outcomes import OutcomeRow, TaskOutcome
+from collector.store.evaluation_queries import EvaluationQuery, OutcomeRow, TaskOutcome
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import score_of
 

@@ -69,14 +69,6 @@ from collector.storage.duckdb.trace_text import read_trace_text_page
 from collector.storage.duckdb.trace_totals import read_trace_totals
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
-from collector.storage.port.counts import (
-    Extent,
-    RateLine,
-    SeriesItem,
-    SeriesQuery,
-    TaskCounts,
-    TaskQuery,
-)
 from collector.storage.port.drift import (
     DecidedQuery,
     DriftDelivery,
@@ -87,12 +79,17 @@ from collector.storage.port.drift import (
 )
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
-from collector.storage.port.lists import EvaluationPage, EvaluationQuery
-from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
-from collector.storage.port.outcomes import OutcomeRow
 from collector.storage.port.runs import RunRow
-from collector.storage.port.task_values import TaskValue, TaskValuesQuery
-from collector.storage.port.versions import VersionRow
+from collector.store.evaluation_queries import (
+    EvaluationPage,
+    EvaluationQuery,
+    NewestResult,
+    NewestResultsQuery,
+    OutcomeRow,
+    TaskValue,
+    TaskValuesQuery,
+    VersionRow,
+)
 from collector.store.facets import Facets
 from collector.store.letters import (
     LetterQuery,
@@ -128,6 +125,14 @@ from collector.store.rows import (
     WaitingSpace,
 )
 from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals
+from collector.store.task_counts import (
+    Extent,
+    RateLine,
+    SeriesItem,
+    SeriesQuery,
+    TaskCounts,
+    TaskQuery,
+)
 from collector.store.trace_summaries import Step
 from collector.store.usage import UsagePage, UsageQuery
 from scouter.drift.canary import Result

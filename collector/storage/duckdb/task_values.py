@@ -3,7 +3,7 @@
 from collector.storage.duckdb.evaluations import conditions, profile_filter
 from collector.storage.duckdb.read import LATEST, StoredSpans
 from collector.storage.duckdb.trace_totals import read_trace_totals
-from collector.storage.port.task_values import TaskValue, TaskValuesQuery
+from collector.store.evaluation_queries import TaskValue, TaskValuesQuery
 from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.

@@ -7,7 +7,7 @@ from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.evaluations import Filter, conditions, profile_filter
 from collector.storage.duckdb.read import LATEST
 from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.counts import (
+from collector.store.task_counts import (
     Extent,
     RateLine,
     SeriesItem,

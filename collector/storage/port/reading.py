@@ -4,19 +4,16 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from collector.storage.port.commits import CommittedStore
-from collector.storage.port.counts import (
-    Extent,
-    RateLine,
-    SeriesItem,
-    SeriesQuery,
-    TaskCounts,
-    TaskQuery,
+from collector.store.evaluation_queries import (
+    EvaluationPage,
+    EvaluationQuery,
+    NewestResult,
+    NewestResultsQuery,
+    OutcomeRow,
+    TaskValue,
+    TaskValuesQuery,
+    VersionRow,
 )
-from collector.storage.port.lists import EvaluationPage, EvaluationQuery
-from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
-from collector.storage.port.outcomes import OutcomeRow
-from collector.storage.port.task_values import TaskValue, TaskValuesQuery
-from collector.storage.port.versions import VersionRow
 from collector.store.facets import Facets
 from collector.store.record_queries import (
     RecordHistory,
@@ -30,6 +27,14 @@ from collector.store.record_queries import (
 from collector.store.rows import EvaluationRow, StoredTrace
 from collector.store.sheets import Conservation, RecordSheet
 from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals
+from collector.store.task_counts import (
+    Extent,
+    RateLine,
+    SeriesItem,
+    SeriesQuery,
+    TaskCounts,
+    TaskQuery,
+)
 from collector.store.trace_summaries import Step
 from collector.store.usage import UsagePage, UsageQuery
 

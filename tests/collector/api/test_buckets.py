@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from collector.api.buckets import Buckets
-from collector.storage.port.counts import Extent, TaskQuery
 from collector.storage.port.reading import ReadStore
+from collector.store.task_counts import Extent, TaskQuery
 
 S = 10**9
 HOUR = 3_600 * S

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from collector.api.distributions import distributions_of
-from collector.storage.port.task_values import TaskValue
+from collector.store.evaluation_queries import TaskValue
 from scouter.client.models.tasks import Distribution
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request

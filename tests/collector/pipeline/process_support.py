@@ -16,7 +16,7 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.progress import Progress
 from collector.pipeline.work import PipelineWork
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.span import Span

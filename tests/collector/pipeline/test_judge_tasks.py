@@ -14,8 +14,8 @@ from collector.judging.inquiry import Inquiries, Inquiry
 from collector.metrics import TotalName
 from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.revise.reevaluate import Reevaluator
-from collector.storage.port.lists import EvaluationQuery
 from collector.store.erase import EraseTarget
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from collector.metrics import TotalName
 from collector.pipeline.evaluate.records import eval_record
 from collector.pipeline.join.input_clock import Via
-from collector.storage.port.counts import TaskQuery
 from collector.store.rows import RecordRow
+from collector.store.task_counts import TaskQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.assertion import AssertionTask

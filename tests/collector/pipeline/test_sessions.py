@@ -18,9 +18,9 @@ from collector.pipeline.sessions import work as session_work
 from collector.pipeline.sessions.join import SessionJoin, SessionKey
 from collector.storage.duckdb import read as duckdb_read
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.counts import TaskQuery
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
+from collector.store.task_counts import TaskQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask

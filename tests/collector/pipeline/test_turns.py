@@ -9,7 +9,7 @@ import pytest
 
 from collector.metrics import TotalName
 from collector.pipeline.turns import Pace, Turns
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch

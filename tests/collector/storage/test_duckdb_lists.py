@@ -15,12 +15,12 @@ from collector.storage.duckdb.database import Database, NoMemoryError
 from collector.storage.duckdb.read import read_whole_evaluations
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.counts import SeriesQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.store import Store
 from collector.store.erase import EraseTarget
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.record_queries import SessionQuery, SessionSummary
 from collector.store.rows import EvaluationRow, RecordState, TaskRow
+from collector.store.task_counts import SeriesQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
 from tests.contracts.store_lists import StoreListsContract

@@ -21,12 +21,12 @@ from collector.storage.care.check import check_store
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.scrub import LogScrub, filler
 from collector.storage.log.span_log import Frame, SpanLog
-from collector.storage.port.counts import TaskQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.store.erase import EraseTarget
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.letter_search import LetterSearch
 from collector.store.letters import LetterQuery
 from collector.store.rows import Scope, TaskRow
+from collector.store.task_counts import TaskQuery
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request

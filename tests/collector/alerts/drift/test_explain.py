@@ -5,7 +5,7 @@ from typing import Any
 
 from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures
 from collector.alerts.drift.explain import errored_of
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from scouter.drift.series.series import Kind
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collector.metrics import TotalName
 from collector.pipeline.revise.reevaluate import Reevaluated, Reevaluator
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -14,8 +14,8 @@ from collector.items.record_items import check_record
 from collector.pipeline.revise.reevaluate import Reevaluator
 from collector.pipeline.revise.revision import Revision
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.lists import EvaluationQuery
 from collector.store.erase import EraseTarget
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordRow, SettledRecord, watched_uid
 from scouter.drift.profile import AgentEvalProfile

@@ -17,10 +17,10 @@ from collector.storage.care.housekeeping import Housekeeping
 from collector.storage.duckdb.drops import KNOWN_SENDERS
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.counts import TaskQuery
-from collector.storage.port.lists import EvaluationQuery
 from collector.store.erase import EraseTarget
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import TaskRow
+from collector.store.task_counts import TaskQuery
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.transport.drops import Count

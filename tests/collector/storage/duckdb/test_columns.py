@@ -14,7 +14,7 @@ from collector.storage.duckdb.columns import evaluation_columns
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.rollup import HOUR_NS, rollup_keys
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record

@@ -14,8 +14,8 @@ from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import FILE_NAME, run
 from collector.storage.duckdb.schema import MIGRATIONS
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.store import Store
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.span_queries import SpanQuery, TraceQuery
 from collector.store.usage import UsageGroup, UsageQuery
 from scouter.evaluate.outcome import Outcome

@@ -19,12 +19,12 @@ from collector.storage.duckdb import care as duckdb_care
 from collector.storage.duckdb import schema as duckdb_schema
 from collector.storage.duckdb.database import FILE_NAME, Database
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.counts import TaskQuery
 from collector.storage.port.labels import LabelQuery, LabelRow
-from collector.storage.port.lists import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.limits import TooLargeError
 from collector.store.rows import START, Completeness, EvaluationRow, TaskRow
 from collector.store.span_queries import TraceQuery
+from collector.store.task_counts import TaskQuery
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
