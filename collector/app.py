@@ -29,10 +29,7 @@ from collector.judging.spending import Spending
 from collector.judging.worker import JudgeWorker
 from collector.metrics import RECEIVED, CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import ProfileRegistry
 from collector.prices import PriceTable
 from collector.process import connections_that_fit
 from collector.receivers.ingest import Ingest
@@ -46,6 +43,9 @@ from collector.storage.care.housekeeping import Housekeeping
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import Completeness, EvaluationRow, Scope
 from collector.web.routes import serve_page
+from collector.worker.measures import WorkerMeasures
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.errors import ConfigError
@@ -148,7 +148,7 @@ class Collector:
             max_hold_s=settings.max_hold_s,
             folder=settings.data,
             drain_s=settings.drain_s,
-            measures=PipelineMeasures(self.metrics.registry),
+            measures=WorkerMeasures(self.metrics.registry),
             observers=(self._observe_waits, self._observe_alerts, self._note_traces),
             on_profiles=self._watch_active,
             on_pending=lambda: self.judging.wake(),

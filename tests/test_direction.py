@@ -25,7 +25,7 @@ ROWS = {
     "collector": (
         "histogram key_filter problem split;"
         " settings metrics log_lines process prices judging.ledger; log store; storage access;"
-        " items; pipeline alerts results exemplars; judging receivers operation; worker;"
+        " items; worker; pipeline alerts results exemplars; judging receivers operation;"
         " comparing labelling; api; web; app;"
         " service care_commands; commands demo"
     ),

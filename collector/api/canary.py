@@ -18,10 +18,10 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.api.parts import ThePace, TheRegistry, TheStore
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.problem import ProblemError, problems
 from collector.storage.port.drift import VersionQuery
 from collector.storage.port.store import Store
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.client.models.canary import Canary as CanaryAnswer
 from scouter.client.models.canary import CanaryVersion, Difference
 from scouter.drift.canary import ALPHA, MARGIN, Canary, Plan, Result, Version, decide

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.problem import ProblemError
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.model.near import did_you_mean
 
 _SHOWN: Final = 100

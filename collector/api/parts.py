@@ -26,11 +26,11 @@ from collector.judging.gold import GoldAsker
 from collector.judging.known_judges import KnownJudges
 from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.revise.reevaluate import Reevaluator
 from collector.prices import PriceTable
 from collector.receivers.ingest import Ingest
 from collector.storage.port.store import Store
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.reevaluate import Reevaluator
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 

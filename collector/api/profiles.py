@@ -14,7 +14,10 @@ from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Read
 from collector.api.parts import TheIngest, TheReader, TheRegistry, WhenChanged
 from collector.api.profile_reader import ProfileReader
 from collector.items.times import format_time
-from collector.pipeline.profiles import (
+from collector.problem import SCHEMAS, ProblemError, problems
+from collector.receivers.answers import problem_of
+from collector.receivers.http.body import read_body
+from collector.worker.profiles import (
     AliasTakenError,
     NoRoomError,
     ProfileRegistry,
@@ -22,9 +25,6 @@ from collector.pipeline.profiles import (
     Registration,
     UnusableProfile,
 )
-from collector.problem import SCHEMAS, ProblemError, problems
-from collector.receivers.answers import problem_of
-from collector.receivers.http.body import read_body
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import WIRE_LIMITS
 from scouter.errors import DataError, TransientError

@@ -20,10 +20,10 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheReader, TheReevaluator, TheRegistry
 from collector.api.profile_reader import ProfileReader
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.revise.reevaluate import Flip, Reevaluated, TaskCounts
 from collector.problem import ProblemError, problems
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.reevaluate import Flip, Reevaluated, TaskCounts
 from scouter.client.models.reevaluations import Flip as FlipItem
 from scouter.client.models.reevaluations import Reevaluation, TaskChange, TaskCount
 from scouter.drift.profile import AgentEvalProfile

@@ -18,9 +18,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
 from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.storage.port.control import ControlStore
 from collector.storage.port.judges import GoldOutcome, GoldQuery
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations

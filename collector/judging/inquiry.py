@@ -4,17 +4,16 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
-from collector.pipeline.evaluate.judge_answers import Answered
-from collector.pipeline.evaluate.kept_values import most_characters
-from collector.pipeline.evaluate.records import eval_record, task_rows
-from collector.pipeline.evaluate.session import uid_of
-from collector.pipeline.join.read_back import read_trees
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.sessions.read import SessionReader
-from collector.storage.port.work import WorkStore
 from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
+from collector.worker.answers import Answered
+from collector.worker.kept_values import most_characters
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.records import eval_record, task_rows
+from collector.worker.session import uid_of
+from collector.worker.session_reader import SessionReader, SessionStore
+from collector.worker.trees import read_trees
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.deferred import question_of
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
@@ -112,6 +111,14 @@ def give_up(
     )
 
 
+class InquiryStore(SessionStore, Protocol):
+    """The data that is asked about."""
+
+    def last_seq(self) -> int:
+        """The last commit."""
+        ...
+
+
 class Inquiries:
     """Reads what is needed to decide pending evaluations; any thread may ask.
 
@@ -120,7 +127,7 @@ class Inquiries:
         registry: The profiles that made them.
     """
 
-    def __init__(self, store: WorkStore, registry: ProfileRegistry) -> None:
+    def __init__(self, store: InquiryStore, registry: ProfileRegistry) -> None:
         self._store, self._registry = store, registry
         self._sessions = SessionReader(store, registry)
 

@@ -4,8 +4,8 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from collector.pipeline.profiles import ProfileRegistry
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.worker.profiles import ProfileRegistry
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations, Unfit, in_force

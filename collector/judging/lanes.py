@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from collector.judging.inquiry import EvaluationKey
-from collector.pipeline.profiles import ProfileRegistry
 from collector.store.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
+from collector.worker.profiles import ProfileRegistry
 from scouter.drift.profile import AgentEvalProfile
 
 _LAST_ORDINAL: Final = 2**31 - 1

@@ -4,19 +4,19 @@ import asyncio
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from collector.judging.inquiry import EvaluationKey, Inquiries, Inquiry
 from collector.judging.judges import RememberingJudge
 from collector.judging.lanes import Lane, Lanes
 from collector.judging.measures import JudgeMeasures
-from collector.pipeline.evaluate.judge_answers import Answered
-from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.port.work import WorkStore
-from collector.store.rows import PendingEvaluation
+from collector.store.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
+from collector.worker.answers import Answered
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.session_reader import SessionStore
 from scouter.errors import TransientError
 from scouter.evaluate.engine.execute import JudgeQuestion
 from scouter.evaluate.judge.ask import Backoff, Reply, ask
@@ -32,6 +32,33 @@ Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, No
 """Function that runs beside the worker; it is given the worker's slots by provider."""
 
 
+class PendingStore(SessionStore, Protocol):
+    """The evaluations that a judge is asked about, and the data that they are about."""
+
+    def last_seq(self) -> int:
+        """The last commit."""
+        ...
+
+    def pending_evaluations(
+        self,
+        limit: int,
+        after: ResultPlace = FIRST_RESULT,
+        profiles: Collection[str] | None = None,
+        *,
+        others: bool = False,
+    ) -> list[PendingEvaluation]:
+        """Latest evaluations of which some tasks are pending."""
+        ...
+
+
+class StoresAnswers(Protocol):
+    """Who stores what a judge's answers make of pending evaluations."""
+
+    def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
+        """Store the next revisions; False for each that has to be looked at again."""
+        ...
+
+
 class JudgeWorker:
     """Asks a judge for pending tasks, and has the answers stored as the next revision.
 
@@ -44,7 +71,7 @@ class JudgeWorker:
     Args:
         store: Has the pending evaluations and what they are about.
         registry: The profiles that made them.
-        pipeline: Stores the answers, as it is the only one that makes revisions.
+        worker: Stores the answers, as it is the only one that makes revisions.
         judge_of: Gives the judge for questions of a space, about what was read after a commit.
         name_of: The name of the provider entry that a prompt means; None if there is none.
         concurrency: Evaluations of a lane that are asked for at a time, and questions that are put
@@ -59,9 +86,9 @@ class JudgeWorker:
 
     def __init__(
         self,
-        store: WorkStore,
+        store: PendingStore,
         registry: ProfileRegistry,
-        pipeline: Pipeline,
+        worker: StoresAnswers,
         judge_of: Callable[[str, int], Judge],
         name_of: Callable[[str], str | None],
         *,
@@ -72,7 +99,7 @@ class JudgeWorker:
         backoff: Backoff | None = None,
         beside: Beside | None = None,
     ) -> None:
-        self._store, self._pipeline, self._beside = store, pipeline, beside
+        self._store, self._worker, self._beside = store, worker, beside
         self._judge_of, self._name_of = judge_of, name_of
         self._inquiries = Inquiries(store, registry)
         self._lanes = Lanes(registry, name_of, concurrency, memory_bytes)
@@ -100,7 +127,7 @@ class JudgeWorker:
     def stop(self) -> None:
         """Ask nothing new, wait a while for what was asked, and give up the rest for now.
 
-        To be called while the pipeline runs.
+        To be called while the worker runs.
         """
         self._stopping.set()
         self._call(self._ending)
@@ -291,15 +318,15 @@ class JudgeWorker:
                 await asyncio.sleep(_RETRY_S)
 
     async def _store_answers(self) -> None:
-        """Hand answers to the pipeline; what comes in meanwhile is stored together next."""
+        """Hand answers to the worker; what comes in meanwhile is stored together next."""
         while True:
             batch = [await self._answers.get()]
             while len(batch) < _STORED_TOGETHER and not self._answers.empty():
                 batch.append(self._answers.get_nowait())
             try:
                 answers = [made for made, _ in batch]
-                # Shielded: what the pipeline has begun it finishes, whoever waits for it.
-                settled = await asyncio.shield(asyncio.wrap_future(self._pipeline.settle(answers)))
+                # Shielded: what the worker has begun it finishes, whoever waits for it.
+                settled = await asyncio.shield(asyncio.wrap_future(self._worker.settle(answers)))
             except Exception as error:  # noqa: BLE001 who waits for it is told
                 for _, done in batch:
                     if not done.done():

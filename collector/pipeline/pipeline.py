@@ -12,21 +12,21 @@ from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from collector.pipeline.behind import Backlog
 from collector.pipeline.evaluate.begun import Evaluating
-from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.join.input_clock import InputClock, Via
 from collector.pipeline.join.join import Join
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.measures import PipelineMeasures
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.progress import Progress
-from collector.pipeline.revise.revision import Revision
 from collector.pipeline.work import Observer, PipelineWork
 from collector.storage.port.store import Store
 from collector.store.erase import Erased, EraseTarget
 from collector.store.letters import LettersRemoved
 from collector.store.rows import RecordRow, RecordsAppended, SpansAppended, TraceKey
+from collector.worker.answers import Answered
+from collector.worker.behind import Backlog
+from collector.worker.measures import WorkerMeasures
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.progress import Progress
+from collector.worker.revision import Revision
+from collector.worker.times import JoinTimes
 from scouter.errors import TransientError
 
 T = TypeVar("T")
@@ -169,7 +169,7 @@ class Pipeline:
         on_pending: Callable[[], None] = lambda: None,
         folder: Path | None = None,
         drain_s: float = 10.0,
-        measures: PipelineMeasures | None = None,
+        measures: WorkerMeasures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._times, self._on_profiles = store, times, on_profiles
@@ -181,7 +181,7 @@ class Pipeline:
             times, memory_spans, memory_bytes, span_bytes=span_bytes, held_s=self.inputs.held_s
         )
         self._stopping, self._drain_s = threading.Event(), drain_s
-        measures = measures or PipelineMeasures(CollectorRegistry())
+        measures = measures or WorkerMeasures(CollectorRegistry())
         self._progress = Progress(clock)
         self._evaluating = Evaluating(folder)
         self._work = PipelineWork(

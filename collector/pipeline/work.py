@@ -8,27 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from collector.pipeline.behind import NOTHING, BehindWatch
 from collector.pipeline.evaluate.begun import Evaluating, RecordKey
 from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
 from collector.pipeline.evaluate.decide import Decider
-from collector.pipeline.evaluate.judge_answers import Answered
-from collector.pipeline.evaluate.kept_values import parts_of_rows
-from collector.pipeline.evaluate.records import TraceView, judge_early
+from collector.pipeline.evaluate.records import judge_early
 from collector.pipeline.join.input_clock import InputClock, Via
 from collector.pipeline.join.join import Join
 from collector.pipeline.join.joined_trace import Need, Share, Waiting, share_of
 from collector.pipeline.join.parked import Parked
 from collector.pipeline.join.read_back import ReadBack, traces_of
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.measures import PipelineMeasures
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.progress import Progress
 from collector.pipeline.revise.late import LateSpans
-from collector.pipeline.revise.late_window import LateWindow
-from collector.pipeline.revise.revision import Revision
 from collector.pipeline.sessions.work import SessionWork
-from collector.pipeline.turns import until
 from collector.pipeline.watch.work import WatchWork
 from collector.storage.port.store import Store
 from collector.store.erase import Erased, EraseTarget
@@ -43,6 +33,17 @@ from collector.store.rows import (
     SpansAppended,
     TraceKey,
 )
+from collector.worker.answers import Answered
+from collector.worker.behind import NOTHING, BehindWatch
+from collector.worker.kept_values import parts_of_rows
+from collector.worker.late_window import LateWindow
+from collector.worker.measures import WorkerMeasures
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.progress import Progress
+from collector.worker.records import TraceView
+from collector.worker.revision import Revision
+from collector.worker.times import JoinTimes
+from collector.worker.turns import until
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import is_evidence, is_log_event
@@ -88,7 +89,7 @@ class PipelineWork:
         *,
         memory_records: int,
         inputs: InputClock,
-        measures: PipelineMeasures,
+        measures: WorkerMeasures,
         observers: Sequence[Observer],
         on_pending: Callable[[], None] = lambda: None,
         stopping: threading.Event,

@@ -17,7 +17,6 @@ from collector.items.record_items import CheckedRecord, check_record, json_bytes
 from collector.items.traces import OtlpBody, trace_of
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import ProfileRegistry
 from collector.receivers.budget import ByteBudget, FullError, Lease
 from collector.storage.port.telemetry import TelemetryStore
 from collector.store.letters import (
@@ -27,6 +26,7 @@ from collector.store.letters import (
     LettersRemoved,
 )
 from collector.store.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
+from collector.worker.profiles import ProfileRegistry
 from scouter.errors import DataError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped

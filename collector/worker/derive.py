@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from collector.pipeline.evaluate.records import TraceView
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.watch.watch import Watcher
 from collector.store.rows import RecordRow, watched_uid
 from collector.worker.open_trace import Waiting
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.records import TraceView
+from collector.worker.watch import Watcher
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.session import trace_session
 from scouter.model.json_value import to_json_value

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.turns import Turns
 from collector.store.rows import TraceKey
 from collector.store.span_rows import TracePlace
 from collector.worker.open_trace import Decision, OpenTrace, Waiting
+from collector.worker.times import JoinTimes
+from collector.worker.turns import Turns
 from scouter.model.span import Span
 
 _ANY: Final = 2**62

@@ -6,12 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
-from collector.pipeline.dead_letters import letter_of_record, letter_of_unknown
-from collector.pipeline.evaluate.records import NO_TRACE, TraceView, judge
-from collector.pipeline.join.joined_trace import Need
-from collector.pipeline.join.ready import Ready
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.turns import Pace
 from collector.store.commit import Commit
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TraceKey
 from collector.store.span_rows import TracePlace
@@ -19,7 +13,12 @@ from collector.store.work import ReadSpans
 from collector.worker.begun import Begun
 from collector.worker.derive import Deriver
 from collector.worker.join import Join
+from collector.worker.letters import letter_of_record, letter_of_unknown
 from collector.worker.open_trace import Waiting
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.ready import Need, Ready
+from collector.worker.records import NO_TRACE, TraceView, judge
+from collector.worker.turns import Pace
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import is_evidence
 
@@ -310,7 +309,7 @@ def _ready(
     missing_parents: int = 0,
 ) -> Ready:
     return Ready(
-        record=row, need=need, spans=(), completeness=completeness,
+        record=row, need=need, completeness=completeness,
         missing_parents=missing_parents, waited_s=0.0,
     )  # fmt: skip
 

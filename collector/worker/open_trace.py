@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.join.trace_facts import CompleteFacts, TraceFacts
 from collector.store.rows import Completeness
+from collector.worker.times import JoinTimes
+from collector.worker.trace_facts import CompleteFacts, TraceFacts
 from scouter.model.span import Span
 from scouter.model.struct import struct
 

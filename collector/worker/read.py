@@ -8,9 +8,9 @@ from typing import Final
 
 from collector.items.limits import Limits
 from collector.log.port import Entry, Log
-from collector.pipeline.profiles import ProfileRegistry
 from collector.worker.log_time import LogTime
 from collector.worker.prepare import Prepared
+from collector.worker.profiles import ProfileRegistry
 from collector.worker.take import Contents, put_aside, read_entry
 
 _log: Final = logging.getLogger(__name__)

@@ -4,8 +4,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from collector.pipeline.dead_letters import letter_of_record
-from collector.pipeline.profiles import ProfileRegistry
 from collector.split import split
 from collector.store.commit import Commit, RecordId
 from collector.store.letters import DeadLetter
@@ -15,6 +13,8 @@ from collector.store.store import Store
 from collector.worker.begun import POISON, POSTPONED_S, Begun, reading
 from collector.worker.derive import Deriver
 from collector.worker.join import Join
+from collector.worker.letters import letter_of_record
+from collector.worker.profiles import ProfileRegistry
 from scouter.model.log_event import is_log_event
 
 _TRACES: Final = 200

@@ -1,9 +1,9 @@
 """Rows that no store can hold, found one by one after a commit was refused for them."""
 
-from collector.pipeline.dead_letters import letter_of_evaluation, letter_of_record
 from collector.store.commit import Commit, arrow_tables
 from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.worker.letters import letter_of_evaluation, letter_of_record
 from scouter.errors import DataError
 
 

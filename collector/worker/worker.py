@@ -17,9 +17,6 @@ from typing import Final
 
 from collector.items.limits import Limits
 from collector.log.port import Log
-from collector.pipeline.join.joined_trace import Need
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.profiles import ProfileRegistry
 from collector.store.commit import Commit, RecordId
 from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import RecordRow
@@ -31,8 +28,11 @@ from collector.worker.join import Join
 from collector.worker.judge import Decided, Judge, due_now, need_of
 from collector.worker.open_trace import Waiting
 from collector.worker.prepare import Prepared, SpaceRows
+from collector.worker.profiles import ProfileRegistry
 from collector.worker.read import Reader
+from collector.worker.ready import Need
 from collector.worker.recover import Recovery
+from collector.worker.times import JoinTimes
 from scouter.errors import TransientError
 from scouter.model.log_event import is_evidence, is_log_event
 

@@ -23,9 +23,9 @@ from typing import Final
 
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
-from collector.pipeline.join.times import JoinTimes
 from collector.process import tune_process
 from collector.store.store import Store
+from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from tests.bench.backlog import WATCHED, request
 from tests.bench.collector import Texts, make_profile, make_requests

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.process import after_start, tune_process
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -26,16 +26,16 @@ from typing import Any, Final
 
 from collector.log.file_log import FileLog
 from collector.log.port import Chunk, Entry, Item, Kind
-from collector.pipeline.join.ready import Ready
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.profiles import ProfileRegistry
 from collector.store.commit import Commit
 from collector.store.evaluations import EvaluationFilter
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
 from collector.worker import judge as judge_module
 from collector.worker import read as read_module
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.ready import Ready
 from collector.worker.take import Contents
+from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch

@@ -8,12 +8,12 @@ from typing import Final, cast
 
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.port.control import ControlStore
 from collector.store.evaluations import EvaluationFilter
 from collector.store.rows import EvaluationRow, ProfileChange, ProfileRow
 from collector.store.store import Store
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
@@ -173,4 +173,4 @@ class WorkerRoom:
 
 def stored_span_ids(room: WorkerRoom, trace: int) -> Sequence[str]:
     """Ids of the spans that a reader of the trace sees, sorted."""
-    return sorted(each.span_id for each in room.store.trace(SPACE, trace_id(trace)).spans)
+    return sorted(each.span_id for each in room.store.trace(SPACE, trace_id(trace), 100).spans)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar
 
-from collector.pipeline.dead_letters import letter_of_evaluation
-from collector.pipeline.evaluate.kept_values import parts_of_rows
-from collector.pipeline.progress import Progress
 from collector.storage.port.work import WorkStore
 from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, Scope
+from collector.worker.kept_values import parts_of_rows
+from collector.worker.letters import letter_of_evaluation
+from collector.worker.progress import Progress
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)

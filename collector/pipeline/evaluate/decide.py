@@ -5,22 +5,23 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from collector.pipeline.dead_letters import letter_of_record, letter_of_unknown
 from collector.pipeline.evaluate.begun import Evaluating, RecordKey
 from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
-from collector.pipeline.evaluate.records import TraceView, judge, judge_again
+from collector.pipeline.evaluate.records import judge
 from collector.pipeline.join.derive import Deriver
 from collector.pipeline.join.input_clock import InputClock
 from collector.pipeline.join.join import Join
-from collector.pipeline.join.joined_trace import Need
 from collector.pipeline.join.read_back import ReadBack, room
 from collector.pipeline.join.ready import Ready
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.revise.late import LateSpans
-from collector.pipeline.revise.rerun import Rerun, rerun_all, rerun_of
-from collector.pipeline.turns import Pace, until
 from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.worker.letters import letter_of_record, letter_of_unknown
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.ready import Need
+from collector.worker.records import TraceView, judge_again
+from collector.worker.rerun import Rerun, rerun_all, rerun_of
+from collector.worker.turns import Pace, until
 
 _log: Final = logging.getLogger(__name__)
 _TURN_S: Final = 0.5

@@ -7,12 +7,8 @@ from typing import Final
 
 from collector.metrics import TotalName
 from collector.pipeline.evaluate.commit import EvaluationWriter
-from collector.pipeline.evaluate.records import NO_TRACE, TraceView, session_of_row
-from collector.pipeline.evaluate.session import uid_of
 from collector.pipeline.join.joined_trace import Need, Share
 from collector.pipeline.join.ready import Ready
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.watch.watch import Watcher
 from collector.storage.port.work import WorkStore
 from collector.store.rows import (
     RecordRow,
@@ -20,6 +16,10 @@ from collector.store.rows import (
     SettledRecord,
     watched_uid,
 )
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.records import NO_TRACE, TraceView, session_of_row
+from collector.worker.session import uid_of
+from collector.worker.watch import Watcher
 from scouter.errors import DataError
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.session import trace_session

@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from collector.pipeline.behind import Due
 from collector.pipeline.join.appointments import Appointments
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import (
@@ -38,9 +37,6 @@ from collector.pipeline.join.ready import Ready, Room, Seen
 from collector.pipeline.join.record_memory import RecordMemory
 from collector.pipeline.join.rules import is_quiet, next_look, take_decided
 from collector.pipeline.join.span_memory import SpanMemory
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.join.trace_facts import TraceFacts
-from collector.pipeline.turns import Turns
 from collector.store.rows import (
     Completeness,
     EvaluatedRecord,
@@ -48,6 +44,10 @@ from collector.store.rows import (
     TraceKey,
     WaitingRecord,
 )
+from collector.worker.behind import Due
+from collector.worker.times import JoinTimes
+from collector.worker.trace_facts import TraceFacts
+from collector.worker.turns import Turns
 from scouter.model.span import Span
 
 _NOTHING: Final = Seen()

@@ -6,8 +6,9 @@ from enum import Enum
 from typing import Final
 
 from collector.pipeline.join.input_clock import Via
-from collector.pipeline.join.trace_facts import CompleteFacts, TraceFacts
 from collector.store.rows import RecordRow, TraceKey
+from collector.worker.ready import Need
+from collector.worker.trace_facts import CompleteFacts, TraceFacts
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.model.otlp import LazyAttributes
 from scouter.model.span import Resource, Span
@@ -15,14 +16,6 @@ from scouter.model.struct import struct
 
 _FIXED_BYTES: Final = 200
 """Ids, times and names of a span."""
-
-
-class Need(Enum):
-    """Thing that a record has to wait for."""
-
-    NOTHING = "nothing"
-    TRACE = "trace"
-    PROFILE = "profile"
 
 
 class Share(Enum):

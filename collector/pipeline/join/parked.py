@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from collector.pipeline.behind import NOTHING, Due
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import Share
 from collector.store.rows import START, RecordPlace
+from collector.worker.behind import NOTHING, Due
 
 _MARKS: Final = 4096
 _seq: Final = operator.itemgetter(0)

@@ -1,18 +1,19 @@
 """Reads from the store for data that had no room in memory."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from collector.pipeline.evaluate.begun import RecordKey
-from collector.pipeline.evaluate.records import TraceView
 from collector.pipeline.join.joined_trace import Leaving, Need
 from collector.pipeline.join.ready import Ready, Room
 from collector.split import split
 from collector.storage.port.work import WorkStore
 from collector.store.limits import NoMemoryError, TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.worker.records import TraceView
+from collector.worker.trees import Insist, lost_of, read_trees
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.span import Span
@@ -30,14 +31,6 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-class Insist(Protocol):
-    """Tries something until it can be done."""
-
-    def __call__(self, action: Callable[[], T], /) -> T:
-        """Do it, and return what it returned."""
-        ...
-
-
 def room(records: int) -> Room:
     """Room for records that are decided together, so that they and what is read for them fit."""
     return Room(records, _BYTES, SPANS)
@@ -48,46 +41,6 @@ def traces_of(
 ) -> Iterator[list[str]]:
     """Split traces so that the spans of a part fit into memory, as far as is known."""
     return split(trace_ids, lambda id: (1, span_count(id)), (_TRACES, SPANS))
-
-
-def read_trees(store: WorkStore, space: str, trace_ids: Sequence[str]) -> dict[str, SpanTree]:
-    """Read traces, in parts where there is no memory for all of them.
-
-    Returns:
-        By id the spans; of a trace that is too large to be read, why they are not there.
-
-    Raises:
-        TransientError: The store cannot be read now.
-    """
-    if not trace_ids:
-        return {}
-    try:
-        found = store.spans_of(space, trace_ids)
-    except NoMemoryError as error:
-        if len(trace_ids) > 1:
-            middle = len(trace_ids) // 2
-            first = read_trees(store, space, trace_ids[:middle])
-            return first | read_trees(store, space, trace_ids[middle:])
-        if not isinstance(error, TooLargeError):
-            raise
-        return {trace_ids[0]: SpanTree(unread=f"the trace is too large to be judged: {error}")}
-    lost = lost_of(store, space, trace_ids)
-    return {
-        trace_id: SpanTree(found.get(trace_id, ()), lost=lost.get(trace_id, ""))
-        for trace_id in {**found, **lost}
-    }
-
-
-def lost_of(store: WorkStore, space: str, trace_ids: Collection[str]) -> dict[str, str]:
-    """Say of traces of which a span was refused what became of it.
-
-    Raises:
-        TransientError: The store cannot be read now.
-    """
-    return {
-        trace_id: f"a span of the trace {trace_id} was refused ({why}); the dead letters have it"
-        for trace_id, why in store.refused_spans(space, trace_ids).items()
-    }
 
 
 class ReadBack:

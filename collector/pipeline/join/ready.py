@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from collector.pipeline.join.joined_trace import EarlyResult, Need, Share, Waiting
-from collector.store.rows import Completeness, RecordRow
+from collector.pipeline.join.joined_trace import EarlyResult, Share, Waiting
+from collector.store.rows import Completeness
+from collector.worker import ready as records
+from collector.worker.ready import Need
 from scouter.model.span import Span
 
 
@@ -48,16 +50,11 @@ class Room:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ready:
-    """A record that waits no longer. Treat it as read-only, as the rows of the store."""
+class Ready(records.Ready):
+    """One of the old join, with what memory had of it."""
 
-    record: RecordRow
-    need: Need
     spans: Sequence[Span] | None
     """The trace's spans in order of arrival; None if memory has let them go."""
-    completeness: Completeness
-    missing_parents: int
-    waited_s: float
     size_bytes: int = 0
     """Size of the context as JSON, where it was measured: of records that had to wait."""
     span_count: int = 0

@@ -1,8 +1,8 @@
 """Rules of completeness, for one trace in its own time."""
 
 from collector.pipeline.join.joined_trace import JoinedTrace, Waiting
-from collector.pipeline.join.times import JoinTimes
 from collector.store.rows import Completeness
+from collector.worker.times import JoinTimes
 
 
 def next_look(trace: JoinedTrace, times: JoinTimes) -> float | None:

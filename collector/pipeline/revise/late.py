@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from collector.key_filter import KeyFilter
-from collector.pipeline.revise.late_window import LateWindow
 from collector.storage.log.span_codec import trace_hash
 from collector.store.rows import TraceKey
+from collector.worker.late_window import LateWindow
 
 _BITS: Final = 1 << 25
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from collector.pipeline.behind import Due
 from collector.pipeline.evaluate.begun import Evaluating
 from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
-from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.revise.late import LateSpans
-from collector.pipeline.sessions.join import DueSession, SessionJoin, SessionKey
-from collector.pipeline.sessions.read import SessionReader, StoredSession, awaited, key_of
-from collector.pipeline.turns import Pace, Turns
 from collector.storage.port.work import WorkStore
 from collector.store.rows import EvaluationRow, RecordRow, TraceKey
+from collector.worker.behind import Due
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.session import WholeSession, judge_session, uid_of
+from collector.worker.session_join import DueSession, SessionJoin, SessionKey
+from collector.worker.session_reader import SessionReader, StoredSession, awaited, key_of
+from collector.worker.times import JoinTimes
+from collector.worker.turns import Pace, Turns
 
 _log: Final = logging.getLogger(__name__)
 _TURN_S: Final = 0.5

@@ -8,12 +8,13 @@ from collector.metrics import WATCHED_TO
 from collector.pipeline.evaluate.commit import EvaluationWriter
 from collector.pipeline.join.derive import Admit, Deriver
 from collector.pipeline.join.join import Join
-from collector.pipeline.join.read_back import read_trees, traces_of
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.watch.watch import Watcher
+from collector.pipeline.join.read_back import traces_of
 from collector.storage.port.work import WorkStore
 from collector.store.erase import EraseTarget
 from collector.store.rows import RecordRow, RecordsAppended
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.trees import read_trees
+from collector.worker.watch import Watcher
 from scouter.model.span import Span
 
 _NOTE_S: Final = 1.0

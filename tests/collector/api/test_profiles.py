@@ -17,9 +17,9 @@ from hypothesis import given, settings
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.pipeline.profiles import NoRoomError, ProfileRegistry, Room
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import EvaluationRow
+from collector.worker.profiles import NoRoomError, ProfileRegistry, Room
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig

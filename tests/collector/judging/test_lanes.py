@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from collector.judging.lanes import Lane, Lanes
-from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import PendingEvaluation, ResultPlace
+from collector.worker.profiles import ProfileRegistry
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome

@@ -10,14 +10,14 @@ from prometheus_client import CollectorRegistry
 from collector.metrics import TotalName
 from collector.pipeline.join.input_clock import InputClock, Via
 from collector.pipeline.join.join import Join
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.measures import PipelineMeasures
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.progress import Progress
 from collector.pipeline.work import PipelineWork
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
+from collector.worker.measures import WorkerMeasures
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.progress import Progress
+from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE
@@ -50,7 +50,7 @@ class Process:
         self.profile_uid = "" if profile is None else self.register(profile)
         self.inputs = InputClock(lambda: self.now, max_step_s=1000)
         self.lags: bool | None = None
-        self.measures = PipelineMeasures(CollectorRegistry())
+        self.measures = WorkerMeasures(CollectorRegistry())
         self.measured_evaluations = 0
         self.progress = Progress(lambda: self.now)
         self.join = Join(times, memory_spans, memory_bytes, held_s=self.inputs.held_s)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.pipeline.behind import NOTHING, Backlog, BehindWatch, Due
+from collector.worker.behind import NOTHING, Backlog, BehindWatch, Due
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask

@@ -6,7 +6,7 @@ from typing import Any
 
 from opentelemetry import trace
 
-from collector.pipeline.evaluate.records import eval_record
+from collector.worker.records import eval_record
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios

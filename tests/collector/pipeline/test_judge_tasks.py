@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from collector.judging.inquiry import Inquiries, Inquiry
 from collector.metrics import TotalName
-from collector.pipeline.evaluate.judge_answers import Answered
-from collector.pipeline.revise.reevaluate import Reevaluator
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.worker.answers import Answered
+from collector.worker.reevaluate import Reevaluator
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from collector.pipeline.evaluate.session import uid_of
+from collector.worker.session import uid_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalName
-from collector.pipeline.evaluate.records import eval_record
 from collector.pipeline.join.input_clock import Via
 from collector.store.rows import RecordRow
 from collector.store.task_counts import TaskQuery
+from collector.worker.records import eval_record
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.assertion import AssertionTask

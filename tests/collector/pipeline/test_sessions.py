@@ -10,17 +10,17 @@ from typing import Any, Final
 import pytest
 
 from collector.metrics import TotalName
-from collector.pipeline.dead_letters import letter_of_evaluation
-from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
-from collector.pipeline.join.times import JoinTimes
-from collector.pipeline.sessions import read as session_read
 from collector.pipeline.sessions import work as session_work
-from collector.pipeline.sessions.join import SessionJoin, SessionKey
 from collector.storage.duckdb import read as duckdb_read
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.store.task_counts import TaskQuery
+from collector.worker import session_reader as session_read
+from collector.worker.letters import letter_of_evaluation
+from collector.worker.session import WholeSession, judge_session, uid_of
+from collector.worker.session_join import SessionJoin, SessionKey
+from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 
 from collector.metrics import TotalName
-from collector.pipeline.turns import Pace, Turns
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import RecordRow, Scope
+from collector.worker.turns import Pace, Turns
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch
 from scouter.evaluate.tasks.assertion import AssertionTask

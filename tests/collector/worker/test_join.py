@@ -5,11 +5,11 @@ from typing import Final
 
 import pytest
 
-from collector.pipeline.join.times import JoinTimes
 from collector.store.rows import Completeness
 from collector.worker.join import Join
 from collector.worker.log_time import LogTime
 from collector.worker.open_trace import Waiting
+from collector.worker.times import JoinTimes
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Span
 from tests.support.worker_room import SECOND_NS, span, trace_id

@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 
 from collector.log.port import Kind
-from collector.pipeline.join.times import JoinTimes
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.rows import Completeness, watched_uid
 from collector.store.store import Store
 from collector.worker import committer
+from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.errors import TransientError
@@ -195,7 +195,7 @@ def test_a_watched_trace_is_judged_once(room: WorkerRoom) -> None:
 
     uid = watched_uid(trace_id(1), "desk")
     assert outcomes(room, "seen") == {uid: "passed"}
-    found = room.store.record("seen", uid)
+    found = room.store.record_history("seen", uid)
     assert found is not None
     assert found.record.tags == {"service.name": "desk"}
     sheet = room.store.conservation("seen").records

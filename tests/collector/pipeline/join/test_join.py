@@ -13,8 +13,8 @@ from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.join import Join
 from collector.pipeline.join.joined_trace import EarlyResult, Leaving, Need
 from collector.pipeline.join.ready import Ready, Room
-from collector.pipeline.join.times import JoinTimes
 from collector.store.rows import Completeness, RecordRow
+from collector.worker.times import JoinTimes
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT

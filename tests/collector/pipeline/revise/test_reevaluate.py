@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalName
-from collector.pipeline.revise.reevaluate import Reevaluated, Reevaluator
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.worker.reevaluate import Reevaluated, Reevaluator
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from collector.items.record_items import check_record
-from collector.pipeline.revise.reevaluate import Reevaluator
-from collector.pipeline.revise.revision import Revision
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordRow, SettledRecord, watched_uid
+from collector.worker.reevaluate import Reevaluator
+from collector.worker.revision import Revision
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.errors import DataError

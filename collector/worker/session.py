@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from collector.pipeline.evaluate.records import Judged, TraceView, eval_record, follows, judge_now
-from collector.pipeline.join.trace_facts import TraceFacts
-from collector.pipeline.profiles import RegisteredProfile
-from collector.pipeline.sessions.join import DueSession
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
+from collector.worker.profiles import RegisteredProfile
+from collector.worker.records import Judged, TraceView, eval_record, follows, judge_now
+from collector.worker.session_join import DueSession
+from collector.worker.trace_facts import TraceFacts
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.engine.sessions import session_of, session_uid

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from collector.pipeline.evaluate.records import follows
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.worker.records import follows
 from scouter.evaluate.results.record_result import record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.ids import uuid7

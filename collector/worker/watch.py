@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile, Watching
 from collector.store.rows import RecordRow, watched_uid
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile, Watching
 from scouter.model.span import Span
 
 _FEW_MARKS: Final = 8

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from collector.pipeline.evaluate.kept_values import kept, most_characters, parts_of_rows
 from collector.store.rows import TaskRow
+from collector.worker.kept_values import kept, most_characters, parts_of_rows
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome

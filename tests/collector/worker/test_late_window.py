@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from collector.pipeline.revise.late_window import LateWindow
+from collector.worker.late_window import LateWindow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.pipeline.process_support import Process

@@ -9,7 +9,7 @@ from collector.histogram import BatchHistogram
 _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
-class PipelineMeasures:
+class WorkerMeasures:
     """Series of one pipeline; observers of evaluations report how long records waited.
 
     Args:

@@ -3,12 +3,11 @@
 import dataclasses
 from typing import Any
 
-from collector.pipeline.evaluate.records import TraceView, judge, judge_again
-from collector.pipeline.join.joined_trace import Need
-from collector.pipeline.join.ready import Ready
-from collector.pipeline.profiles import RegisteredProfile
-from collector.pipeline.revise.rerun import rerun_of
 from collector.store.rows import Completeness, EvaluationRow
+from collector.worker.profiles import RegisteredProfile
+from collector.worker.ready import Need, Ready
+from collector.worker.records import TraceView, judge, judge_again
+from collector.worker.rerun import rerun_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome
@@ -37,7 +36,7 @@ REGISTERED = RegisteredProfile(space=SPACE, profile=PROFILE, is_active=True, reg
 def ready(**fields: Any) -> Ready:
     row = record("u1", trace_id=TRACE, context={"answer": 42})
     given: dict[str, Any] = {
-        "need": Need.TRACE, "spans": (), "completeness": Completeness.QUIET, "missing_parents": 1,
+        "need": Need.TRACE, "completeness": Completeness.QUIET, "missing_parents": 1,
         "waited_s": 1.0,
     }  # fmt: skip
     return Ready(record=row, **(given | fields))
@@ -68,7 +67,7 @@ def test_a_revision_takes_over_the_results_that_spans_cannot_change() -> None:
         for task in first.tasks
     )
     earlier = dataclasses.replace(first, tasks=marked, revision=3)
-    again = ready(completeness=Completeness.COMPLETE, missing_parents=0, is_reopened=True)
+    again = ready(completeness=Completeness.COMPLETE, missing_parents=0)
     (row,) = judge_again(
         [(again, earlier)], REGISTERED, rerun_of(PROFILE.plan), trace(2), seq=9, now_ns=200
     )
@@ -85,7 +84,7 @@ def test_a_revision_takes_over_the_results_that_spans_cannot_change() -> None:
 def test_an_evaluation_with_other_tasks_is_made_anew() -> None:
     (first,) = judge([ready()], REGISTERED, trace(1), seq=7, now_ns=100)
     earlier = dataclasses.replace(first, tasks=first.tasks[:2])
-    again = ready(is_reopened=True)
+    again = ready()
     (row,) = judge_again(
         [(again, earlier)], REGISTERED, rerun_of(PROFILE.plan), trace(2), seq=9, now_ns=200
     )

@@ -3,16 +3,15 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from collector.pipeline.evaluate.session import uid_of
-from collector.pipeline.join.read_back import Insist, lost_of
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.sessions.join import SessionKey
 from collector.split import split
-from collector.storage.port.work import WorkStore
 from collector.store.limits import TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.session import uid_of
+from collector.worker.session_join import SessionKey
+from collector.worker.trees import Insist, TraceStore, lost_of
 from scouter.model.span import Span
 
 MOST_RECORDS: Final = 20_000
@@ -42,6 +41,30 @@ class _Outline(NamedTuple):
     size_bytes: int = 0
 
 
+class SessionStore(TraceStore, Protocol):
+    """The data that sessions are made of."""
+
+    def session_records(
+        self, space: str, session_ids: Iterable[str], limit: int
+    ) -> list[RecordRow]:
+        """Accepted records of some sessions, without contexts; any of more than `limit`."""
+        ...
+
+    def context_sizes(self, space: str, uids: Iterable[str]) -> Mapping[str, int]:
+        """By uid the bytes of a record's context."""
+        ...
+
+    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
+        """Whole records by their uids."""
+        ...
+
+    def latest_evaluations(
+        self, keys: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], EvaluationRow]:
+        """The latest evaluation by space and uid."""
+        ...
+
+
 class SessionReader:
     """Reads records of sessions and the evaluations on them; any thread may ask.
 
@@ -52,7 +75,10 @@ class SessionReader:
     """
 
     def __init__(
-        self, store: WorkStore, registry: ProfileRegistry, insist: Insist = lambda action: action()
+        self,
+        store: SessionStore,
+        registry: ProfileRegistry,
+        insist: Insist = lambda action: action(),
     ) -> None:
         self._store, self._registry, self._insist = store, registry, insist
 

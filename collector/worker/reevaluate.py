@@ -2,24 +2,22 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
-from collector.pipeline.evaluate.records import TraceView, follows, judge
-from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
-from collector.pipeline.join.joined_trace import Need
-from collector.pipeline.join.read_back import read_trees
-from collector.pipeline.join.ready import Ready
-from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.revise.revision import Revision
-from collector.pipeline.sessions.join import DueSession
-from collector.pipeline.sessions.read import SessionReader
 from collector.split import split
-from collector.storage.port.store import Store
-from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.evaluation_queries import EvaluationPage, EvaluationQuery
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.ready import Need, Ready
+from collector.worker.records import TraceView, follows, judge
+from collector.worker.revision import Revision
+from collector.worker.session import WholeSession, judge_session, uid_of
+from collector.worker.session_join import DueSession
+from collector.worker.session_reader import SessionReader, SessionStore
+from collector.worker.trees import read_trees
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan
 
@@ -126,17 +124,39 @@ class _Tally:
                     counts.setdefault(task, Counter())[outcome] += 1
 
 
+class JudgedStore(SessionStore, Protocol):
+    """The data that is judged again."""
+
+    def last_seq(self) -> int:
+        """The last commit."""
+        ...
+
+    def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
+        """List evaluations, newest first."""
+        ...
+
+
+class StoresRevisions(Protocol):
+    """Who stores revisions."""
+
+    def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
+        """Store evaluations, each behind the one before; says of which records and sessions."""
+        ...
+
+
 class Reevaluator:
     """Judges what is stored.
 
     Args:
         store: Holds records, spans and evaluations.
         registry: Says which records belong to a session.
-        pipeline: Stores revisions, as it is the only one that makes some.
+        worker: Stores revisions, as it is the only one that makes some.
     """
 
-    def __init__(self, store: Store, registry: ProfileRegistry, pipeline: Pipeline) -> None:
-        self._store, self._pipeline = store, pipeline
+    def __init__(
+        self, store: JudgedStore, registry: ProfileRegistry, worker: StoresRevisions
+    ) -> None:
+        self._store, self._worker = store, worker
         self._sessions = SessionReader(store, registry)
 
     def run(
@@ -207,7 +227,7 @@ class Reevaluator:
     def _store_all(self, new: Iterable[_Pair]) -> frozenset[str]:
         revisions = [Revision(row=pair.after, trace_ids=pair.trace_ids) for pair in new]
         try:
-            return self._pipeline.revise(revisions).result(_COMMIT_S)
+            return self._worker.revise(revisions).result(_COMMIT_S)
         except FutureTimeoutError as error:
             raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
 
@@ -313,7 +333,6 @@ def _ready(record: RecordRow, evaluation: EvaluationRow) -> Ready:
     return Ready(
         record=record,
         need=Need.NOTHING,
-        spans=(),
         completeness=evaluation.completeness,
         missing_parents=evaluation.missing_parents,
         waited_s=0.0,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.pipeline.join.trace_facts import TraceFacts
+from collector.worker.trace_facts import TraceFacts
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import SpanReader, encode_request

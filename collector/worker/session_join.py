@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from collector.pipeline.join.times import JoinTimes
 from collector.store.rows import TraceKey
+from collector.worker.times import JoinTimes
 
 
 class SessionKey(NamedTuple):
