@@ -24,6 +24,7 @@ from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
 from collector.store.trace_text import TraceTextReads
+from collector.store.usage import UsageReads
 from collector.store.waiting import WaitingReads
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -46,6 +47,7 @@ class Store(
     EvaluationReads,
     SpanReads,
     TraceTextReads,
+    UsageReads,
     ConservationReads,
 ):
     """The store of one collector.

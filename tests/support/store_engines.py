@@ -16,6 +16,7 @@ from collector.store.records import RecordReads
 from collector.store.schema import COLUMNS, postgresql_tables
 from collector.store.spans import SpanReads
 from collector.store.trace_text import TraceTextReads
+from collector.store.usage import UsageReads
 from collector.store.waiting import WaitingReads
 
 
@@ -26,6 +27,7 @@ class AllReads(
     EvaluationReads,
     SpanReads,
     TraceTextReads,
+    UsageReads,
     ConservationReads,
 ):
     """Every read of the store."""

@@ -1,6 +1,6 @@
 """Spans and traces on either database, as the contracts of a store have them."""
 
-from tests.contracts.store_search import StoreSearchContract
+from tests.contracts.store_search import StoreSearchContract, StoreUsageContract
 from tests.contracts.store_trace_text import StoreTraceTextContract
 
 
@@ -10,3 +10,7 @@ class TestSearch(StoreSearchContract):
 
 class TestTraceText(StoreTraceTextContract):
     """Traces with a text."""
+
+
+class TestUsage(StoreUsageContract):
+    """The use of models, tools and agents."""

@@ -2,8 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.items.traces import decode_protobuf
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.span_queries import SpanQuery
 from collector.store.usage import Usage, UsageGroup, UsageQuery
 from scouter.evaluate.spans.tree import SpanTree
@@ -22,17 +20,12 @@ from scouter.model.span import AttributeValue, Scope, Span, StatusCode
 from tests.support.act_traces import doubled, traces
 from tests.support.agent_traces import PREFIXES, find_clients, load_client
 from tests.support.examples import examples
+from tests.support.postgresql_server import PostgresqlServer
+from tests.support.store_appends import AppendingPostgresql, AppendingStore, Appends
 
 SPACE, HOUR, MS = "default", 3600 * 10**9, 10**6
 MODEL: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
 TOOL: dict[str, AttributeValue] = {"gen_ai.operation.name": "execute_tool"}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DuckDBStore]:
-    store = DuckDBStore(tmp_path)
-    yield store
-    store.close()
 
 
 def span(
@@ -54,10 +47,28 @@ def span(
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def of_traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
-    """Traces of many tests, those of each in a space of their own."""
-    store = DuckDBStore(tmp_path_factory.mktemp("traces"))
+@pytest.fixture(scope="module", params=["duckdb", "postgresql"])
+def of_traces(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Appends]:
+    """Traces of many tests, those of each in a space of their own; on each database in turn."""
+    if request.param == "duckdb":
+        store = AppendingStore(tmp_path_factory.mktemp("traces"))
+        yield store
+        store.close()
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+    with server.connect() as connection:
+        for statement in ("CREATE SCHEMA", "SET search_path TO"):
+            connection.execute(f"{statement} usage".encode())
+        yield AppendingPostgresql(connection)
+        connection.execute(b"DROP SCHEMA usage CASCADE")
+
+
+@pytest.fixture
+def store(open_store: Callable[[], AppendingStore | AppendingPostgresql]) -> Iterator[Appends]:
+    """An empty one, on each database in turn."""
+    store = open_store()
     yield store
     store.close()
 
@@ -66,7 +77,7 @@ SPACES: Final = itertools.count()
 
 
 def used(
-    store: DuckDBStore,
+    store: Appends,
     spans: Sequence[Span],
     group_by: UsageGroup = UsageGroup.MODEL,
     bucket_ns: int | None = None,
@@ -96,7 +107,7 @@ def tokens(items: Sequence[Usage]) -> dict[str, tuple[int, int, int, int, int]]:
     }
 
 
-def test_a_bucket_has_what_began_in_it(store: DuckDBStore) -> None:
+def test_a_bucket_has_what_began_in_it(store: Appends) -> None:
     """Of hours 1 and 3: the first instant is in, the last one before the next is, too."""
     starts = (HOUR, 2 * HOUR - 1, 3 * HOUR, 4 * HOUR - 1, 4 * HOUR)
     spans = [span(n, start, n * MS, MODEL, trace=n) for n, start in enumerate(starts, start=1)]
@@ -110,7 +121,7 @@ def test_a_bucket_has_what_began_in_it(store: DuckDBStore) -> None:
     ]  # fmt: skip
 
 
-def test_quantiles_are_durations_of_calls(store: DuckDBStore) -> None:
+def test_quantiles_are_durations_of_calls(store: Appends) -> None:
     """Of 1 to 100 ms the 50th, the 95th and the 99th; every tenth call failed."""
     spans = [
         span(n, HOUR + n, n * MS, MODEL, trace=n,
@@ -122,7 +133,7 @@ def test_quantiles_are_durations_of_calls(store: DuckDBStore) -> None:
     assert (item.calls, item.errors, item.is_exact) == (100, 10, True)
 
 
-def test_pages_go_through_buckets(store: DuckDBStore) -> None:
+def test_pages_go_through_buckets(store: Appends) -> None:
     spans = [
         span(n, (n % 3) * HOUR, MS, {**MODEL, "gen_ai.request.model": f"m{n % 2}"}, trace=n)
         for n in range(1, 13)
@@ -150,7 +161,7 @@ def counted(given: int, made: int, **more: AttributeValue) -> dict[str, Attribut
     }  # fmt: skip
 
 
-def test_parts_of_tokens(store: DuckDBStore) -> None:
+def test_parts_of_tokens(store: Appends) -> None:
     more: dict[str, AttributeValue] = {
         "usage__cache_read__input_tokens": 6, "usage__reasoning__output_tokens": 3,
     }  # fmt: skip
@@ -207,7 +218,7 @@ def test_parts_of_tokens(store: DuckDBStore) -> None:
         ),
     ],
 )  # fmt: skip
-def test_calls_of_models(of_traces: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+def test_calls_of_models(of_traces: Appends, spans: Sequence[Span], calls: int) -> None:
     """However many spans tell of a call, its ten tokens of input count once."""
     found = used(of_traces, spans, space=f"s{next(SPACES)}")
     assert tokens(found) == {"m": (calls, 10 * calls, 5 * calls, 0, 0)}
@@ -273,7 +284,7 @@ def pay(call_id: str = "", name: str = "pay", arguments: str = "") -> dict[str, 
         ),
     ],
 )  # fmt: skip
-def test_calls_of_tools(of_traces: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+def test_calls_of_tools(of_traces: Appends, spans: Sequence[Span], calls: int) -> None:
     found = used(of_traces, spans, UsageGroup.TOOL, space=f"s{next(SPACES)}")
     assert tokens(found) == {"pay": (calls, 0, 0, 0, 0)}
 
@@ -281,7 +292,7 @@ def test_calls_of_tools(of_traces: DuckDBStore, spans: Sequence[Span], calls: in
 @given(traces(), st.data())
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_views_count_the_calls_that_evaluations_count(
-    of_traces: DuckDBStore, spans: list[Span], data: st.DataObject
+    of_traces: Appends, spans: list[Span], data: st.DataObject
 ) -> None:
     """Of tools that call others and themselves, told by one instrumentor or by two."""
     if data.draw(st.booleans()):
@@ -293,12 +304,12 @@ def test_views_count_the_calls_that_evaluations_count(
     assert {each.key: each.calls for each in counted} == calls
 
 
-def test_a_tool_that_asks_a_model_is_a_call_of_both(store: DuckDBStore) -> None:
+def test_a_tool_that_asks_a_model_is_a_call_of_both(store: Appends) -> None:
     spans = [span(1, 0, 9, pay()), span(2, 1, 7, counted(10, 5), parent=1)]
     assert tokens(used(store, spans)) == {"m": (1, 10, 5, 0, 0)}
 
 
-def test_finish_reasons_of_models(store: DuckDBStore) -> None:
+def test_finish_reasons_of_models(store: Appends) -> None:
     """Of three providers in one word; a call that two libraries tell of counts once."""
 
     def ended(reason: str, **more: AttributeValue) -> dict[str, AttributeValue]:
@@ -322,7 +333,7 @@ def test_finish_reasons_of_models(store: DuckDBStore) -> None:
     assert [each.position.start_ns for each in page.items] == [1, 0]
 
 
-def test_an_act_at_the_edge_of_a_time_is_in_one_part(store: DuckDBStore) -> None:
+def test_an_act_at_the_edge_of_a_time_is_in_one_part(store: Appends) -> None:
     """One span begins before the edge, the other behind it."""
     spans = [
         span(1, HOUR - 1, 9, counted(10, 5)),
@@ -333,7 +344,7 @@ def test_an_act_at_the_edge_of_a_time_is_in_one_part(store: DuckDBStore) -> None
     assert tokens([*before, *behind]) == {"m": (1, 10, 5, 0, 0)}
 
 
-def test_tokens_of_an_agent_are_of_the_calls_that_name_it(store: DuckDBStore) -> None:
+def test_tokens_of_an_agent_are_of_the_calls_that_name_it(store: Appends) -> None:
     agent: dict[str, AttributeValue] = {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop",
     }  # fmt: skip
@@ -348,18 +359,16 @@ def test_tokens_of_an_agent_are_of_the_calls_that_name_it(store: DuckDBStore) ->
 
 
 @pytest.fixture(scope="module")
-def of_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
+def of_clients(of_traces: Appends) -> Appends:
     """Every client's spans as they came over the wire, each client a space of its own."""
-    store = DuckDBStore(tmp_path_factory.mktemp("clients"))
     for file in find_clients():
         name = load_client(file).name
         for batch in decode_protobuf(file.with_suffix(".binpb").read_bytes()).batches:
-            store.append_spans(name, batch.spans, 1, wire=batch.wire).result()
-    yield store
-    store.close()
+            of_traces.append_spans(name, batch.spans, 1).result()
+    return of_traces
 
 
-def test_models_of_clients(of_clients: DuckDBStore) -> None:
+def test_models_of_clients(of_clients: Appends) -> None:
     """Calls and tokens are those that the model server counted, where the spans tell them."""
     right = 0
     for client in map(load_client, find_clients()):
@@ -376,7 +385,7 @@ def test_models_of_clients(of_clients: DuckDBStore) -> None:
     assert right == 40
 
 
-def test_tools_of_clients(of_clients: DuckDBStore) -> None:
+def test_tools_of_clients(of_clients: Appends) -> None:
     """Executions are those that the tools counted, for every client that has spans of them.
 
     The MCP server of one does not take its client's trace on: those are calls of their own.
@@ -400,7 +409,7 @@ def test_tools_of_clients(of_clients: DuckDBStore) -> None:
     assert right >= 33
 
 
-def test_routes_are_traces_by_the_order_of_their_agents_and_tools(store: DuckDBStore) -> None:
+def test_routes_are_traces_by_the_order_of_their_agents_and_tools(store: Appends) -> None:
     """A tool that is asked again at once is one step; a model's call is none."""
 
     def tool(name: str) -> dict[str, AttributeValue]:
