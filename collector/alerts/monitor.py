@@ -28,6 +28,7 @@ from collector.store.rows import AlertEvent, AlertState, EvaluationRow
 from scouter.alert.condition import AlertCondition
 from scouter.alert.crons import next_due
 from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import TransientError
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 
@@ -224,8 +225,10 @@ class AlertMonitor:
             total=len(alert.outcomes),
         )
         self._events[alert.space, alert.profile.uid] = event
-        # Not waited for: at a restart the state is worked out again from the outcomes.
-        self._store.append_alert_events([event])
+        try:
+            self._store.append_alert_events([event])
+        except TransientError as error:  # a restart works the state out again from the outcomes
+            _log.warning("the event of an alert could not be stored: %s", error)
 
 
 def _is_of_a_person(event: AlertEvent) -> bool:

@@ -46,7 +46,8 @@ from collector.api.parts import (
 )
 from collector.items.times import format_time
 from collector.problem import ProblemError, problems
-from collector.storage.port.drift import DriftDelivery, DriftStore
+from collector.storage.port.drift import DriftStore
+from collector.store.alerts import DriftDelivery
 from collector.store.rows import EvaluationRow
 from scouter.client.models.alerts import Culprit as CulpritAnswer
 from scouter.client.models.alerts import (

@@ -21,7 +21,8 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheNames, TheStore
 from collector.items.times import format_time
-from collector.storage.port.drift import DecidedQuery, SliceQuery
+from collector.store.decided import DecidedQuery
+from collector.store.slices import SliceQuery
 from scouter.client.models.drift import DriftNumber, DriftOutcome, DriftSlice, DriftSlices
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 

@@ -9,7 +9,7 @@ from collector.items.times import format_time
 from collector.labelling.agreement import Agreement, Pair, Scores
 from collector.labelling.question import question_about, question_line
 from collector.labelling.scale import Scale
-from collector.storage.port.labels import LabelRow
+from collector.store.labels import LabelRow
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from scouter.client.models.labels import (
     AgreementKappa,

@@ -34,8 +34,8 @@ from collector.labelling.question import is_readable, question_line, question_of
 from collector.labelling.queue import Asked, Order, TaskOf, origin_of, queue_of
 from collector.labelling.scale import scale_for
 from collector.problem import ProblemError
-from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.store import Store
+from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.client.models.labels import LabelTask, LabelTasks
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -153,7 +153,7 @@ def labels_router() -> APIRouter:
             stratum=origin.stratum,
             size=origin.size,
         )
-        store.append_labels([kept]).result()
+        store.append_labels([kept])
         return label_item(kept)
 
     @router.get("/labels/tasks")

@@ -19,8 +19,8 @@ from collector.api.parts import TheStore
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.items.times import format_time
 from collector.problem import ProblemError, problems
-from collector.storage.port.runs import RunRow
 from collector.storage.port.store import Store
+from collector.store.runs import RunRow
 from scouter.client.models.runs import RemovedRun
 from scouter.errors import ConfigError
 
@@ -79,7 +79,7 @@ def runs_router() -> APIRouter:
             row, summary = row_of(space, name, body, added_ns=time.time_ns(), added_by=token_id)
         except (ConfigError, UnicodeDecodeError) as error:
             raise ProblemError(422, str(error)[:_MOST_PROBLEM]) from error
-        is_new = store.append_run(row).result()
+        is_new = store.append_run(row)
         return _item(row, summary), is_new
 
     @router.get("/runs")
@@ -115,7 +115,7 @@ def runs_router() -> APIRouter:
     @router.post("/runs/{run_id}/remove", responses=NOT_FOUND)
     def remove(store: TheStore, caller: Admin, run_id: _RunId) -> RemovedRun:
         """Take a run out."""
-        if not store.remove_run(caller.space, run_id).result():
+        if not store.remove_run(caller.space, run_id):
             raise ProblemError(404, f"no run {run_id!r} is stored; see GET /api/v1/runs")
         return RemovedRun(run_id=run_id)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from collector.storage.port.runs import RunRow
+from collector.store.runs import RunRow
 from scouter.errors import ConfigError
 from scouter.evaluate.api.saved import SavedRun, read_saved
 from scouter.evaluate.compare.attempts import scenarios_passed

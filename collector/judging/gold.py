@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
 from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
 from collector.storage.port.control import ControlStore
-from collector.storage.port.judges import GoldOutcome, GoldQuery
+from collector.store.judges import GoldOutcome, GoldQuery
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
@@ -229,7 +229,7 @@ class GoldAsker:
         results = await answered(walk(task.plan, context, None, f"gold {item.digest}"), put)
         result = next(each for each in results if each.task_id == task.task.id)
         row = _outcome(task, slot, item, result, self._clock())
-        await asyncio.wrap_future(self._store.append_gold_outcomes([row]))
+        await asyncio.to_thread(self._store.append_gold_outcomes, [row])
         label = "good" if item.is_good else "bad"
         outcome = row.outcome.value
         if result.outcome is Outcome.SKIPPED and result.reason is Reason.BUDGET:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collector.judging.gold_items import Schedule
-from collector.storage.port.judges import GoldOutcome
+from collector.store.judges import GoldOutcome
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.known import Calibrations, Unfit

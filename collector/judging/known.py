@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from collector.storage.port.control import ControlStore
-from collector.storage.port.judges import CalibrationRow
+from collector.store.judges import CalibrationRow
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.known import Calibrations, read_calibrations
 from scouter.agent.calibration.rates import digest_of
@@ -37,7 +37,7 @@ def keep_calibrations(store: ControlStore, given: Sequence[Calibration]) -> Cali
         if digest not in there
     ]
     if rows:
-        store.append_calibrations(rows).result()
+        store.append_calibrations(rows)
     found = [*(_read(row) for row in known), *(new[row.digest] for row in rows)]
     return Calibrations(each for each in found if each is not None)
 

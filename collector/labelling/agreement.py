@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Final
 
 from collector.labelling.queue import majority
-from collector.storage.port.labels import LabelRow
+from collector.store.labels import LabelRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa, fleiss_kappa
 from scouter.evaluate.statistics.confusion import Confusion

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from collector.labelling.queue import majority
-from collector.storage.port.labels import LabelRow
+from collector.store.labels import LabelRow
 from scouter.evaluate.outcome import Outcome
 
 

@@ -13,6 +13,7 @@ from collector.store.evaluation_codec import decode_evaluation, encode_evaluatio
 from collector.store.letter_search import LetterSearch
 from collector.store.reads import Change, Connection, runs
 from collector.store.rows import EvaluationRow
+from collector.store.runs import Runs, take_runs
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
 from collector.store.totals import span_label
 
@@ -74,9 +75,15 @@ class Gone:
     """Span ids by trace, of traces that stay."""
     letters: list[str] = field(default_factory=list[str])
     """Ids of letters that were never accepted."""
+    runs: list[int] = field(default_factory=list[int])
+    """Commits of the runs that speak of what goes."""
     counts: Counts = field(default_factory=Counts)
     blank: dict[str, str] = field(default_factory=dict[str, str])
     """Texts of the evaluations that stay and have seen spans that go, by evaluation id."""
+    quoting: list[str] = field(default_factory=list[str])
+    """`record_uid` of these: notes of people on them may quote what goes."""
+    last_seq: int = 0
+    """The newest commit when they were found."""
     bodies: list[tuple[int, str, int, bytes | None]] = field(
         default_factory=list[tuple[int, str, int, bytes | None]]
     )
@@ -86,7 +93,9 @@ class Gone:
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to erase."""
-        return not (self.uids or self.session_uids or self.traces or self.spans or self.letters)
+        return not (
+            self.uids or self.session_uids or self.traces or self.spans or self.letters or self.runs
+        )
 
     def tombstones(self, target: EraseTarget) -> list[Tombstone]:
         """The marks that keep it from coming back; a named key is marked even if it is not here."""
@@ -100,17 +109,17 @@ class Gone:
         ]
 
 
-class EraseReads(CountingReads):
+class EraseReads(CountingReads, Runs):
     """Looks for what an erasure takes."""
 
     def find_gone(self, target: EraseTarget) -> Gone:
         """Find the rows that a target names.
 
         Cost: a scan of records, sessions of spans and hashes of traces; and the payloads of all
-        letters.
+        letters and runs of the space.
         """
         space = target.space
-        gone = Gone(space=space)
+        gone = Gone(space=space, last_seq=self.last_seq())
         condition, value = _condition(target)
         records = self.read_for_work(
             f"SELECT r.uid, r.trace_id, {_SESSION} FROM records r"
@@ -129,9 +138,11 @@ class EraseReads(CountingReads):
         gone.session_uids = self._sessions_without_records(
             space, sessions | ({named} if named else set()), gone.uids
         )
-        gone.blank = self._blank(space, gone, sessions)
+        self._blank(gone, sessions)
         gone.bodies = self._bodies(space, gone.spans)
-        gone.letters = self._letters(target, gone)
+        search = _search(target, gone)
+        gone.letters = self._letters(space, search)
+        gone.runs = [] if target.superseded else self.runs_about(space, search)
         gone.counts = self.gone_counts(
             "t.space = $1 AND t.record_uid = ANY($2::TEXT[])",
             [space, [*gone.uids, *gone.session_uids]],
@@ -180,8 +191,8 @@ class EraseReads(CountingReads):
         )
         return [uid for (uid,) in rows]
 
-    def _blank(self, space: str, gone: Gone, sessions: Collection[str]) -> dict[str, str]:
-        """Evaluations that stay and read what goes: their texts may quote it."""
+    def _blank(self, gone: Gone, sessions: Collection[str]) -> None:
+        """Find the evaluations that stay and read what goes: their texts may quote it."""
         touched = sorted({*gone.traces, *gone.spans})
         rows = self.read_for_work(
             "SELECT e.evaluation_id, e.body FROM evaluations e WHERE e.space = $1"
@@ -191,11 +202,12 @@ class EraseReads(CountingReads):
             " OR (e.scope = 'session' AND e.reads_spans = 1 AND EXISTS (SELECT 1 FROM records r"
             f" WHERE r.space = $1 AND {_SESSION} = e.session_id"
             " AND r.trace_id = ANY($2::TEXT[]))))",
-            [space, touched, sorted(sessions), [*gone.uids, *gone.session_uids]],
+            [gone.space, touched, sorted(sessions), [*gone.uids, *gone.session_uids]],
         )
-        return {
-            each: encode_evaluation(_without_texts(decode_evaluation(text))) for each, text in rows
-        }
+        for each, text in rows:
+            evaluation = _without_texts(decode_evaluation(text))
+            gone.blank[each] = encode_evaluation(evaluation)
+            gone.quoting.append(evaluation.record_uid)
 
     def _bodies(
         self, space: str, spans: dict[str, list[str]]
@@ -220,14 +232,11 @@ class EraseReads(CountingReads):
         )
         return [(first, last, hashes) for first, last in runs((seq for (seq,) in rows), _GAP)]
 
-    def _letters(self, target: EraseTarget, gone: Gone) -> list[str]:
+    def _letters(self, space: str, search: LetterSearch) -> list[str]:
         """Letters that were never accepted and speak of what goes."""
-        named = (*gone.uids, target.record_uid, target.session_id)
-        texts = [text for text in named if text]
-        search = LetterSearch(texts, {*gone.traces, *gone.spans}, target.tag)
         ids = self.read_for_work(
             "SELECT letter_id FROM dead_letters WHERE space = $1 AND was_accepted = 0 ORDER BY seq",
-            [target.space],
+            [space],
         )
         found: list[str] = []
         for start in range(0, len(ids), _BATCH):
@@ -235,7 +244,7 @@ class EraseReads(CountingReads):
             for letter_id, uid, payload in self.read_for_work(
                 "SELECT letter_id, uid, payload FROM dead_letters"
                 " WHERE space = $1 AND letter_id = ANY($2::TEXT[])",
-                [target.space, part],
+                [space, part],
             ):
                 if uid in search.texts or search.is_id(uid) or search.finds(payload):
                     found.append(letter_id)
@@ -291,6 +300,7 @@ def change_of(gone: Gone) -> Change:
             ("evaluations", "record_uid"),
             ("task_results", "record_uid"),
             ("begun", "uid"),
+            ("labels", "uid"),
         ):
             run(f"DELETE FROM {table} WHERE space = $1 AND {column} = ANY($2::TEXT[])", uids)
         run(
@@ -299,12 +309,25 @@ def change_of(gone: Gone) -> Change:
             gone.uids,
             gone.letters,
         )
+        take_runs(connection, gone.runs)
+        run(
+            "UPDATE labels SET notes = '' WHERE space = $1 AND uid = ANY($2::TEXT[]) AND seq <= $3",
+            gone.quoting,
+            gone.last_seq,
+        )
         for evaluation_id, text in gone.blank.items():
             run("UPDATE evaluations SET body = $3 WHERE space = $1 AND evaluation_id = $2",
                 evaluation_id, text)  # fmt: skip
         connection.execute("INSERT INTO erasures SELECT coalesce(max(seq), 0) FROM offsets", [])
 
     return change
+
+
+def _search(target: EraseTarget, gone: Gone) -> LetterSearch:
+    """Look for what goes in texts that the store has not taken apart."""
+    named = (*gone.uids, target.record_uid, target.session_id)
+    texts = [text for text in named if text]
+    return LetterSearch(texts, {*gone.traces, *gone.spans}, target.tag)
 
 
 def _condition(target: EraseTarget) -> tuple[str, Any]:

@@ -9,6 +9,9 @@ from collector.store.reads import Change, Connection
 
 # All SQL is put together from this module's own words; values travel as parameters.
 
+# All SQL is put together from this module's own words; values travel as parameters.
+# ruff: noqa: S608
+
 _STEP: Final = 100
 """Commits that are taken out while others wait."""
 _RANGE: Final = """
@@ -44,6 +47,7 @@ _CHANGES: Final[Sequence[str]] = (
     _OF_RECORDS.format(table="task_results", column="record_uid"),
     _OF_RECORDS.format(table="dead_letters", column="uid") + " AND was_accepted = 1",
     _OF_RECORDS.format(table="begun", column="uid"),
+    _OF_RECORDS.format(table="labels", column="uid"),
     _OF_SESSIONS,
     _OF_COMMITS.format(table="evaluations", condition="scope = 'session'"),
     _OF_COMMITS.format(table="dead_letters", condition="was_accepted = 0"),
@@ -51,6 +55,12 @@ _CHANGES: Final[Sequence[str]] = (
     _OF_COMMITS.format(table="bodies", condition="true"),
     _OF_COMMITS.format(table="records", condition="true"),
     _OF_COMMITS.format(table="offsets", condition="true"),
+)
+
+_BY_TIME: Final = {"runs": "added_ns", "gold_outcomes": "at_ns"}
+"""What people and judges brought, with the times that it has itself."""
+_OLD: Final = " UNION ALL ".join(
+    f"(SELECT 1 FROM {table} WHERE {column} < $1 LIMIT 1)" for table, column in _BY_TIME.items()
 )
 
 
@@ -70,6 +80,8 @@ def remove_before(store: CountingReads, time_ns: int, low_seq: int) -> int:
 
     Cost: linear in the rows that go; commits wait for a hundred commits at a time.
     """
+    if store.read_for_work(_OLD, [time_ns]):
+        store.write({}, [_change_of_time(time_ns)])
     removed = 0
     ((first, last),) = store.read_for_work(_RANGE, [time_ns, low_seq])
     if last is None:
@@ -83,6 +95,14 @@ def remove_before(store: CountingReads, time_ns: int, low_seq: int) -> int:
                 removed += n if label == "span" else 0
             store.write(counts.rows(), [_change(start, end)])
     return removed
+
+
+def _change_of_time(time_ns: int) -> Change:
+    def change(connection: Connection) -> None:
+        for table, column in _BY_TIME.items():
+            connection.execute(f"DELETE FROM {table} WHERE {column} < $1", [time_ns])
+
+    return change
 
 
 def _change(first: int, last: int) -> Change:

@@ -69,6 +69,40 @@ _TABLES: Final[Mapping[str, str]] = {
         profile_name TEXT, alias TEXT, service_version TEXT, environment TEXT, task_id TEXT,
         position BIGINT, outcome TEXT, gated BIGINT, score DOUBLE PRECISION, n BIGINT
     """,
+    "profiles": """
+        seq BIGINT, space TEXT, uid TEXT, digest TEXT, name TEXT, alias TEXT, body TEXT,
+        registered_ns BIGINT, is_active BIGINT
+    """,
+    "alert_events": """
+        seq BIGINT, ordinal BIGINT, space TEXT, profile_uid TEXT, state TEXT, at_ns BIGINT,
+        passed BIGINT, total BIGINT
+    """,
+    "drift_states": "seq BIGINT, name TEXT, body TEXT",
+    "drift_events": """
+        seq BIGINT, ordinal BIGINT, space TEXT, alert_id TEXT, at_ns BIGINT, state TEXT, body TEXT
+    """,
+    "drift_deliveries": """
+        seq BIGINT, ordinal BIGINT, space TEXT, alert_id TEXT, channel TEXT, alert_state TEXT,
+        changed_ns BIGINT, at_ns BIGINT, state TEXT, attempts BIGINT, answer TEXT
+    """,
+    "labels": """
+        seq BIGINT, ordinal BIGINT, space TEXT, uid TEXT, record_id TEXT, alias TEXT, task_id TEXT,
+        rater TEXT, is_good BIGINT, notes TEXT, at_ns BIGINT, added_by TEXT,
+        score DOUBLE PRECISION, is_blind BIGINT, queue_order TEXT, stratum TEXT,
+        stratum_size BIGINT
+    """,
+    "runs": """
+        seq BIGINT, space TEXT, run_id TEXT, name TEXT, added_ns BIGINT, added_by TEXT,
+        summary TEXT, body BYTEA
+    """,
+    "calibrations": "seq BIGINT, ordinal BIGINT, digest TEXT, body TEXT, added_ns BIGINT",
+    "gold_outcomes": """
+        seq BIGINT, ordinal BIGINT, space TEXT, alias TEXT, task_id TEXT, judge TEXT, slot BIGINT,
+        item TEXT, is_good BIGINT, outcome TEXT, reason TEXT, at_ns BIGINT
+    """,
+    "sender_drops": """
+        seq BIGINT, space TEXT, sender TEXT, reason TEXT, told BIGINT, total BIGINT, at_ns BIGINT
+    """,
     "erased": "seq BIGINT, space TEXT, kind TEXT, key_hash BIGINT",
     "offsets": "seq BIGINT, log_offset BIGINT, low_seq BIGINT, received_ns BIGINT",
     "erasures": "seq BIGINT",

@@ -8,18 +8,24 @@ from typing import Any, Final, cast
 
 from collector.key_filter import KeyFilter, places_sql
 from collector.metrics import TotalKey, TotalName, Totals
+from collector.store.alerts import Alerts
 from collector.store.arrow import rows_table
 from collector.store.bodies import trace_hash
 from collector.store.commit import Commit, arrow_tables, text_hash
 from collector.store.conservation import ConservationReads
 from collector.store.database import MEMORY_BYTES
+from collector.store.decided import DecidedReads
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationReads
+from collector.store.judges import Judges
+from collector.store.labels import Labels
 from collector.store.mark import Mark, MarkFile
 from collector.store.opening import Opening
+from collector.store.profiles import Profiles
 from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.retention import remove_before
+from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
@@ -49,6 +55,12 @@ class Store(
     TraceTextReads,
     UsageReads,
     ConservationReads,
+    DecidedReads,
+    SliceReads,
+    Profiles,
+    Alerts,
+    Labels,
+    Judges,
 ):
     """The store of one collector.
 
@@ -273,7 +285,7 @@ class Store(
             spans=gone.counts.totals[TotalKey(TotalName.ERASED, target.space, label="span")],
             evaluations=evaluations,
             dead_letters=len(gone.letters),
-            runs=0,
+            runs=len(gone.runs),
         )
 
     def _evaluations_of(self, gone: Gone) -> int:

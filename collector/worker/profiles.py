@@ -292,7 +292,7 @@ class ProfileRegistry:
             registered_ns=found.registered_ns,
             is_active=found.is_active,
         )
-        seq = self._store.append_profile(row).result()
+        seq = self._store.append_profile(row)
         known = dict(self._known)
         if found.is_active:
             for key, each in self._known.items():

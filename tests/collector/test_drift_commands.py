@@ -64,7 +64,7 @@ def fill(folder: Path, passes: Sequence[bool]) -> AgentEvalProfile:
             name=made.name,
             body=made.model_dump_json(),
         )
-    ).result()
+    )
     rows = [
         evaluation(
             f"u{at}",

@@ -6,6 +6,7 @@ Listings, searches and log events have suites of their own: `store_lists`, `stor
 
 from tests.contracts.store_care import CareContract
 from tests.contracts.store_control import ControlContract
+from tests.contracts.store_newest import NewestContract
 from tests.contracts.store_people import PeopleContract
 from tests.contracts.store_reading import ReadingContract
 from tests.contracts.store_telemetry import TelemetryContract
@@ -17,6 +18,7 @@ class StoreContract(
     WorkContract,
     ReadingContract,
     ControlContract,
+    NewestContract,
     PeopleContract,
     CareContract,
 ):

@@ -9,10 +9,10 @@ import pytest
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.judges import GoldOutcome, GoldQuery
 from collector.storage.port.store import Store
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.judges import GoldOutcome, GoldQuery
 from collector.store.letters import LetterQuery
 from collector.store.rows import (
     OpenSession,
@@ -269,7 +269,7 @@ class CareContract(OpenedStore):
             )
             for at in (4, 5, 6)
         ]  # fmt: skip
-        store.append_gold_outcomes(evaluations).result()
+        store.append_gold_outcomes(evaluations)
         assert store.remove_before(5) == 0
         assert store.gold_outcomes(query) == evaluations[1:]
 

@@ -5,17 +5,11 @@ from typing import Any
 
 import pytest
 
-from collector.storage.port.drift import (
-    DecidedQuery,
-    DeliveryState,
-    DriftDelivery,
-    DriftEvent,
-    DriftState,
-    SliceQuery,
-    VersionQuery,
-)
 from collector.storage.port.store import Store
+from collector.store.alerts import DeliveryState, DriftDelivery, DriftEvent, DriftState
+from collector.store.decided import DecidedQuery, VersionQuery
 from collector.store.rows import Scope, TaskRow
+from collector.store.slices import SliceQuery
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import BEFORE_ALL, RECORD
@@ -207,13 +201,10 @@ class StoreDriftContract:
 
     def test_a_state_takes_the_place_of_the_one_before(self, open_store: Open) -> None:
         store = open_store()
-        store.save_drift([DriftState(name=f"g{n}", body=f"{n}") for n in range(30)], []).result()
-        store.save_drift(
-            [DriftState(name="g1", body="new"), DriftState(name="g2", body="")], []
-        ).result()
-        futures = [store.save_drift([DriftState(name="g3", body=f"{n}")], []) for n in range(5)]
-        for each in futures:
-            each.result()
+        store.save_drift([DriftState(name=f"g{n}", body=f"{n}") for n in range(30)], [])
+        store.save_drift([DriftState(name="g1", body="new"), DriftState(name="g2", body="")], [])
+        for n in range(5):
+            store.save_drift([DriftState(name="g3", body=f"{n}")], [])
         store.close()
         store = open_store()
         found = {each.name: each.body for each in store.drift_states()}
@@ -222,9 +213,9 @@ class StoreDriftContract:
         assert (found["g0"], found["g1"], found["g3"]) == ("0", "new", "4")
 
     def test_the_latest_event_of_each_alert_and_all_of_one(self, store: Store) -> None:
-        store.save_drift([], [event("a", 1, "firing"), event("b", 2, "firing")]).result()
-        store.save_drift([], [event("a", 3, "resolved")]).result()
-        store.save_drift([], [event("a", 9, "firing", space="other")]).result()
+        store.save_drift([], [event("a", 1, "firing"), event("b", 2, "firing")])
+        store.save_drift([], [event("a", 3, "resolved")])
+        store.save_drift([], [event("a", 9, "firing", space="other")])
         latest = store.drift_alerts(SPACE)
         assert [(each.alert_id, each.state) for each in latest] == [
             ("a", "resolved"), ("b", "firing"),
@@ -244,8 +235,8 @@ class StoreDriftContract:
             delivery("b", "slack", 2, sent), delivery("a", "slack", 9, sent, space="other"),
         ]  # fmt: skip
         store = open_store()
-        store.append_deliveries(steps[:2]).result()
-        store.append_deliveries(steps[2:]).result()
+        store.append_deliveries(steps[:2])
+        store.append_deliveries(steps[2:])
         store.close()
         store = open_store()
         last, of_one = store.last_deliveries("slack"), store.deliveries_of(SPACE, "a")

@@ -1,17 +1,12 @@
 """Labels that people give records, and runs that they bring, in any store."""
 
-from pathlib import Path
 from typing import Any
 
-from collector.storage.port.labels import LabelQuery, LabelRow
-from collector.storage.port.runs import RunRow
 from collector.storage.port.store import Store
-from collector.store.erase import EraseTarget
-from collector.store.evaluation_queries import NewestResultsQuery
-from collector.store.rows import Scope, TaskRow
-from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, evaluation, record
-from tests.contracts.store_opened import Open, OpenCopy, OpenedStore
+from collector.store.labels import LabelQuery, LabelRow
+from collector.store.runs import RunRow
+from tests.contracts.store_data import SPACE, record
+from tests.contracts.store_opened import Open, OpenedStore
 
 
 def label(uid: str = "u1", rater: str = "ada", **fields: Any) -> LabelRow:
@@ -36,13 +31,6 @@ def said(store: Store, **asked: Any) -> list[tuple[str, str, bool | None]]:
     return [(each.uid, each.rater, each.is_good) for each in found]
 
 
-def newest(store: Store, **asked: Any) -> list[tuple[str, str]]:
-    """Uid and outcome of the newest results of `t1`."""
-    given: dict[str, Any] = {"alias": "answers", "task_id": "t1", "limit": 10}
-    query = NewestResultsQuery(space=SPACE, **(given | asked))
-    return [(each.uid, str(each.task.outcome)) for each in store.newest_results(query)]
-
-
 class PeopleContract(OpenedStore):
     """See `store.StoreContract`."""
 
@@ -50,9 +38,9 @@ class PeopleContract(OpenedStore):
         """On each task of each record, also after a restart; of another space none is seen."""
         store = open_store()
         store.append_records([record("u1"), record("u2")]).result()
-        store.append_labels([label("u1"), label("u1", "bob"), label("u2")]).result()
-        store.append_labels([label("u1", is_good=False), label("u1", task_id="t2")]).result()
-        store.append_labels([label("u1", space="other", is_good=False)]).result()
+        store.append_labels([label("u1"), label("u1", "bob"), label("u2")])
+        store.append_labels([label("u1", is_good=False), label("u1", task_id="t2")])
+        store.append_labels([label("u1", space="other", is_good=False)])
         store.close()
         store = open_store()
         assert sorted(said(store, task_id="t1")) == [
@@ -66,12 +54,12 @@ class PeopleContract(OpenedStore):
     def test_labels_are_counted_by_task(self, store: Store) -> None:
         """Each record and each person once; a label that was taken back is none."""
         store.append_records([record("u1"), record("u2")]).result()
-        store.append_labels([label("u1"), label("u1", "bob"), label("u2")]).result()
-        store.append_labels([label("u1", is_good=False), label("u2", "cy")]).result()
-        store.append_labels([label("u2", "cy", is_good=None), label("u2", task_id="t2")]).result()
-        store.append_labels([label("u1", task_id="t3")]).result()
-        store.append_labels([label("u1", task_id="t3", is_good=None)]).result()
-        store.append_labels([label("u1", space="other")]).result()
+        store.append_labels([label("u1"), label("u1", "bob"), label("u2")])
+        store.append_labels([label("u1", is_good=False), label("u2", "cy")])
+        store.append_labels([label("u2", "cy", is_good=None), label("u2", task_id="t2")])
+        store.append_labels([label("u1", task_id="t3")])
+        store.append_labels([label("u1", task_id="t3", is_good=None)])
+        store.append_labels([label("u1", space="other")])
         counts = {
             (each.alias, each.task_id): (each.records, each.raters)
             for each in store.label_counts(SPACE)
@@ -82,19 +70,19 @@ class PeopleContract(OpenedStore):
         """Case and outer spaces make no other person; names of another space are not told."""
         store.append_records([record("u1")]).result()
         for name in ("Ben", "Anna", " anna", "BEN"):
-            store.append_labels([label("u1", name)]).result()
-        store.append_labels([label("u1", "Cy", space="other")]).result()
+            store.append_labels([label("u1", name)])
+        store.append_labels([label("u1", "Cy", space="other")])
         assert list(store.label_raters(SPACE)) == ["Ben", "Anna"]
 
     def test_a_label_keeps_its_score(self, open_store: Open) -> None:
         """A later label without one takes its place; 0 is a score. The mark is kept, too."""
         store = open_store()
         store.append_records([record("u1")]).result()
-        store.append_labels([label("u1", score=0.0), label("u1", "bob", score=3.25)]).result()
+        store.append_labels([label("u1", score=0.0), label("u1", "bob", score=3.25)])
         origin = {"order": "outcome", "stratum": "failed", "size": 7}
-        store.append_labels([label("u1", "dan", is_blind=False, **origin)]).result()
-        store.append_labels([label("u1")]).result()
-        store.append_labels([label("u1", "cy", score=-7.0, is_good=False)]).result()
+        store.append_labels([label("u1", "dan", is_blind=False, **origin)])
+        store.append_labels([label("u1")])
+        store.append_labels([label("u1", "cy", score=-7.0, is_good=False)])
         store.close()
         found = open_store().labels(LabelQuery(space=SPACE))
         assert {each.rater: each.score for each in found} == {
@@ -108,7 +96,7 @@ class PeopleContract(OpenedStore):
     def test_pages_of_labels_hold_each_once(self, store: Store) -> None:
         store.append_records([record(f"u{n}") for n in range(5)]).result()
         for n in range(5):
-            store.append_labels([label(f"u{n}")]).result()
+            store.append_labels([label(f"u{n}")])
         seen: list[str] = []
         before = None
         while page := store.labels(LabelQuery(space=SPACE, limit=2, before=before)):
@@ -116,76 +104,11 @@ class PeopleContract(OpenedStore):
             before = page[-1].place
         assert seen == ["u4", "u3", "u2", "u1", "u0"]
 
-    def test_the_newest_results_are_the_latest_of_each_record(self, store: Store) -> None:
-        """Neither superseded ones, nor those that are pending or skipped, nor of sessions."""
-        of = [
-            evaluation("u1", Outcome.FAILED),
-            evaluation("u2", Outcome.FAILED),
-            evaluation("u3", Outcome.PENDING),
-            evaluation("u4", Outcome.SKIPPED),
-            evaluation("u5", Outcome.ERRORED),
-            evaluation("s1", scope=Scope.SESSION),
-            evaluation("u6", alias="others"),
-            evaluation("u7", space="elsewhere"),
-            evaluation("u8", tasks=(TaskRow(task_id="t2", task_type="A", outcome=Outcome.PASSED),)),
-        ]
-        for row in of:
-            store.append_evaluations([row]).result()
-        again = evaluation("u1", Outcome.PASSED, revision=2, evaluation_id="again")
-        store.append_evaluations([again]).result()
-        assert newest(store) == [("u1", "passed"), ("u5", "errored"), ("u2", "failed")]
-        assert newest(store, outcome=Outcome.FAILED) == [("u2", "failed")]
-        assert newest(store, limit=3) == [("u1", "passed"), ("u5", "errored")]
-        assert newest(store, alias="none") == []
-
-    def test_the_newest_results_have_numbers_and_flags(self, store: Store) -> None:
-        """Of a text nothing is read; the place of a task in its evaluation does not matter."""
-        values: list[tuple[Any, Any]] = [
-            (4, 3.5),
-            (True, False),
-            ("a long text", None),
-            (10**400, [1]),
-        ]
-        for at, (expected, actual) in enumerate(values):
-            task = TaskRow(
-                task_id="t1", task_type="LLMJudge", outcome=Outcome.FAILED, expected=expected,
-                actual=actual, message="why", stated_score=0.75 if at == 1 else None,
-            )  # fmt: skip
-            other = TaskRow(task_id="t0", task_type="A", outcome=Outcome.PASSED, actual=at)
-            tasks = (task, other) if at % 2 else (other, task)
-            store.append_evaluations([evaluation(f"u{at}", Outcome.FAILED, tasks)]).result()
-        query = NewestResultsQuery(
-            space=SPACE, alias="answers", task_id="t1", limit=9, has_values=True
-        )
-        found = [(each.task.expected, each.task.actual) for each in store.newest_results(query)]
-        assert found[::-1] == [(4, 3.5), (True, False), (None, None), (10**400, None)]
-        assert store.newest_results(query)[2].task.score == 0.75
-
-    def test_labels_go_with_their_record(self, store: Store) -> None:
-        store.append_records([record("u1"), record("u2")]).result()
-        store.append_labels([label("u1"), label("u2")]).result()
-        store.erase(EraseTarget(space=SPACE, record_uid="u1")).result()
-        assert said(store) == [("u2", "ada", True)]
-        store.append_labels([label("u1")]).result()  # of somebody whose page was still open
-        assert said(store) == [("u2", "ada", True)]
-
-    def test_retention_takes_labels_and_runs(self, store: Store) -> None:
-        """It takes labels and runs from before a time."""
-        store.append_records([record("old"), record("new")]).result()
-        rows = [evaluation("old", evaluated_ns=10), evaluation("new", evaluated_ns=30)]
-        store.append_evaluations(rows).result()
-        store.append_labels([label("old", at_ns=40), label("new", at_ns=40)]).result()
-        store.append_run(run("old", added_ns=10)).result()
-        store.append_run(run("new", added_ns=30)).result()
-        store.remove_before(20)
-        assert said(store) == [("new", "ada", True)]
-        assert [each.run_id for each in store.runs(SPACE)] == ["new"]
-
     def test_a_run_is_kept_once_as_it_came_first(self, open_store: Open) -> None:
         store = open_store()
-        assert store.append_run(run("r1")).result() is True
-        assert store.append_run(run("r1", name="again", body=b"{}")).result() is False
-        assert store.append_run(run("r1", space="other", body=b"[]")).result() is True
+        assert store.append_run(run("r1")) is True
+        assert store.append_run(run("r1", name="again", body=b"{}")) is False
+        assert store.append_run(run("r1", space="other", body=b"[]")) is True
         store.close()
         store = open_store()
         assert store.run(SPACE, "r1") == run("r1")
@@ -193,27 +116,13 @@ class PeopleContract(OpenedStore):
 
     def test_lists_of_runs_have_no_bodies(self, store: Store) -> None:
         for n in range(3):
-            store.append_run(run(f"r{n}", added_ns=n)).result()
+            store.append_run(run(f"r{n}", added_ns=n))
         assert list(store.runs(SPACE)) == [run(f"r{n}", added_ns=n, body=b"") for n in (2, 1, 0)]
         assert list(store.runs("other")) == []
 
     def test_a_removed_run_is_gone(self, store: Store) -> None:
-        store.append_run(run("r1")).result()
-        assert store.remove_run("other", "r1").result() is False
-        assert store.remove_run(SPACE, "r1").result() is True
-        assert store.remove_run(SPACE, "r1").result() is False
+        store.append_run(run("r1"))
+        assert store.remove_run("other", "r1") is False
+        assert store.remove_run(SPACE, "r1") is True
+        assert store.remove_run(SPACE, "r1") is False
         assert store.run(SPACE, "r1") is None
-
-    def test_a_backup_has_labels_and_runs(
-        self, store: Store, open_copy: OpenCopy, tmp_path: Path
-    ) -> None:
-        store.append_records([record("u1")]).result()
-        store.append_labels([label("u1")]).result()
-        store.append_run(run("r1")).result()
-        store.backup(tmp_path / "copy")
-        copy = open_copy(tmp_path / "copy")
-        try:
-            assert said(copy) == [("u1", "ada", True)]
-            assert copy.run(SPACE, "r1") == run("r1")
-        finally:
-            copy.close()

@@ -7,13 +7,19 @@ from typing import Any, cast
 import psycopg
 
 from collector.metrics import Totals
+from collector.store.alerts import Alerts
 from collector.store.commit import Commit, arrow_tables
 from collector.store.conservation import ConservationReads
+from collector.store.decided import DecidedReads
 from collector.store.erase import EraseReads
 from collector.store.evaluations import EvaluationReads
+from collector.store.judges import Judges
+from collector.store.labels import Labels
+from collector.store.profiles import Profiles
 from collector.store.reads import Change, Rows
 from collector.store.records import RecordReads
 from collector.store.schema import COLUMNS, postgresql_tables
+from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.trace_text import TraceTextReads
 from collector.store.usage import UsageReads
@@ -29,6 +35,12 @@ class AllReads(
     TraceTextReads,
     UsageReads,
     ConservationReads,
+    DecidedReads,
+    SliceReads,
+    Profiles,
+    Alerts,
+    Labels,
+    Judges,
 ):
     """Every read of the store."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, cast
 
@@ -30,12 +29,10 @@ class KnownProfiles:
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], ProfileRow] = {}
 
-    def append_profile(self, profile: ProfileRow) -> "Future[int]":
+    def append_profile(self, profile: ProfileRow) -> int:
         """Keep one."""
         self._rows[profile.space, profile.uid] = profile
-        done: Future[int] = Future()
-        done.set_result(0)
-        return done
+        return 0
 
     def profiles(self) -> list[ProfileRow]:
         """All of them."""

@@ -19,7 +19,8 @@ from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.drift.alert import Alert, DriftAlertState, alert_of
-from collector.storage.port.drift import DeliveryState, DriftDelivery, DriftStore
+from collector.storage.port.drift import DriftStore
+from collector.store.alerts import DeliveryState, DriftDelivery
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -228,7 +229,7 @@ class Courier:
         if state is not DeliveryState.BEGUN:  # done; a fault of the store repeats no message
             self._told[alert.space, alert.alert_id] = step
         if is_kept:
-            self._store.append_deliveries([step]).result()
+            self._store.append_deliveries([step])
         self._told[alert.space, alert.alert_id] = step
 
     # --- the heartbeat ----------------------------------------------------------------------

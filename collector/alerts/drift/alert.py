@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from collector.alerts.drift.trouble import Trouble, TroubleKey
-from collector.storage.port.drift import DriftEvent
+from collector.store.alerts import DriftEvent
 from scouter.drift.series.series import Agent, Kind, SeriesKey
 from scouter.drift.series.watch import Fall
 

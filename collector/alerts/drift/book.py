@@ -15,7 +15,7 @@ from collector.alerts.drift.alert import (
     alert_of,
 )
 from collector.alerts.drift.trouble import Finding, TroubleKey
-from collector.storage.port.drift import DriftEvent
+from collector.store.alerts import DriftEvent
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Turn
 from scouter.drift.series.series import Series, SeriesKey

@@ -16,8 +16,8 @@ from collector.alerts.drift.kept import HEALTH
 from collector.alerts.drift.message import moment
 from collector.alerts.drift.silence import HOUR_NS, silent_hours
 from collector.alerts.drift.trouble import Finding, Trouble, TroubleKey
-from collector.storage.port.drift import DriftState
 from collector.storage.port.store import Store
+from collector.store.alerts import DriftState
 
 _S: Final = 10**9
 LOOK_NS: Final = 60 * _S
@@ -206,7 +206,7 @@ class HealthWatch:
                 for each in self._held.values()
             ],
         }  # fmt: skip
-        self._store.save_drift([DriftState(name=HEALTH, body=json.dumps(state))], []).result()
+        self._store.save_drift([DriftState(name=HEALTH, body=json.dumps(state))], [])
 
 
 def _finding(state: list[Any]) -> Finding:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from collector.storage.port.drift import DriftState
+from collector.store.alerts import DriftState
 from scouter.drift.series.series_set import GroupKey, SeriesSet
 
 _WHOLE: Final = ""

@@ -322,7 +322,7 @@ class DriftWatcher:
             states = kept_states(self._series)
             events = list(self._book.pending)
             if states or events:
-                self._store.save_drift(states, [each.event() for each in events]).result()
+                self._store.save_drift(states, [each.event() for each in events])
             self._series.changed.clear()
             self._book.pending.clear()
             self._saved_at = time.monotonic()

@@ -9,7 +9,8 @@ from collector.storage.care.offline import KNOWN_VERSION, OfflineStore
 from collector.storage.duckdb.commit_ranges import LAST
 from collector.storage.duckdb.drift import read_decided, read_slices
 from collector.storage.duckdb.usage import read_usage
-from collector.storage.port.drift import DecidedQuery, SliceQuery
+from collector.store.decided import DecidedQuery
+from collector.store.slices import SliceQuery
 from collector.store.usage import UsageGroup, UsageQuery
 from scouter.drift.detect.slices import Slice
 from scouter.drift.history.history import KnownProfile, Mix, Period

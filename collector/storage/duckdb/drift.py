@@ -11,16 +11,10 @@ from collector.storage.duckdb.evaluations import PROFILE
 from collector.storage.duckdb.job import Job, RowsJob
 from collector.storage.duckdb.rollup import GATE
 from collector.storage.duckdb.transaction import Transaction, one_of
-from collector.storage.port.drift import (
-    DecidedQuery,
-    DeliveryState,
-    DriftDelivery,
-    DriftEvent,
-    DriftState,
-    SliceQuery,
-    VersionQuery,
-)
+from collector.store.alerts import DeliveryState, DriftDelivery, DriftEvent, DriftState
+from collector.store.decided import DecidedQuery, VersionQuery
 from collector.store.rows import Scope
+from collector.store.slices import SliceQuery
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place

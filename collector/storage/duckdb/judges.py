@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.job import RowsJob
 from collector.storage.duckdb.transaction import Transaction
-from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
+from collector.store.judges import CalibrationRow, GoldOutcome, GoldQuery
 from scouter.evaluate.outcome import Outcome
 
 

@@ -8,7 +8,7 @@ from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.job import RowsJob
 from collector.storage.duckdb.tombstones import record_tombstone
 from collector.storage.duckdb.transaction import Transaction
-from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
+from collector.store.labels import LabelCount, LabelQuery, LabelRow
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

@@ -69,17 +69,8 @@ from collector.storage.duckdb.trace_text import read_trace_text_page
 from collector.storage.duckdb.trace_totals import read_trace_totals
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
-from collector.storage.port.drift import (
-    DecidedQuery,
-    DriftDelivery,
-    DriftEvent,
-    DriftState,
-    SliceQuery,
-    VersionQuery,
-)
-from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
-from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
-from collector.storage.port.runs import RunRow
+from collector.store.alerts import DriftDelivery, DriftEvent, DriftState
+from collector.store.decided import DecidedQuery, VersionQuery
 from collector.store.evaluation_queries import (
     EvaluationPage,
     EvaluationQuery,
@@ -91,6 +82,8 @@ from collector.store.evaluation_queries import (
     VersionRow,
 )
 from collector.store.facets import Facets
+from collector.store.judges import CalibrationRow, GoldOutcome, GoldQuery
+from collector.store.labels import LabelCount, LabelQuery, LabelRow
 from collector.store.letters import (
     LetterQuery,
     StoredLetter,
@@ -124,6 +117,8 @@ from collector.store.rows import (
     WaitingRecord,
     WaitingSpace,
 )
+from collector.store.runs import RunRow
+from collector.store.slices import SliceQuery
 from collector.store.span_queries import SpanPage, SpanQuery, TracePage, TraceQuery, TraceTotals
 from collector.store.task_counts import (
     Extent,

@@ -9,10 +9,10 @@ import duckdb
 
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.job import Job
-from collector.storage.duckdb.run_search import RunSearch
 from collector.storage.duckdb.transaction import Transaction
-from collector.storage.port.runs import RunRow
 from collector.store.letter_search import LetterSearch
+from collector.store.run_search import RunSearch
+from collector.store.runs import RunRow
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

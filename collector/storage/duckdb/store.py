@@ -30,10 +30,9 @@ from collector.storage.duckdb.write import (
     TotalsJob,
 )
 from collector.storage.log.span_codec import encode_batch
-from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState
-from collector.storage.port.judges import CalibrationRow, GoldOutcome
-from collector.storage.port.labels import LabelRow
-from collector.storage.port.runs import RunRow
+from collector.store.alerts import DriftDelivery, DriftEvent, DriftState
+from collector.store.judges import CalibrationRow, GoldOutcome
+from collector.store.labels import LabelRow
 from collector.store.letters import (
     DeadLetter,
     LettersRemoved,
@@ -47,6 +46,7 @@ from collector.store.rows import (
     SettledRecord,
     SpansAppended,
 )
+from collector.store.runs import RunRow
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
@@ -99,37 +99,37 @@ class DuckDBStore(Reading, Care):
             RemoveLettersJob(database=self._database, space=space, letter_ids=letter_ids)
         )
 
-    def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
+    def append_alert_events(self, events: Sequence[AlertEvent]) -> int:
         """Keep changes of alert states."""
-        return self._submit(AlertsJob(rows=events))
+        return self._submit(AlertsJob(rows=events)).result()
 
-    def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> "Future[int]":
+    def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> int:
         """Keep what is known of judges."""
-        return self._submit(CalibrationsJob(rows=calibrations))
+        return self._submit(CalibrationsJob(rows=calibrations)).result()
 
-    def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> "Future[int]":
+    def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> int:
         """Keep outcomes of gold items."""
-        return self._submit(GoldJob(rows=outcomes))
+        return self._submit(GoldJob(rows=outcomes)).result()
 
-    def save_drift(
-        self, states: Sequence[DriftState], events: Sequence[DriftEvent]
-    ) -> "Future[int]":
+    def save_drift(self, states: Sequence[DriftState], events: Sequence[DriftEvent]) -> int:
         """Keep states and events of detectors in one commit."""
-        return self._submit(DriftJob(database=self._database, states=states, events=events))
+        return self._submit(
+            DriftJob(database=self._database, states=states, events=events)
+        ).result()
 
-    def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> "Future[int]":
+    def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> int:
         """Keep steps of deliveries."""
-        return self._submit(DeliveriesJob(rows=deliveries))
+        return self._submit(DeliveriesJob(rows=deliveries)).result()
 
-    def append_labels(self, labels: Sequence[LabelRow]) -> "Future[int]":
+    def append_labels(self, labels: Sequence[LabelRow]) -> int:
         """Keep labels; one on a record that was erased meanwhile is dropped."""
-        return self._submit(LabelsJob(rows=labels))
+        return self._submit(LabelsJob(rows=labels)).result()
 
-    def append_run(self, run: RunRow) -> "Future[bool]":
+    def append_run(self, run: RunRow) -> bool:
         """Keep a run; it is compressed in the calling thread."""
-        return self._submit(RunJob.of(self._database, run))
+        return self._submit(RunJob.of(self._database, run)).result()
 
-    def remove_run(self, space: str, run_id: str) -> "Future[bool]":
+    def remove_run(self, space: str, run_id: str) -> bool:
         """Take a run out, and note that its bytes are still to be taken out of the file."""
 
         def work(tx: Transaction) -> bool:
@@ -138,11 +138,11 @@ class DuckDBStore(Reading, Care):
                 tx.add("erasures", FILE_STEP, space, "", "")
             return is_gone
 
-        return self._care(work)
+        return self._care(work).result()
 
-    def append_profile(self, profile: ProfileRow) -> "Future[int]":
+    def append_profile(self, profile: ProfileRow) -> int:
         """Register a profile."""
-        return self._submit(ProfileJob(row=profile))
+        return self._submit(ProfileJob(row=profile)).result()
 
     def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":
         """Add to counts."""

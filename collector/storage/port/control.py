@@ -1,18 +1,17 @@
 """Control: profiles, alerts and judges, beside all telemetry."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Protocol
 
-from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
+from collector.store.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.store.rows import AlertEvent, ProfileChange, ProfileRow
 from scouter.evaluate.outcome import Outcome
 
 
 class ControlStore(Protocol):
-    """Small tables that are read whole; appends answer as those of `TelemetryStore`."""
+    """Small tables that are read whole; appends return the number of their commit."""
 
-    def append_profile(self, profile: ProfileRow) -> "Future[int]":
+    def append_profile(self, profile: ProfileRow) -> int:
         """Register a profile, or its newer body.
 
         `is_active` makes it its alias' active one; without, it is not, and others stay as they are.
@@ -27,7 +26,7 @@ class ControlStore(Protocol):
         """Everything that became of profiles, in order."""
         ...
 
-    def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
+    def append_alert_events(self, events: Sequence[AlertEvent]) -> int:
         """Keep changes of alert states."""
         ...
 
@@ -45,7 +44,7 @@ class ControlStore(Protocol):
         """
         ...
 
-    def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> "Future[int]":
+    def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> int:
         """Keep what is known of judges; the same digest again changes nothing."""
         ...
 
@@ -53,7 +52,7 @@ class ControlStore(Protocol):
         """All calibrations, each digest once, in the order in which they came."""
         ...
 
-    def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> "Future[int]":
+    def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> int:
         """Keep outcomes of gold items; they are about no record, and no count has them."""
         ...
 

@@ -1,111 +1,14 @@
-"""Rows that the live drift detectors keep and read."""
+"""Live drift detectors in the store."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
+from collector.store.alerts import DriftDelivery, DriftEvent, DriftState
+from collector.store.decided import DecidedQuery, VersionQuery
+from collector.store.slices import SliceQuery
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftState:
-    """The state of one group of series, or of all of them together."""
-
-    name: str
-    """Its name; a later state of that name takes its place."""
-    body: str
-    """JSON; empty where the group is gone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftEvent:
-    """An alert was opened, or changed."""
-
-    space: str
-    alert_id: str
-    at_ns: int
-    state: str
-    """State of the alert from then on."""
-    body: str
-    """JSON: all of the alert as it is from then on."""
-
-
-class DeliveryState(StrEnum):
-    """The progress of delivering an alert's state."""
-
-    BEGUN = "begun"
-    """Durable before the first request: after a crash it is known that the far side may have it."""
-    WAITING = "waiting"
-    """The far side did not take it, and is asked again."""
-    SENT = "sent"
-    GIVEN_UP = "given_up"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftDelivery:
-    """One step of telling a channel about a state of an alert."""
-
-    space: str
-    alert_id: str
-    channel: str
-    alert_state: str
-    """The state that is told: `firing` or `resolved`."""
-    changed_ns: int
-    """Time at which the alert got into that state."""
-    at_ns: int
-    state: DeliveryState
-    attempts: int
-    answer: str
-    """Reply of the channel, in words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceQuery:
-    """The results that are cut into slices."""
-
-    space: str
-    profile_uid: str
-    task: str
-    """Empty for whole records."""
-    since_ns: int
-    """Results from then on are held against those before."""
-    service: str | None = None
-    """None for any."""
-    environment: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecidedQuery:
-    """The final results that are asked for."""
-
-    space: str
-    profile: str | None = None
-    """Alias, name, uid or digest."""
-    since_ns: int | None = None
-    """Evaluated then or later."""
-    until_ns: int | None = None
-    """Evaluated before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionQuery:
-    """The results of two versions that take traffic side by side."""
-
-    space: str
-    profile_uid: str
-    stable: str
-    candidate: str
-    service: str | None = None
-    """None for any."""
-    environment: str | None = None
-    task: str
-    """Empty for whole records."""
-    since_ns: int | None
-    """None for the first result of the candidate."""
 
 
 class DriftStore(Protocol):
@@ -141,9 +44,7 @@ class DriftStore(Protocol):
         """
         ...
 
-    def save_drift(
-        self, states: Sequence[DriftState], events: Sequence[DriftEvent]
-    ) -> "Future[int]":
+    def save_drift(self, states: Sequence[DriftState], events: Sequence[DriftEvent]) -> int:
         """Keep states and events in one commit: after a crash there are all of them, or none."""
         ...
 
@@ -159,7 +60,7 @@ class DriftStore(Protocol):
         """All events of one alert, the oldest first; empty where there is no such alert."""
         ...
 
-    def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> "Future[int]":
+    def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> int:
         """Keep steps of deliveries."""
         ...
 

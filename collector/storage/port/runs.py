@@ -1,33 +1,15 @@
-"""Results of offline runs, kept to be compared with what is live."""
+"""Results of offline runs."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A file of results, as `scouter eval --save` writes it."""
-
-    space: str
-    run_id: str
-    """Digest of its content, so that the same file is kept once."""
-    name: str
-    """For people."""
-    added_ns: int
-    added_by: str
-    """Id of the token that brought it; empty where none was asked for."""
-    summary: str
-    """Summary for lists, as JSON."""
-    body: bytes = b""
-    """The file as UTF-8; empty in lists."""
+from collector.store.runs import RunRow
 
 
 class RunStore(Protocol):
     """Files of results; few, and each is read as a whole."""
 
-    def append_run(self, run: RunRow) -> "Future[bool]":
+    def append_run(self, run: RunRow) -> bool:
         """Keep a run; False if one with its id was there, which then stays as it is."""
         ...
 
@@ -39,6 +21,6 @@ class RunStore(Protocol):
         """A run with its body; None if it is not, or no longer, stored."""
         ...
 
-    def remove_run(self, space: str, run_id: str) -> "Future[bool]":
+    def remove_run(self, space: str, run_id: str) -> bool:
         """Take a run out; False if there was none."""
         ...

@@ -247,7 +247,7 @@ class Zebra:
             profile_digest="", task="", kind=Kind.PASS, service="", environment="", version="",
             state=DriftAlertState.RESOLVED, opened_ns=1, changed_ns=1, opened=figures, examples=(),
         )  # fmt: skip
-        self.guarded.service.collector.store.save_drift([], [alert.event()]).result()
+        self.guarded.service.collector.store.save_drift([], [alert.event()])
 
     def address(self, path: str) -> str:
         """A route's path with the ids of what is there."""

@@ -10,7 +10,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.labelling.agreement import agreement_of, pair_kappa
 from collector.labelling.queue import doubt
-from collector.storage.port.labels import LabelRow
+from collector.store.labels import LabelRow
 from collector.store.rows import TaskRow
 from scouter.agent.calibration.labels import read_labels
 from scouter.client.client import ScouterClient
@@ -420,7 +420,7 @@ def test_a_label_that_an_erasure_overtakes_is_dropped(service: Service) -> None:
         space="default", uid="u0", record_id="", alias="answers", task_id="right", rater="ada",
         is_good=True, notes="", at_ns=1, by="",
     )  # fmt: skip
-    service.collector.store.append_labels([row]).result()
+    service.collector.store.append_labels([row])
     assert service.get("/api/v1/labels")["items"] == []
 
 

@@ -16,7 +16,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.gold_items import DAY_NS, GoldFile, Schedule, item_of
 from collector.judging.gold_windows import gold_windows, last_complete
-from collector.storage.port.judges import GoldOutcome
+from collector.store.judges import GoldOutcome
 from scouter.agent.calibration.identity import identify
 from scouter.agent.calibration.known import Calibrations
 from scouter.drift.profile import AgentEvalProfile

@@ -21,7 +21,7 @@ from collector.alerts.delivery.slack import SlackChannel
 from collector.alerts.delivery.webhook import WebhookChannel
 from collector.alerts.drift.alert import DriftAlert, DriftAlertState
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.drift import DeliveryState
+from collector.store.alerts import DeliveryState
 from collector.store.rows import TaskRow
 from scouter.drift.series.series import Kind
 from scouter.errors import TransientError
@@ -74,7 +74,7 @@ class Round:
         before = self.alerts.get(alert_id) or drift_alert(alert_id, **fields)
         now = {"state": state, "changed_ns": self.now_ns()}
         self.alerts[alert_id] = before.model_copy(update=now | fields)
-        self.store.save_drift([], [self.alerts[alert_id].event()]).result()
+        self.store.save_drift([], [self.alerts[alert_id].event()])
         self.courier.wake()
 
     def run(self, *answers: int) -> list[tuple[str, str]]:
@@ -488,12 +488,12 @@ def test_a_far_side_that_drips_does_not_keep_a_stop(
 
 def test_trouble_and_its_end_are_told_as_alerts_are(round_: Round) -> None:
     told = trouble_alert("t")
-    round_.store.save_drift([], [told.event()]).result()
+    round_.store.save_drift([], [told.event()])
     round_.courier.wake()
     assert round_.run(200) == [("t", "firing")]
     round_.restart()
     over = told.model_copy(update={"state": State.RESOLVED, "changed_ns": START_NS + 1})
-    round_.store.save_drift([], [over.event()]).result()
+    round_.store.save_drift([], [over.event()])
     round_.courier.wake()
     assert round_.run(200) == [("t", "resolved")]
     assert round_.log("t") == [("firing", "sent", 1), ("resolved", "sent", 1)]

@@ -19,8 +19,8 @@ from collector.storage.duckdb import care as duckdb_care
 from collector.storage.duckdb import schema as duckdb_schema
 from collector.storage.duckdb.database import FILE_NAME, Database
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.labels import LabelQuery, LabelRow
 from collector.store.limits import TooLargeError
 from collector.store.rows import START, Completeness, EvaluationRow, TaskRow
 from collector.store.span_queries import TraceQuery
@@ -375,7 +375,7 @@ def test_labels_of_before_have_neither_score_nor_mark(tmp_path: Path) -> None:
         is_good=False, notes="so", at_ns=5, by="token-1",
     )  # fmt: skip
     store = DuckDBStore(tmp_path)
-    store.append_labels([row]).result()
+    store.append_labels([row])
     store.close()
     with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
         for name in ("score", "is_blind", "queue_order", "stratum", "stratum_size"):
@@ -383,7 +383,7 @@ def test_labels_of_before_have_neither_score_nor_mark(tmp_path: Path) -> None:
         connection.execute("DELETE FROM migrations WHERE version > ?", [step])
 
     store = DuckDBStore(tmp_path)
-    store.append_labels([replace(row, uid="u2", is_good=True, score=4.5)]).result()
+    store.append_labels([replace(row, uid="u2", is_good=True, score=4.5)])
     found = store.labels(LabelQuery(space=SPACE))
     store.close()
     assert [(each.uid, each.is_good, each.score, each.is_blind) for each in found] == [

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from collector.storage.duckdb.run_search import RunSearch
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.erase import EraseTarget
 from collector.store.letter_search import LetterSearch
+from collector.store.run_search import RunSearch
+from collector.store.store import Store
 from tests.contracts.store_data import SPACE
 from tests.contracts.store_people import run
 
@@ -54,15 +54,15 @@ def test_runs_that_speak_of_it(content: dict[str, Any], is_found: bool) -> None:
 
 
 def test_an_erasure_keeps_runs_that_hold_the_word_by_chance(tmp_path: Path) -> None:
-    store = DuckDBStore(tmp_path)
+    store = Store(tmp_path)
     about = {"results": [{"session_id": "agent"}]}
     chance: Any = {
         "agent": "shop",
         "results": [{"session_id": "s", "tasks": [{"expected": "agent"}]}],
     }
     for name, body in (("about", about), ("chance", chance)):
-        store.append_run(run(name, body=json.dumps(body).encode())).result()
-    erased = store.erase(EraseTarget(space=SPACE, session_id="agent")).result()
+        store.append_run(run(name, body=json.dumps(body).encode()))
+    erased = store.erase(EraseTarget(space=SPACE, session_id="agent"))
     left = [each.run_id for each in store.runs(SPACE)]
     store.close()
     assert (erased.runs, left) == (1, ["chance"])

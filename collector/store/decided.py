@@ -1,0 +1,232 @@
+"""First final results: what alerts and live detectors look at, and comparisons of two versions."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from collector.store.evaluation_codec import decode_evaluation
+from collector.store.reads import Reads
+from collector.store.rows import Scope
+from scouter.drift.canary import Result
+from scouter.drift.series.observed import RECORD, Observed, Place
+from scouter.drift.series.series import Agent
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.score import ASSERTIONS, as_score, plain_score
+
+# All SQL is put together from this module's own words; values travel as parameters.
+# ruff: noqa: S608
+
+_FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
+"""SQL for the first evaluation on a record or session that is not pending."""
+_LAST_OUTCOMES: Final = f"""
+    SELECT e.outcome FROM evaluations e
+    WHERE e.space = $1 AND e.profile_uid = $2 AND e.evaluated_ns >= $3
+      AND {_FIRST} AND e.is_partial = 0
+    ORDER BY e.seq DESC, e.ordinal DESC LIMIT $4::BIGINT
+"""
+_DECIDED: Final = f"""
+    SELECT e.seq, e.ordinal, e.space, e.evaluation_id, e.session_id, e.profile_uid, e.outcome,
+        e.service_name, e.environment, e.service_version, e.evaluated_ns, e.scope, e.is_partial
+    FROM evaluations e
+    WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT) AND {_FIRST}
+      AND ($3::TEXT IS NULL OR e.space = $3::TEXT)
+      AND ($4::TEXT IS NULL
+        OR $4::TEXT IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest))
+      AND ($5::BIGINT IS NULL OR e.evaluated_ns >= $5::BIGINT)
+      AND ($6::BIGINT IS NULL OR e.evaluated_ns < $6::BIGINT)
+    ORDER BY e.seq, e.ordinal LIMIT $7::BIGINT
+"""
+_TASKS: Final = """
+    SELECT evaluation_id, task_id, outcome, task_type, score FROM task_results
+    WHERE seq BETWEEN $1 AND $2 AND evaluation_id IN (SELECT unnest($3::TEXT[]))
+    ORDER BY seq, evaluation_id, position
+"""
+_BODIES: Final = """
+    SELECT evaluation_id, body FROM evaluations
+    WHERE seq BETWEEN $1 AND $2 AND evaluation_id IN (SELECT unnest($3::TEXT[]))
+"""
+_OF_AGENT: Final = """
+    e.space = $1 AND e.profile_uid = $2
+    AND ($5::TEXT IS NULL OR e.service_name = $5::TEXT)
+    AND ($6::TEXT IS NULL OR e.environment = $6::TEXT)
+"""
+_VERSIONS: Final = f"""
+    SELECT service_version, session_id, scope, evaluated_ns, outcome FROM (
+        SELECT e.service_version, e.session_id, e.scope, e.evaluated_ns, {{outcome}} AS outcome,
+            e.seq, e.ordinal, row_number() OVER (
+                PARTITION BY e.service_version ORDER BY e.seq, e.ordinal) AS n
+        FROM evaluations e {{tasks}}
+        WHERE {_OF_AGENT} AND e.service_version IN ($3, $4) AND {_FIRST} AND {{condition}}
+          AND e.evaluated_ns >= coalesce($7::BIGINT, (
+            SELECT min(e.evaluated_ns) FROM evaluations e
+            WHERE {_OF_AGENT} AND e.service_version = $4))
+    ) r WHERE n <= $8::BIGINT ORDER BY seq, ordinal
+"""
+_OF_RECORDS: Final = _VERSIONS.format(
+    outcome="e.outcome", tasks="", condition="e.scope = 'record' AND e.is_partial = 0"
+)
+_OF_TASK: Final = _VERSIONS.format(
+    outcome="t.outcome",
+    tasks="""JOIN task_results t ON t.space = $1 AND t.profile_uid = $2 AND t.task_id = $9
+        AND t.evaluation_id = e.evaluation_id""",
+    condition="""t.outcome <> 'pending'
+        AND (t.outcome <> 'skipped' OR coalesce(t.reason, 'gate') = 'gate')""",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedQuery:
+    """The final results that are asked for."""
+
+    space: str
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    since_ns: int | None = None
+    """Evaluated then or later."""
+    until_ns: int | None = None
+    """Evaluated before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionQuery:
+    """The results of two versions that take traffic side by side."""
+
+    space: str
+    profile_uid: str
+    stable: str
+    candidate: str
+    service: str | None = None
+    """None for any."""
+    environment: str | None = None
+    task: str
+    """Empty for whole records."""
+    since_ns: int | None
+    """None for the first result of the candidate."""
+
+
+class _Tasks(NamedTuple):
+    """Outcomes and numbers of an evaluation, by task."""
+
+    outcomes: list[tuple[str, Outcome]]
+    numbers: list[tuple[str, float]]
+
+
+class DecidedReads(Reads):
+    """Reads of first final results."""
+
+    def last_outcomes(
+        self, space: str, profile_uid: str, count: int, since_ns: int = 0
+    ) -> list[Outcome]:
+        """Outcomes of a profile's last `count` first evaluations since a time, oldest first.
+
+        The first evaluation on a record is its first one that is not pending. It is left out if a
+        judge was not asked, for its budget or its sample.
+        """
+        rows = self.read(_LAST_OUTCOMES, [space, profile_uid, since_ns, count])
+        return [Outcome(outcome) for (outcome,) in reversed(rows)]
+
+    def decided_after(
+        self, place: Place, limit: int, within: DecidedQuery | None = None
+    ) -> list[Observed]:
+        """First final results behind a place, in the order of completion.
+
+        There is one for each record, and for each session that is evaluated as a whole: the first
+        one without a pending task. If a judge was not asked, for its budget or its sample, the
+        outcome of the whole record is left out; its tasks are not. No yardstick is known here.
+
+        Args:
+            place: Only those behind it.
+            limit: So many at most.
+            within: Those that are asked for; of all spaces and times if none is given.
+        """
+        given = (
+            [None, None, None, None]
+            if within is None
+            else [within.space, within.profile, within.since_ns, within.until_ns]
+        )
+        rows = self.read(_DECIDED, [*place, *given, limit])
+        tasks = self._tasks(rows)
+        found: list[Observed] = []
+        for seq, ordinal, space, each, session, uid, outcome, *agent, at_ns, scope, part in rows:
+            own, is_record = tasks[each], scope == Scope.RECORD
+            whole = [(RECORD, Outcome(outcome))] if is_record and not part else []
+            found.append(
+                Observed(
+                    place=Place(seq, ordinal),
+                    space=space,
+                    profile_uid=uid,
+                    agent=Agent(*agent),
+                    session=session if is_record else "",
+                    at_ns=at_ns,
+                    evaluation_id=each,
+                    outcomes=(*whole, *own.outcomes),
+                    numbers=tuple(own.numbers),
+                )
+            )
+        return found
+
+    def _tasks(self, evaluations: Sequence[tuple[Any, ...]]) -> dict[str, _Tasks]:
+        """Outcomes and numbers of tasks by evaluation, of rows of `_DECIDED`."""
+        found: defaultdict[str, _Tasks] = defaultdict(lambda: _Tasks([], []))
+        if not evaluations:
+            return found
+        first, last = evaluations[0][0], evaluations[-1][0]
+        measured: set[str] = set()
+        ids = [row[3] for row in evaluations]
+        for each, task_id, outcome, task_type, score in self.read(_TASKS, [first, last, ids]):
+            found[each].outcomes.append((task_id, Outcome(outcome)))
+            if task_type not in ASSERTIONS:
+                number = plain_score(Outcome(outcome)) if score is None else score
+                if number is not None:
+                    found[each].numbers.append((task_id, number))
+            elif task_type == "TraceAssertion":
+                measured.add(each)
+        if measured:  # bodies are read for those alone
+            for each, body in self.read(_BODIES, [first, last, sorted(measured)]):
+                found[each].numbers.extend(_measures(body))
+        return found
+
+    def version_results(self, query: VersionQuery, limit: int) -> list[tuple[str, Result]]:
+        """First final results of two versions, in the order of completion.
+
+        Args:
+            query: Selects the results.
+            limit: Most results of each version, from the first on: a later look sees them again,
+                and more.
+
+        Returns:
+            Each result with its version, also of tasks that a gate skipped. Results without an
+            answer of the judge, for its budget or its sample, are left out.
+        """
+        rows = self.read(
+            _OF_TASK if query.task else _OF_RECORDS,
+            [
+                query.space, query.profile_uid, query.stable, query.candidate, query.service,
+                query.environment, query.since_ns, limit, *([query.task] if query.task else []),
+            ],
+        )  # fmt: skip
+        return [
+            (
+                version,
+                Result(
+                    session=session if scope == Scope.RECORD else "",
+                    at_ns=at_ns,
+                    is_error=outcome == Outcome.ERRORED,
+                    is_passed=outcome == Outcome.PASSED,
+                    is_skipped=outcome == Outcome.SKIPPED,
+                ),
+            )
+            for version, session, scope, at_ns, outcome in rows
+        ]
+
+
+def _measures(body: str) -> list[tuple[str, float]]:
+    """What the trace assertions of an evaluation measured."""
+    return [
+        (task.task_id, number)
+        for task in decode_evaluation(body).tasks
+        if task.task_type == "TraceAssertion"
+        and task.outcome in (Outcome.PASSED, Outcome.FAILED)
+        and (number := as_score(task.actual)) is not None
+    ]

@@ -1,0 +1,113 @@
+"""Judges: their calibrations, and their outcomes of gold items."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from collector.store.reads import Reads
+from scouter.evaluate.outcome import Outcome
+
+_CALIBRATIONS: Final = """
+    SELECT digest, body, added_ns FROM (
+        SELECT DISTINCT ON (digest) digest, body, added_ns, seq, ordinal FROM calibrations
+        ORDER BY digest, seq, ordinal
+    ) c ORDER BY seq, ordinal
+"""
+_GOLD: Final = """
+    SELECT DISTINCT ON (slot) slot, item, is_good, outcome, reason, at_ns FROM gold_outcomes
+    WHERE space = $1 AND alias = $2 AND task_id = $3 AND judge = $4 AND slot >= $5
+    ORDER BY slot, seq, ordinal
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRow:
+    """Calibration of a judge; it belongs to no space, as judges are the collector's."""
+
+    digest: str
+    """SHA-256 of the body, in hex."""
+    body: str
+    """Text that `Calibration.model_dump_json` wrote."""
+    added_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldOutcome:
+    """Evaluation of a judge on a gold item: an item whose right evaluation people have given.
+
+    It is about no record: no rate, sheet, total or series of an agent counts it.
+    """
+
+    space: str
+    alias: str
+    task_id: str
+    judge: str
+    """Digest of what was asked; another judge's evaluations are not compared with these."""
+    slot: int
+    """Slot of the schedule; a judge has at most one evaluation for each."""
+    item: str
+    """Digest of the item."""
+    is_good: bool
+    """As people say."""
+    outcome: Outcome
+    reason: str | None
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldQuery:
+    """The gold outcomes of one judge."""
+
+    space: str
+    alias: str
+    task_id: str
+    judge: str
+    since_slot: int = 0
+    """The first slot."""
+
+
+class Judges(Reads):
+    """What is known about judges."""
+
+    def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> int:
+        """Store what is known of judges; the same digest again changes nothing.
+
+        Returns the commit's number.
+        """
+        rows = [(at, row.digest, row.body, row.added_ns) for at, row in enumerate(calibrations)]
+        return self.write({"calibrations": rows})
+
+    def calibrations(self) -> list[CalibrationRow]:
+        """All calibrations, each digest once, in the order in which they came."""
+        return [
+            CalibrationRow(digest=digest, body=body, added_ns=added_ns)
+            for digest, body, added_ns in self.read(_CALIBRATIONS)
+        ]
+
+    def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> int:
+        """Store outcomes of gold items; they are about no record, and no count has them.
+
+        Returns the commit's number.
+        """
+        rows = [
+            (
+                at, row.space, row.alias, row.task_id, row.judge, row.slot, row.item,
+                int(row.is_good), row.outcome.value, row.reason, row.at_ns,
+            )
+            for at, row in enumerate(outcomes)
+        ]  # fmt: skip
+        return self.write({"gold_outcomes": rows})
+
+    def gold_outcomes(self, query: GoldQuery) -> list[GoldOutcome]:
+        """Outcomes of gold items by one judge, by slot; of two on one slot the first."""
+        rows = self.read(
+            _GOLD, [query.space, query.alias, query.task_id, query.judge, query.since_slot]
+        )
+        return [
+            GoldOutcome(
+                space=query.space, alias=query.alias, task_id=query.task_id, judge=query.judge,
+                slot=slot, item=item, is_good=bool(is_good), outcome=Outcome(outcome),
+                reason=reason, at_ns=at_ns,
+            )
+            for slot, item, is_good, outcome, reason, at_ns in rows
+        ]  # fmt: skip
