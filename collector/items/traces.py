@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from operator import is_not
 from typing import Final, cast
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.items.limits import (
@@ -22,7 +23,7 @@ from collector.storage.log.span_codec import EARLY_KEYS
 from collector.store.span_places import span_places
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
-from scouter.model.otlp import DecodedSpans, decode_request, encode_request
+from scouter.model.otlp import DecodedSpans, decode_request, encode_request, has_good_ids
 from scouter.model.otlp_cut import cut_span
 from scouter.model.otlp_early import decode_early, early_request
 from scouter.model.otlp_json import Rejected, spans_from_otlp_json
@@ -98,6 +99,28 @@ def decode_protobuf(data: bytes, limits: Limits = _DEFAULT, *, is_whole: bool = 
             values += count_values(decoded.spans)
             check_values(values, limits)
     return body
+
+
+def check_protobuf(data: bytes, limits: Limits = _DEFAULT) -> list[Refused]:
+    """Find the spans of a protobuf request that `decode_protobuf` would refuse.
+
+    Raises:
+        DataError: The bytes are something else.
+        TooLargeError: The request as a whole is beyond a limit.
+
+    Cost: about 2 µs for a span; as that of `decode_protobuf` where a span is refused or the request
+    is a large one.
+    """
+    if len(data) <= SMALL:
+        try:
+            message = ExportTraceServiceRequest.FromString(data)
+        except (DecodeError, RecursionError):
+            pass
+        else:
+            _check_groups(message, limits)
+            if has_good_ids(message):
+                return []
+    return decode_protobuf(data, limits, is_whole=True).refused
 
 
 def _decode(message: ExportTraceServiceRequest, data: bytes) -> DecodedSpans:

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from collector.items.limits import TooLargeError
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
-from collector.receivers.ingest import RecordsOutcome
 from collector.receivers.otlp.intake import Rejected
+from collector.receivers.outcomes import Outcome
 from scouter.errors import DataError, TransientError
 
 PROTOBUF: Final = "application/x-protobuf"
@@ -95,7 +95,7 @@ def otlp_error(problem: ProblemError, media: str) -> Response:
     return _Json({"code": code, "message": detail}, problem.status, headers)
 
 
-def records_answer(outcome: RecordsOutcome) -> Response:
+def records_answer(outcome: Outcome) -> Response:
     """Say what became of each record."""
     problems = outcome.problems
     partial = None

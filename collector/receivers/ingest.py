@@ -10,14 +10,30 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from collector.items.letters import MAX_PAYLOAD, make_letter
+from collector.items.letters import MAX_PAYLOAD, UNREADABLE, make_letter
 from collector.items.limits import Limits
-from collector.items.logs import LogsBody
-from collector.items.record_items import CheckedRecord, check_record, json_bytes
-from collector.items.traces import OtlpBody, trace_of
+from collector.items.logs import LogsBody, decode_logs_json, decode_logs_protobuf
+from collector.items.record_items import (
+    CheckedRecord,
+    check_record,
+    json_bytes,
+    read_json,
+    read_records_body,
+)
+from collector.items.traces import (
+    OtlpBody,
+    SpanBatch,
+    decode_json,
+    decode_protobuf,
+    merged,
+    trace_of,
+)
+from collector.log.port import Kind
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.pipeline import Pipeline
 from collector.receivers.budget import ByteBudget, FullError, Lease
+from collector.receivers.outcomes import Outcome, Problem, Taken
+from collector.receivers.way_in import Delivery
 from collector.storage.port.telemetry import TelemetryStore
 from collector.store.letters import (
     INVALID_EVENT,
@@ -30,19 +46,18 @@ from collector.worker.profiles import ProfileRegistry
 from scouter.errors import DataError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
+from scouter.transport.in_process.transport import Batch
 
 T = TypeVar("T")
 _LIMITS: Final = Limits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordProblem:
-    """Reason that one item of a batch was not accepted."""
-
-    index: int
-    uid: str
-    reason: str
-    message: str
+_SPAN_BYTES: Final = 2000
+"""A guess at a span's size in this process: nothing was written that could be measured."""
+_WHOLE: Final = {
+    Kind.SPANS: LetterKind.SPANS_MESSAGE,
+    Kind.LOGS: LetterKind.LOG,
+    Kind.RECORDS: LetterKind.RECORDS_MESSAGE,
+    Kind.RECORD: LetterKind.RECORDS_MESSAGE,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +70,9 @@ class RecordsTaken:
     positions: tuple[int, ...]
     """Index in the batch of every row that was appended."""
     rows: tuple[RecordRow, ...]
-    problems: tuple[RecordProblem, ...]
+    problems: tuple[Problem, ...]
 
-    def outcome(self) -> "RecordsOutcome":
+    def outcome(self) -> Outcome:
         """Sum up, once every future is done."""
         problems = list(self.problems)
         accepted = duplicates = 0
@@ -67,20 +82,9 @@ class RecordsTaken:
             for at in result.conflicts:
                 message = "the uid was accepted before with another content; the first one is kept"
                 index, uid = self.positions[at], self.rows[at].uid
-                problems.append(
-                    RecordProblem(index=index, uid=uid, reason="conflict", message=message)
-                )
+                problems.append(Problem(index=index, uid=uid, reason="conflict", message=message))
         problems.sort(key=lambda problem: problem.index)
-        return RecordsOutcome(accepted=accepted, duplicates=duplicates, problems=tuple(problems))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsOutcome:
-    """Counts of the accepted records and duplicates of a batch, and the problems of the others."""
-
-    accepted: int
-    duplicates: int
-    problems: tuple[RecordProblem, ...]
+        return Outcome(accepted=accepted, duplicates=duplicates, problems=tuple(problems))
 
 
 class Ingest:
@@ -148,6 +152,89 @@ class Ingest:
             raise FullError("the collector is behind; send the same again later")
         return self.budget.lease()
 
+    # --- as receivers see it ----------------------------------------------------------------
+
+    def traces(self, data: bytes, source: str, *, is_json: bool = False) -> Taken:
+        """Take an OTLP request of traces; see `WayIn`."""
+        body = (decode_json if is_json else decode_protobuf)(data, self.limits)
+        futures = self.take_body(body, source, len(data))
+        problems = tuple(
+            Problem(index=0, uid="", reason="invalid_span", message=each.message)
+            for each in body.refused
+        )
+        return Taken(futures=tuple(futures), outcome=lambda: Outcome(problems=problems))
+
+    def logs(self, data: bytes, source: str, *, is_json: bool = False) -> Taken:
+        """Take an OTLP request of logs; see `WayIn`."""
+        body = (decode_logs_json if is_json else decode_logs_protobuf)(data, self.limits)
+        taken = self.take_logs(body, source, len(data))
+        return Taken(futures=taken.futures, outcome=taken.outcome, ignored=body.ignored)
+
+    def records(self, data: bytes, source: str) -> Taken:
+        """Take the body of `POST /v1/records`; see `WayIn`."""
+        taken = self.take_records(read_records_body(data, self.limits), source, len(data))
+        return Taken(futures=taken.futures, outcome=taken.outcome)
+
+    def batch(self, batch: Batch) -> Taken:
+        """Take the records and spans of an agent in this process."""
+        size = _SPAN_BYTES * (len(batch.spans) + len(batch.records))
+        taken = self.take_records(batch.records, "in_process", size)
+        futures = list(taken.futures)
+        if batch.spans:
+            futures.append(self.take_spans(batch.spans, size))
+        return Taken(futures=tuple(futures), outcome=taken.outcome)
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> "list[Future[Any]]":
+        """Take messages of a broker."""
+        batches: list[SpanBatch] = []
+        items: list[object] = []
+        sources: list[str] = []
+        events: list[Span] = []
+        futures: list[Future[Any]] = []
+        letters: list[DeadLetter] = []
+        for each in deliveries:
+            source, data = each.source, each.data
+            try:
+                if each.unreadable:
+                    futures.append(self.refuse(each, UNREADABLE, each.unreadable))
+                elif each.kind is Kind.SPANS:
+                    body = decode_protobuf(data, self.limits)
+                    batches += body.batches
+                    refused = OtlpBody(refused=body.refused)
+                    futures += self.take_body(refused, source, len(data), Via.BROKER)
+                elif each.kind is Kind.LOGS:
+                    logs = decode_logs_protobuf(data, self.limits)
+                    items += logs.items
+                    sources += [source] * len(logs.items)
+                    events += logs.events
+                    letters += self.letters_of_logs(logs, source, Via.BROKER)
+                elif each.kind is Kind.RECORDS:
+                    found = read_records_body(data, self.limits)
+                    items += found
+                    sources += [source] * len(found)
+                else:
+                    items.append(read_json(data))
+                    sources.append(source)
+            except DataError as error:
+                futures.append(self.refuse(each, "invalid_message", str(error)))
+        size = sum(len(each.data) for each in deliveries)
+        futures += self.take_records(items, sources, size, Via.BROKER).futures
+        for batch in merged(batches):
+            futures.append(self.take_spans(batch.spans, size, Via.BROKER, wire=batch.wire))
+        if events:
+            futures.append(self.take_spans(events, size, Via.BROKER))
+        if letters:
+            futures.append(self.put_aside(letters))
+        return futures
+
+    def refuse(self, delivery: Delivery, reason: str, message: str) -> "Future[Any]":
+        """Make a dead letter of a whole message."""
+        kind = _WHOLE[delivery.kind]
+        source, data = delivery.source, delivery.data
+        return self.put_aside([self.letter(kind, reason, message, source, data, Via.BROKER)])
+
+    # --- inside -----------------------------------------------------------------------------
+
     def take_body(
         self, body: OtlpBody, source: str, size: int, via: Via = Via.DIRECT
     ) -> "list[Future[Any]]":
@@ -196,7 +283,7 @@ class Ingest:
         if not letters:
             return taken
         problems = [
-            RecordProblem(index=len(body.items), uid="", reason=each.reason, message=each.message)
+            Problem(index=len(body.items), uid="", reason=each.reason, message=each.message)
             for each in letters
         ]
         return replace(
@@ -268,7 +355,7 @@ class Ingest:
         now_ns = self._now_ns()
         positions: list[int] = []
         rows: list[RecordRow] = []
-        problems: list[RecordProblem] = []
+        problems: list[Problem] = []
         letters: list[DeadLetter] = []
         for index, item in enumerate(items):
             try:
@@ -277,7 +364,7 @@ class Ingest:
             except DataError as error:
                 message = str(error)
                 problems.append(
-                    RecordProblem(index=index, uid="", reason="invalid_record", message=message)
+                    Problem(index=index, uid="", reason="invalid_record", message=message)
                 )
                 source = sources if isinstance(sources, str) else sources[index]
                 payload = json_bytes(item)

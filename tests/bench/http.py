@@ -67,7 +67,7 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     from collector import service
     from collector.items.traces import OtlpBody
     from collector.pipeline.pipeline import Pipeline
-    from collector.receivers.otlp import intake as otlp_intake
+    from collector.receivers import ingest as ingest_module
     from collector.settings.load import load_settings
     from collector.storage.duckdb.store import DuckDBStore
     from collector.store.rows import SpansAppended
@@ -101,12 +101,12 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     if not is_decoding:
         requests, _ = make_requests(random.Random(1), Texts(random.Random(1)), 1, 1)
         (data,) = (body for path, _, body in requests if path == "/v1/traces")
-        body = otlp_intake.decode_protobuf(data)
+        body = ingest_module.decode_protobuf(data)
 
         def same(*_: object) -> OtlpBody:
             return body
 
-        patch.object(otlp_intake, "decode_protobuf", same).start()
+        patch.object(ingest_module, "decode_protobuf", same).start()
     flags: dict[str, Any] = {
         "data": ready.parent / "data", "listen": "127.0.0.1:0", "grpc": "off", "ready_file": ready,
     }  # fmt: skip

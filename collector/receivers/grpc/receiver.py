@@ -27,9 +27,9 @@ from collector.items.drop_reports import merge_dropped
 from collector.problem import ProblemError
 from collector.receivers.budget import FullError, Lease
 from collector.receivers.grpc.read_slots import ReadSlots
-from collector.receivers.ingest import Ingest
-from collector.receivers.otlp.intake import OtlpIntake
+from collector.receivers.otlp.intake import OtlpIntake, rejected_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
+from collector.receivers.way_in import WayIn
 from collector.settings.values import HostPort, Tls
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER, Dropped
@@ -72,7 +72,7 @@ class GrpcReceiver:
     def __init__(
         self,
         listen: HostPort,
-        ingest: Ingest,
+        ingest: WayIn,
         telemetry: IngestTelemetry,
         gate: Gate,
         tls: "Tls | None" = None,
@@ -172,7 +172,7 @@ class GrpcReceiver:
                     ingest.take_dropped(dropped).result(deadline - time.monotonic())
             except FutureTimeoutError as error:
                 raise TransientError(f"no commit within {COMMIT_S:g} s", 5) from error
-        return taken.rejected().to_protobuf()
+        return rejected_of(signal, taken).to_protobuf()
 
     def _caller(self, context: "grpc.ServicerContext") -> Caller:
         metadata: Any = context.invocation_metadata()

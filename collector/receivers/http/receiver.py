@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from collector.access.caller import BEARER, Scope, caller_of
 from collector.items.drop_reports import read_dropped
-from collector.items.record_items import RecordItem, read_records_body
+from collector.items.record_items import RecordItem
 from collector.problem import SCHEMAS, ProblemError, problem_response, problems
 from collector.receivers.answers import (
     JSON,
@@ -26,9 +26,9 @@ from collector.receivers.answers import (
 from collector.receivers.http.await_commit import durable
 from collector.receivers.http.body import read_body
 from collector.receivers.http.decoders import Decoders
-from collector.receivers.ingest import Ingest
-from collector.receivers.otlp.intake import OtlpIntake
+from collector.receivers.otlp.intake import OtlpIntake, rejected_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
+from collector.receivers.way_in import WayIn
 from scouter.errors import DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER
 
@@ -63,7 +63,7 @@ class HttpReceiver:
         telemetry: Is told of every request.
     """
 
-    def __init__(self, ingest: Ingest, telemetry: IngestTelemetry) -> None:
+    def __init__(self, ingest: WayIn, telemetry: IngestTelemetry) -> None:
         self._ingest, self._telemetry = ingest, telemetry
         self._intake = OtlpIntake(telemetry)
         self._decoders = Decoders()
@@ -85,7 +85,7 @@ class HttpReceiver:
                     )
                     await durable(taken.futures)
                     await _count_drops(into, request)
-                rejected = taken.rejected()
+                rejected = rejected_of(signal, taken)
         except (ProblemError, DataError, TransientError) as error:
             return otlp_error(problem_of(error), media)
         return otlp_answer(rejected, is_json=is_json)
@@ -103,9 +103,7 @@ class HttpReceiver:
                     self._telemetry.body("http", Signal.RECORDS, len(data))
                     taken = await self._decoders.run(
                         len(data),
-                        lambda: into.take_records(
-                            read_records_body(data, ingest.limits), "http", len(data)
-                        ),
+                        lambda: into.records(data, "http"),
                     )
                     await durable(taken.futures)
                     await _count_drops(into, request)
@@ -168,7 +166,7 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _count_drops(ingest: Ingest, request: Request) -> None:
+async def _count_drops(ingest: WayIn, request: Request) -> None:
     """Count what the sender dropped, last: were the rest refused, it would tell the same again."""
     dropped = read_dropped(request.headers.get(DROPPED_HEADER, ""))
     if dropped:

@@ -11,17 +11,11 @@ from typing import Any, Final, NamedTuple
 from kafka.structs import TopicPartition
 
 from collector.items.drop_reports import merge_dropped
-from collector.items.letters import UNREADABLE
-from collector.items.logs import decode_logs_protobuf
-from collector.items.record_items import read_json
-from collector.items.traces import SpanBatch, decode_protobuf, merged
-from collector.pipeline.join.input_clock import Via
-from collector.receivers.ingest import Ingest
+from collector.log.port import Kind
 from collector.receivers.kafka.batches import UnreadableBatch
+from collector.receivers.way_in import Delivery, WayIn
 from collector.split import split
-from collector.store.letters import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
-from scouter.model.span import Span
 from scouter.transport.drops import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
@@ -54,14 +48,14 @@ class _Part(NamedTuple):
 
 
 class KafkaIntake:
-    """Stores messages in their order, again and again until they are durable.
+    """Hands messages over in their order, again and again until they are durable.
 
     While the store syncs one part, the next one is decoded. So the last part taken, and small ones
     before it, are still on their way when `take` returns: `finish` waits for them. One thread calls
     at a time.
 
     Args:
-        ingest: The way in.
+        way: The way in.
         spans_topic: Topic of spans; messages of any other topic are records.
         stopping: Once it is set, messages that the store refuses are given up, to be delivered
             again.
@@ -70,13 +64,13 @@ class KafkaIntake:
 
     def __init__(
         self,
-        ingest: Ingest,
+        way: WayIn,
         spans_topic: str,
         stopping: threading.Event,
         *,
         logs_topic: str = "",
     ) -> None:
-        self._ingest, self._spans_topic, self._stopping = ingest, spans_topic, stopping
+        self._way, self._spans_topic, self._stopping = way, spans_topic, stopping
         self._logs_topic = logs_topic
         self._pending: deque[_Part] = deque()
         self._durable: dict[TopicPartition, int] = {}
@@ -134,7 +128,7 @@ class KafkaIntake:
         self, messages: Sequence[Any]
     ) -> "Sequence[Future[Any]] | TransientError | DataError":
         try:
-            return self._hand_over(messages)
+            return self._way.deliver([self._delivery(each) for each in messages])
         except (TransientError, DataError) as error:
             return error
 
@@ -194,75 +188,30 @@ class KafkaIntake:
             taken = (
                 self._begin(messages)
                 if fault is None
-                else [self._ingest.put_aside([self._letter(messages[0], "unstorable", fault)])]
+                else [self._way.refuse(self._delivery(messages[0]), "unstorable", str(fault))]
             )
 
     def _tell_dropped(self, messages: Sequence[Any]) -> "Sequence[Future[Any]]":
         """Count what the senders dropped; last, for what is not stored would tell it again."""
         dropped = merge_dropped(map(_dropped, messages))
-        return [self._ingest.take_dropped(dropped)] if dropped else []
+        return [self._way.take_dropped(dropped)] if dropped else []
 
-    def _hand_over(self, messages: Sequence[Any]) -> "list[Future[Any]]":
-        """Hand messages to the store."""
-        batches: list[SpanBatch] = []
-        items: list[object] = []
-        sources: list[str] = []
-        events: list[Span] = []
-        letters: list[DeadLetter] = []
-        for message in messages:
-            source, value = _source(message), message.value or b""
-            try:
-                if isinstance(value, UnreadableBatch):
-                    letters.append(self._unreadable(message, value))
-                elif message.topic == self._spans_topic:
-                    body = decode_protobuf(value, self._ingest.limits)
-                    batches += body.batches
-                    letters += [
-                        self._ingest.letter(
-                            LetterKind.SPAN,
-                            "invalid_span",
-                            each.message,
-                            source,
-                            each.payload,
-                            Via.BROKER,
-                        )
-                        for each in body.refused
-                    ]
-                elif self._logs_topic and message.topic == self._logs_topic:
-                    logs = decode_logs_protobuf(value, self._ingest.limits)
-                    items += logs.items
-                    sources += [source] * len(logs.items)
-                    events += logs.events
-                    letters += self._ingest.letters_of_logs(logs, source, Via.BROKER)
-                else:
-                    items.append(read_json(value))
-                    sources.append(source)
-            except DataError as error:
-                letters.append(self._letter(message, "invalid_message", error))
-        size = sum(len(message.value or b"") for message in messages)
-        futures = list(self._ingest.take_records(items, sources, size, Via.BROKER).futures)
-        for batch in merged(batches):
-            taken = self._ingest.take_spans(batch.spans, size, Via.BROKER, wire=batch.wire)
-            futures.append(taken)
-        if events:
-            futures.append(self._ingest.take_spans(events, size, Via.BROKER))
-        if letters:
-            futures.append(self._ingest.put_aside(letters))
-        return futures
-
-    def _unreadable(self, message: Any, batch: UnreadableBatch) -> DeadLetter:  # noqa: ANN401
-        """The letter of a whole batch, which is told as well: all its messages are in it."""
-        _log.warning(
-            "kafka: %s: the batch of the offsets %d to %d cannot be read, and is put aside: %s",
-            f"{message.topic}-{message.partition}", batch.first_offset, message.offset, batch.why,
-        )  # fmt: skip
-        return self._letter(message, UNREADABLE, DataError(batch.why))
-
-    def _letter(self, message: Any, reason: str, error: DataError) -> DeadLetter:  # noqa: ANN401 - untyped client
-        kinds = {self._logs_topic: LetterKind.LOG, self._spans_topic: LetterKind.SPANS_MESSAGE}
-        kind = kinds.get(message.topic, LetterKind.RECORDS_MESSAGE)
+    def _delivery(self, message: Any) -> Delivery:  # noqa: ANN401 - untyped client
+        kinds = {self._logs_topic: Kind.LOGS, self._spans_topic: Kind.SPANS}
         value = message.value or b""
-        return self._ingest.letter(kind, reason, str(error), _source(message), value, Via.BROKER)
+        why = ""
+        if isinstance(value, UnreadableBatch):
+            why = value.why
+            _log.warning(
+                "kafka: %s-%d: the batch of the offsets %d to %d cannot be read, and is put aside: "
+                "%s", message.topic, message.partition, value.first_offset, message.offset, why,
+            )  # fmt: skip
+        return Delivery(
+            kind=kinds.get(message.topic, Kind.RECORD),
+            data=value,
+            source=f"kafka:{message.topic}:{message.partition}:{message.offset}",
+            unreadable=why,
+        )
 
 
 def _size(message: Any) -> int:  # noqa: ANN401 - untyped client
@@ -282,10 +231,6 @@ def _all_done(futures: "Sequence[Future[Any]]", until: float) -> bool:
 
 def _partition(message: Any) -> TopicPartition:  # noqa: ANN401 - untyped client
     return TopicPartition(message.topic, message.partition)
-
-
-def _source(message: Any) -> str:  # noqa: ANN401 - untyped client
-    return f"kafka:{message.topic}:{message.partition}:{message.offset}"
 
 
 def _dropped(message: Any) -> str:  # noqa: ANN401 - untyped client

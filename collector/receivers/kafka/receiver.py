@@ -15,7 +15,6 @@ from kafka import (
 
 from collector.metrics import OVERTAKEN
 from collector.pipeline.join.input_clock import InputClock
-from collector.receivers.ingest import Ingest
 from collector.receivers.kafka.batches import keep_reading
 from collector.receivers.kafka.commits import OffsetCommits
 from collector.receivers.kafka.continuity import Continuity
@@ -24,6 +23,7 @@ from collector.receivers.kafka.member import POLL_MS, consumer_settings, leave_g
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.consumer_name import consumer_name
 from collector.receivers.telemetry import IngestTelemetry
+from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
 from scouter.transport.drops import Count
@@ -96,7 +96,7 @@ class KafkaReceiver:
     def __init__(
         self,
         settings: CollectorSettings,
-        ingest: Ingest,
+        ingest: WayIn,
         inputs: InputClock | None = None,
         telemetry: IngestTelemetry | None = None,
     ) -> None:

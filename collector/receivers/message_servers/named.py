@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from collector.pipeline.join.input_clock import InputClock
-from collector.receivers.ingest import Ingest
 from collector.receivers.telemetry import IngestTelemetry
+from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def message_receivers(
-    settings: CollectorSettings, ingest: Ingest, inputs: InputClock, telemetry: IngestTelemetry
+    settings: CollectorSettings, ingest: WayIn, inputs: InputClock, telemetry: IngestTelemetry
 ) -> "list[MessageReceiver]":
     """Make the receivers of Redis and RabbitMQ; none is started.
 

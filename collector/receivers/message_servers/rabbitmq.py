@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from collector.pipeline.join.input_clock import InputClock
-from collector.receivers.ingest import Ingest
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.fetch_size import ReadSize
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
+from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER
 from scouter.transport.rabbitmq.transport import open_channel, open_connection
@@ -26,7 +26,7 @@ class RabbitMQReceiver(MessageReceiver):
     """
 
     def __init__(
-        self, settings: CollectorSettings, ingest: Ingest, inputs: InputClock | None = None
+        self, settings: CollectorSettings, ingest: WayIn, inputs: InputClock | None = None
     ) -> None:
         super().__init__("rabbitmq", settings.rabbitmq or "", ingest, inputs)
         self._settings = settings

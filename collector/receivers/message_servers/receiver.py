@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from collector.items.drop_reports import merge_dropped
-from collector.items.record_items import read_records_body
-from collector.items.traces import decode_protobuf
-from collector.pipeline.join.input_clock import InputClock, Via
-from collector.receivers.ingest import Ingest
+from collector.log.port import Kind
+from collector.pipeline.join.input_clock import InputClock
+from collector.receivers.way_in import Delivery, WayIn
 from collector.split import split
-from collector.store.letters import LetterKind
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -48,7 +46,7 @@ class MessageReceiver(ABC):
     """
 
     def __init__(
-        self, name: str, where: str, ingest: Ingest, inputs: InputClock | None = None
+        self, name: str, where: str, ingest: WayIn, inputs: InputClock | None = None
     ) -> None:
         self.name, self.where, self.ingest = name, where, ingest
         self._inputs = inputs or InputClock()
@@ -102,7 +100,7 @@ class MessageReceiver(ABC):
             for future in futures:
                 future.result()
         except DataError as error:  # it would come again for ever, and hold up all others
-            self._put_aside(message, "unstorable", error).result()
+            self.ingest.refuse(_delivery(message), "unstorable", str(error)).result()
 
     def report_lag(self, behind_s: Callable[[], float | None]) -> None:
         """Tell the join how far this receiver is; to be called between any two batches.
@@ -127,25 +125,12 @@ class MessageReceiver(ABC):
                 self._inputs.report(self.name, None)
 
     def _take(self, message: Message) -> "list[Future[Any]]":
-        ingest, source, data = self.ingest, message.source, message.data
-        futures: list[Future[Any]] = []
-        try:
-            if message.is_spans:
-                body = decode_protobuf(data, ingest.limits)
-                futures += ingest.take_body(body, source, len(data), Via.BROKER)
-            else:
-                items = read_records_body(data, ingest.limits)
-                futures += ingest.take_records(items, source, len(data), Via.BROKER).futures
-        except DataError as error:
-            futures.append(self._put_aside(message, "invalid_message", error))
-        return futures
+        return self.ingest.deliver([_delivery(message)])
 
-    def _put_aside(self, message: Message, reason: str, error: DataError) -> "Future[Any]":
-        kind = LetterKind.SPANS_MESSAGE if message.is_spans else LetterKind.RECORDS_MESSAGE
-        letter = self.ingest.letter(
-            kind, reason, str(error), message.source, message.data, Via.BROKER
-        )
-        return self.ingest.put_aside([letter])
+
+def _delivery(message: Message) -> Delivery:
+    kind = Kind.SPANS if message.is_spans else Kind.RECORDS
+    return Delivery(kind=kind, data=message.data, source=message.source)
 
 
 def _weigh(message: Message) -> tuple[int]:

@@ -1,17 +1,14 @@
 """The common part of OTLP/HTTP and OTLP/gRPC: bytes of a request in, fate of its items out."""
 
-from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from collector.items.logs import decode_logs_json, decode_logs_protobuf
-from collector.items.traces import decode_json, decode_protobuf
-from collector.receivers.ingest import Ingest
+from collector.receivers.outcomes import Taken
 from collector.receivers.telemetry import IngestTelemetry, Signal
+from collector.receivers.way_in import WayIn
 
 _JSON_NAMES: Final = {Signal.TRACES: "rejectedSpans", Signal.LOGS: "rejectedLogRecords"}
 
@@ -47,24 +44,8 @@ class Rejected:
         return {"partialSuccess": partial}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """A request on its way into the store."""
-
-    futures: "tuple[Future[Any], ...]"
-    """All have to be done before the request may be acknowledged."""
-    rejected: Callable[[], Rejected]
-    """Sums up, once every future is done."""
-
-
-_DROPPED: Final = Taken(
-    futures=(), rejected=lambda: Rejected(signal=Signal.METRICS, count=0, message="")
-)
-"""Answer to a request of metrics: success, since an autoconfigured SDK logs an error otherwise."""
-
-
 class OtlpIntake:
-    """Decodes requests of traces and logs and hands them to the ingest; drops those of metrics.
+    """Hands requests of traces and logs to the way in; drops those of metrics.
 
     Args:
         telemetry: Counts bytes, and what is ignored.
@@ -74,13 +55,14 @@ class OtlpIntake:
         self._telemetry = telemetry
 
     def take(
-        self, ingest: Ingest, signal: Signal, data: bytes, source: str, *, is_json: bool = False
+        self, way: WayIn, signal: Signal, data: bytes, source: str, *, is_json: bool = False
     ) -> Taken:
-        """Decode a request and store its good items.
+        """Take the good items of a request.
 
         Args:
-            ingest: The way in, of the sender's space.
-            signal: `TRACES`, `LOGS` or `METRICS`, of which nothing is decoded.
+            way: The way in, of the sender's space.
+            signal: `TRACES`, `LOGS` or `METRICS`, of which nothing is decoded: an autoconfigured
+                SDK would log an error if they were not answered with success.
             data: The request, decompressed.
             source: Name of the receiver, `http` or `grpc`.
             is_json: True for OTLP/JSON, else protobuf.
@@ -92,28 +74,17 @@ class OtlpIntake:
         self._telemetry.body(source, signal, len(data))
         if signal is Signal.METRICS:
             self._telemetry.ignored_metrics(source)
-            return _DROPPED
-        take = self._traces if signal is Signal.TRACES else self._logs
-        return take(ingest, data, source, is_json)
+            return Taken()
+        if signal is Signal.TRACES:
+            return way.traces(data, source, is_json=is_json)
+        taken = way.logs(data, source, is_json=is_json)
+        if taken.ignored:
+            self._telemetry.ignored(source, taken.ignored)
+        return taken
 
-    def _traces(self, ingest: Ingest, data: bytes, source: str, is_json: bool) -> Taken:
-        decode = decode_json if is_json else decode_protobuf
-        body = decode(data, ingest.limits)
-        futures = ingest.take_body(body, source, len(data))
-        message = body.refused[0].message if body.refused else ""
-        rejected = Rejected(signal=Signal.TRACES, count=len(body.refused), message=message)
-        return Taken(futures=tuple(futures), rejected=lambda: rejected)
 
-    def _logs(self, ingest: Ingest, data: bytes, source: str, is_json: bool) -> Taken:
-        decode = decode_logs_json if is_json else decode_logs_protobuf
-        body = decode(data, ingest.limits)
-        if body.ignored:
-            self._telemetry.ignored(source, body.ignored)
-        taken = ingest.take_logs(body, source, len(data))
-
-        def rejected() -> Rejected:
-            problems = taken.outcome().problems
-            message = problems[0].message if problems else ""
-            return Rejected(signal=Signal.LOGS, count=len(problems), message=message)
-
-        return Taken(futures=taken.futures, rejected=rejected)
+def rejected_of(signal: Signal, taken: Taken) -> Rejected:
+    """Sum up what was not accepted, once every future is done."""
+    problems = taken.outcome().problems
+    message = problems[0].message if problems else ""
+    return Rejected(signal=signal, count=len(problems), message=message)

@@ -17,13 +17,13 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.items.limits import Limits
-from collector.pipeline.join.input_clock import Via
-from collector.receivers.ingest import Ingest
+from collector.log.port import Kind
 from collector.receivers.kafka import intake as intake_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.kafka.member import consumer_settings
 from collector.receivers.kafka.receiver import KafkaReceiver, Rebalance
 from collector.receivers.message_servers.consumer_name import FILE_NAME
+from collector.receivers.way_in import Delivery, WayIn
 from collector.settings.load import load_settings
 from collector.storage.duckdb.store import DuckDBStore
 from scouter.errors import TransientError
@@ -136,7 +136,7 @@ def test_a_round_that_never_ends_is_noticed() -> None:
 
 def test_a_stuck_consumer_is_given_up() -> None:
     times = iter([0.0, 61.0])
-    receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), cast(Ingest, Way(refusals=0)))
+    receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), cast(WayIn, Way(refusals=0)))
     with pytest.raises(TransientError, match="60 s"):
         receiver._consume(Consumer(receiver, []), Rebalance(nothing, lambda: next(times)))  # pyright: ignore[reportPrivateUsage]
 
@@ -296,7 +296,7 @@ class Consumer:
 
 
 class Way:
-    """An `Ingest` that refuses spans as often as it is told to, or stores them when told to."""
+    """A way in that refuses spans as often as it is told to, or stores them when told to."""
 
     def __init__(self, refusals: int, full: Sequence[bool] = (), *, is_slow: bool = False) -> None:
         self.refusals, self.full, self.is_slow = refusals, list(full), is_slow
@@ -309,29 +309,18 @@ class Way:
     def is_full(self) -> bool:
         return bool(self.full) and self.full.pop(0)
 
-    def take_records(self, items: list[object], sources: list[str], size: int, via: Via) -> Any:
-        assert not items
-
-        class Nothing:
-            futures = ()
-
-        return Nothing()
-
-    def take_spans(
-        self, spans: Sequence[Any], size: int, via: Via, *, wire: bytes | None
-    ) -> "Future[None]":
-        assert via is Via.BROKER
-        assert wire is not None
+    def deliver(self, deliveries: Sequence[Delivery]) -> "list[Future[None]]":
+        assert {each.kind for each in deliveries} == {Kind.SPANS}
         future: Future[None] = Future()
         if self.refusals:
             self.refusals -= 1
             future.set_exception(TransientError("disk full"))
         else:
-            self.taken += len(spans)
+            self.taken += len(deliveries)
             self.waiting.append(future)
             if not self.is_slow:
                 self.catch_up()
-        return future
+        return [future]
 
     def catch_up(self) -> None:
         while self.waiting:
@@ -346,7 +335,7 @@ class Way:
 
 def run(way: Way, **fields: Any) -> Consumer:
     settings = load_settings({"kafka": "x:1"})
-    receiver = KafkaReceiver(settings, cast(Ingest, way))
+    receiver = KafkaReceiver(settings, cast(WayIn, way))
     message = Message(topic="scouter.spans", value=encode_request([span(1)]).SerializeToString())
     consumer = Consumer(receiver, [message], **fields)
     receiver._consume(consumer, Rebalance(nothing))  # pyright: ignore[reportPrivateUsage]
@@ -371,7 +360,7 @@ def intake_of(way: Way, *, is_stopping: bool = False) -> KafkaIntake:
     stopping = threading.Event()
     if is_stopping:
         stopping.set()
-    return KafkaIntake(cast(Ingest, way), "s", stopping)
+    return KafkaIntake(cast(WayIn, way), "s", stopping)
 
 
 P0, P1 = TopicPartition("s", 0), TopicPartition("s", 1)
