@@ -1,87 +1,95 @@
 """Conservation: what came in and what became of it, counted from the tables."""
 
 from collections import Counter
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from collector.metrics import UNCOUNTED, TotalName
 from collector.store.letters import INVALID_EVENT
 from collector.store.reads import Reads
+from collector.store.records import SESSION
 from collector.store.sheets import Conservation, EventSheet, RecordSheet, SpanSheet
 
-_COUNTS: Final = """
+_OF_RECORDS: Final = """
     SELECT 'stored' AS name, 'record' AS label, count(*) AS n FROM records WHERE space = $1
     UNION ALL
     SELECT 'decided', 'record', count(*) FROM evaluations
     WHERE space = $1 AND scope = 'record' AND revision = 1
     UNION ALL
-    SELECT 'skipped', 'record', count(*) FROM (
-        SELECT DISTINCT ON (record_uid) outcome FROM evaluations
-        WHERE space = $1 AND scope = 'record' ORDER BY record_uid, revision DESC
-    ) e WHERE outcome = 'skipped'
+    SELECT 'skipped', 'record', count(*) FROM evaluations e
+    WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped' AND NOT EXISTS (
+        SELECT 1 FROM evaluations n WHERE n.revision > 1 AND n.space = $1
+          AND n.record_uid = e.record_uid AND n.revision > e.revision)
     UNION ALL
     SELECT 'letters', 'record', count(*) FROM dead_letters WHERE space = $1 AND was_accepted = 1
     UNION ALL
-    SELECT 'stored', 'span', count(*) FROM spans WHERE space = $1 AND is_event = 0
+    SELECT name, label, sum(n)::BIGINT FROM totals
+    WHERE task = '' AND (space = $1 OR (space = '' AND name = 'lost')) GROUP BY name, label
+"""
+_COUNTS: Final = f"""
+    {_OF_RECORDS}
     UNION ALL
-    SELECT 'stored', 'event', count(*) FROM spans WHERE space = $1 AND is_event = 1
+    SELECT 'stored', CASE is_event WHEN 1 THEN 'event' ELSE 'span' END, count(*) FROM spans
+    WHERE space = $1 GROUP BY is_event
     UNION ALL
     SELECT 'reason', reason, count(*) FROM dead_letters WHERE space = $1 GROUP BY reason
     UNION ALL
     SELECT 'letters', 'span', count(*) FROM dead_letters
     WHERE space = $1 AND (kind = 'span' OR reason = 'invalid_span')
-    UNION ALL
-    SELECT name, label, sum(n)::BIGINT FROM totals
-    WHERE task = '' AND (space = $1 OR (space = '' AND name = 'lost')) GROUP BY name, label
 """
-_LATE: Final = """
+_LATE: Final = f"""
+    WITH latest AS MATERIALIZED (
+        SELECT DISTINCT ON (record_uid) record_uid, trace_id, session_id, scope, input_seq,
+            reads_spans
+        FROM evaluations WHERE space = $1 ORDER BY record_uid, revision DESC
+    ), seen AS (
+        SELECT trace_id, input_seq FROM latest WHERE reads_spans = 1 AND trace_id IS NOT NULL
+        UNION ALL
+        SELECT r.trace_id, e.input_seq FROM latest e
+        JOIN evaluations own ON own.space = $1 AND own.record_uid = e.record_uid
+          AND own.scope = 'session' AND own.revision = 1
+        JOIN records r ON r.space = $1 AND e.session_id = {SESSION}
+          AND r.profile_uid IN (own.profile_uid, '') AND r.trace_id IS NOT NULL
+        WHERE e.scope = 'session' AND e.reads_spans = 1
+    )
     SELECT s.is_event, count(*) FROM spans s JOIN (
-        SELECT trace_id, min(input_seq) AS input_seq FROM (
-            SELECT DISTINCT ON (record_uid) trace_id, input_seq, reads_spans FROM evaluations
-            WHERE space = $1 ORDER BY record_uid, revision DESC
-        ) e WHERE reads_spans = 1 AND trace_id IS NOT NULL GROUP BY trace_id
-    ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq
+        SELECT trace_id, min(input_seq) AS input_seq FROM seen GROUP BY trace_id
+    ) of ON of.trace_id = s.trace_id AND s.seq > of.input_seq
     WHERE s.space = $1 GROUP BY s.is_event
 """
+"""Records of a session mean the profile of its first evaluation; another version may have made the
+later ones."""
 _SPANLESS: Final = """
     SELECT count(*) FROM spans e WHERE e.space = $1 AND e.is_event = 1 AND NOT EXISTS (
         SELECT 1 FROM spans s WHERE s.space = $1 AND s.is_event = 0
           AND s.trace_id = e.trace_id AND s.span_id = e.parent_span_id)
 """
+# All SQL is put together from this module's own words; values travel as parameters.
+# ruff: noqa: S608
+
 _REASON: Final = "reason"
 
 
 class ConservationReads(Reads):
     """The sheet that shows that nothing vanished."""
 
-    def conservation(self, space: str) -> Conservation:
-        """Count every state from its table.
+    def record_sheet(self, space: str) -> RecordSheet:
+        """The records' part of `conservation`, which looks at no spans."""
+        return _records(_counter(self.read(_OF_RECORDS, [space])))
 
-        A span is late while the latest evaluation on a record of its trace has not seen it.
+    def conservation(self, space: str) -> Conservation:
+        """Count states from the tables, beside what was counted at acceptance.
+
+        A span is late while the latest evaluation on a record of its trace, or on that record's
+        session, has not seen it: its commit came after that evaluation's `input_seq`.
 
         Cost: linear in evaluations and spans.
         """
-        n = Counter({(name, label): count for name, label, count in self.read(_COUNTS, [space])})
+        n = _counter(self.read(_COUNTS, [space]))
         late = dict(self.read(_LATE, [space]))
         ((spanless,),) = self.read(_SPANLESS, [space]) if n["stored", "event"] else ((0,),)
-        decided, skipped, letters = (
-            n["decided", "record"],
-            n["skipped", "record"],
-            n["letters", "record"],
-        )
         return Conservation(
-            records=RecordSheet(
-                accepted=n[TotalName.RECORDS_RECEIVED, ""],
-                waiting=n["stored", "record"] - decided - letters,
-                evaluated=decided - skipped,
-                skipped=skipped,
-                expired=n[TotalName.EXPIRED, "record"],
-                dead_lettered=letters,
-                erased=n[TotalName.ERASED, "record"],
-                duplicates=n[TotalName.DUPLICATES, "record"],
-                lost=n[TotalName.LOST, "record"],
-                derived=n[TotalName.RECORDS_DERIVED, ""],
-                superseded=n[TotalName.SUPERSEDED, ""],
-            ),
+            records=_records(n),
             spans=SpanSheet(
                 accepted=n[TotalName.SPANS_RECEIVED, ""],
                 stored=n["stored", "span"],
@@ -105,3 +113,25 @@ class ConservationReads(Reads):
             dead_letters={label: count for (name, label), count in n.items() if name == _REASON},
             has_uncounted_losses=bool(n[TotalName.LOST, UNCOUNTED.label]),
         )
+
+
+def _counter(rows: Iterable[Sequence[Any]]) -> Counter[tuple[str, str]]:
+    return Counter({(name, label): count for name, label, count in rows})
+
+
+def _records(n: Counter[tuple[str, str]]) -> RecordSheet:
+    decided, skipped = n["decided", "record"], n["skipped", "record"]
+    letters = n["letters", "record"]
+    return RecordSheet(
+        accepted=n[TotalName.RECORDS_RECEIVED, ""],
+        waiting=n["stored", "record"] - decided - letters,
+        evaluated=decided - skipped,
+        skipped=skipped,
+        expired=n[TotalName.EXPIRED, "record"],
+        dead_lettered=letters,
+        erased=n[TotalName.ERASED, "record"],
+        duplicates=n[TotalName.DUPLICATES, "record"],
+        lost=n[TotalName.LOST, "record"],
+        derived=n[TotalName.RECORDS_DERIVED, ""],
+        superseded=n[TotalName.SUPERSEDED, ""],
+    )

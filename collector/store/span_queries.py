@@ -173,11 +173,18 @@ class SpanPage:
 class TraceTotals(NamedTuple):
     """Time and tokens of a whole trace."""
 
-    duration_ns: int
-    """From the first begin to the last end."""
+    start_ns: int
+    """Of the first span."""
+    end_ns: int
+    """Of the one that ended last."""
     input_tokens: int | None
     """None where no span tells."""
     output_tokens: int | None
+
+    @property
+    def duration_ns(self) -> int:
+        """From the first begin to the last end."""
+        return self.end_ns - self.start_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,8 @@ from collector.store.mark import Mark, MarkFile
 from collector.store.opening import Opening
 from collector.store.profiles import Profiles
 from collector.store.reads import Change, Rows
-from collector.store.records import RecordReads
 from collector.store.retention import remove_before
+from collector.store.sessions import SessionReads
 from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
@@ -49,7 +49,7 @@ _NEWEST: Final = """
 class Store(
     EraseReads,
     WaitingReads,
-    RecordReads,
+    SessionReads,
     EvaluationReads,
     SpanReads,
     TraceTextReads,

@@ -48,7 +48,7 @@ _RECORDS: Final = """
     ORDER BY record_uid, revision DESC
 """
 _TOTALS: Final = """
-    SELECT trace_id, max(end_ns) - min(start_ns), sum(input_tokens)::BIGINT,
+    SELECT trace_id, min(start_ns), max(end_ns), sum(input_tokens)::BIGINT,
         sum(output_tokens)::BIGINT
     FROM spans WHERE {spans} GROUP BY trace_id
 """

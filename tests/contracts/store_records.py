@@ -18,6 +18,7 @@ from collector.store.record_queries import RecordQuery, SessionQuery
 from collector.store.rows import RecordState, Scope
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record
+from tests.contracts.store_facets import WORDS, lengths
 from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore, done
 
 
@@ -60,6 +61,7 @@ class StoreRecordsContract(OpenedStore):
             "dead": (RecordState.DEAD_LETTERED, None),
         }
         sheet = store.conservation(SPACE).records
+        assert store.record_sheet(SPACE) == sheet
         for state in RecordState:
             page = store.records(RecordQuery(space=SPACE, state=state))
             assert [each.state for each in page.items] == [state] * getattr(sheet, state.value)
@@ -293,6 +295,74 @@ class StoreRecordsContract(OpenedStore):
         assert found is not None
         assert (found.records, found.traces, found.undecided) == (5, 3, 5)
         assert store.session(SPACE, "nobody") is None
+
+    # --- counts ---
+
+    @IN_CLASS
+    @given(data=st.data())
+    def test_a_count_of_records_is_the_length_of_the_list(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """Random records; some wait, some have revisions, some a dead letter."""
+        space = f"space {store.last_seq()}"
+        words = st.sampled_from("ab")
+        for number in range(data.draw(st.integers(1, 8))):
+            uid = f"{space} {number}"
+            alias = data.draw(WORDS)
+            row = record(
+                uid, space=space, alias=alias, profile_ref=alias or data.draw(words),
+                profile_name="", profile_uid="", session_id=data.draw(WORDS), received_ns=number,
+            )  # fmt: skip
+            store.append_records([row]).result()
+            if data.draw(st.booleans()):
+                put_aside = letter(space=space, uid=uid, was_accepted=True, payload=uid.encode())
+                store.append_dead_letters([put_aside]).result()
+            for revision in range(1, data.draw(st.integers(0, 2)) + 1):
+                outcome = data.draw(st.sampled_from(Outcome))
+                scored = evaluation(
+                    uid, outcome, space=space, revision=revision, evaluation_id=f"{uid} {revision}"
+                )
+                store.append_evaluations([scored]).result()
+        name, since = data.draw(st.none() | words), data.draw(st.none() | st.integers(0, 8))
+        state = data.draw(st.none() | st.sampled_from(RecordState))
+        query = RecordQuery(space=space, profile=name, state=state, since_ns=since)
+
+        def of_profile(value: str) -> int:
+            if name not in (None, value):
+                return 0
+            return len(store.records(replace(query, profile=value)).items)
+
+        def of_state(value: str) -> int:
+            if state not in (None, value):
+                return 0
+            return len(store.records(replace(query, state=RecordState(value))).items)
+
+        states = [each.value for each in RecordState]
+        wanted = lengths(
+            {"profile": of_profile, "state": of_state}, {"profile": ["a", "b"], "state": states}
+        )
+        found = store.record_facets(query, lambda _: False)
+        assert (found.counts, found.looked_until_ns) == (wanted, None)
+
+    @pytest.mark.parametrize("profiles", [3, 70])
+    def test_sessions_of_many_profiles_are_counted(self, store: Store, profiles: int) -> None:
+        """Each profile has two records of one session, which the next one has, too, and one alone.
+
+        Every second record has no alias, but the name that it was sent with.
+        """
+        rows = [
+            record(
+                f"u{profile} {n}", profile_ref=f"p{profile:02}", profile_name="", profile_uid="",
+                alias=f"p{profile:02}" if n % 2 else "", session_id=session_id,
+            )
+            for profile in range(profiles)
+            for n, session_id in enumerate(
+                [f"s{profile}", f"s{profile}", f"s{(profile + 1) % profiles}", ""]
+            )
+        ]  # fmt: skip
+        store.append_records(rows).result()
+        found = store.session_facets(SessionQuery(space=SPACE), lambda _: False).counts
+        assert found["profile"] == {f"p{profile:02}": 3 for profile in range(profiles)}
 
     # --- letters ---
 

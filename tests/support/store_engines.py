@@ -17,8 +17,8 @@ from collector.store.judges import Judges
 from collector.store.labels import Labels
 from collector.store.profiles import Profiles
 from collector.store.reads import Change, Rows
-from collector.store.records import RecordReads
 from collector.store.schema import COLUMNS, postgresql_tables
+from collector.store.sessions import SessionReads
 from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.trace_text import TraceTextReads
@@ -29,7 +29,7 @@ from collector.store.waiting import WaitingReads
 class AllReads(
     EraseReads,
     WaitingReads,
-    RecordReads,
+    SessionReads,
     EvaluationReads,
     SpanReads,
     TraceTextReads,

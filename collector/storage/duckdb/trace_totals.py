@@ -22,7 +22,7 @@ def read_trace_totals(
         return {}
     hashes = list(map(trace_hash, trace_ids))
     rows = stored.database.read(
-        "SELECT trace_id, max(end_ns) - min(start_ns), sum(input_tokens)::BIGINT,"
+        "SELECT trace_id, min(start_ns), max(end_ns), sum(input_tokens)::BIGINT,"
         " sum(output_tokens)::BIGINT FROM spans"
         " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS trace_hash) k USING (trace_hash)"
         f" WHERE {within(stored.traces.stretches(hashes))} AND space = ? AND {IS_SPAN}"

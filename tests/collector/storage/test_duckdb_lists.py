@@ -24,9 +24,16 @@ from collector.store.task_counts import SeriesQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
 from tests.contracts.store_lists import StoreListsContract
+from tests.contracts.store_records import StoreRecordsContract
 
 
 class TestDuckDBLists(StoreListsContract):
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> Callable[[], Store]:
+        return lambda: DuckDBStore(tmp_path / "data")
+
+
+class TestDuckDBRecords(StoreRecordsContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> Callable[[], Store]:
         return lambda: DuckDBStore(tmp_path / "data")

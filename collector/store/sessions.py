@@ -1,0 +1,272 @@
+"""Sessions: lists of them, and one session with its records, spans and traces counted.
+
+A session has no row: it is its records. So a list takes some records, by their places, and passes
+over the sessions that it has shown. Conditions on whole sessions are looked up for those of one
+part together.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
+from collector.store.reads import Values
+from collector.store.record_queries import SessionPage, SessionQuery, SessionSummary
+from collector.store.records import (
+    GROWTH,
+    MOST,
+    PLACE_COLUMNS,
+    RECORD_PROFILE,
+    SESSION,
+    Place,
+    RecordReads,
+    asked_of_record,
+    below,
+)
+from collector.store.session_filter import (
+    OF_SPANS,
+    RESULTS_OF_LATEST,
+    SPANS_OF_TRACES,
+    session_conditions,
+    session_tables,
+    span_conditions,
+    tag_condition,
+    task_conditions,
+)
+from collector.store.trace_summaries import SummaryReads
+from scouter.evaluate.outcome import DECIDED
+
+# All SQL is put together from this module's own words; values travel as parameters.
+# ruff: noqa: S608
+
+_N: Final = "BIGINT"
+_TEXTS: Final = "TEXT[]"
+_COUNTED: Final = ("records", "traces", "first_ns", "last_ns", *DECIDED, "undecided")
+_SUMMARIES: Final = f"""
+    WITH own AS MATERIALIZED (
+        SELECT {SESSION} AS id, r.seq, r.uid, r.trace_id, r.created_ns FROM records r
+        WHERE r.space = $1 AND {SESSION} IN (SELECT unnest($2::TEXT[]))
+    ), latest AS (
+        SELECT DISTINCT ON (e.record_uid) e.record_uid, e.outcome FROM evaluations e
+        WHERE e.seq >= (SELECT min(seq) FROM own) AND e.space = $1 AND e.scope = 'record'
+          AND e.record_uid IN (SELECT uid FROM own)
+        ORDER BY e.record_uid, e.revision DESC
+    )
+    SELECT array_agg(DISTINCT own.trace_id) FILTER (WHERE own.trace_id IS NOT NULL),
+        own.id, count(*), count(DISTINCT own.trace_id), min(own.created_ns), max(own.created_ns),
+        {", ".join(f"count(*) FILTER (WHERE v.outcome = '{word.value}')" for word in DECIDED)},
+        count(*) FILTER (WHERE coalesce(v.outcome, 'pending') = 'pending')
+    FROM own LEFT JOIN latest v ON v.record_uid = own.uid GROUP BY own.id
+"""
+_TRACES: Final = f"""
+    SELECT r.trace_id FROM records r
+    WHERE r.trace_id IS NOT NULL AND r.space = $1 AND {SESSION} = $2
+    GROUP BY r.trace_id ORDER BY min(r.seq), r.trace_id LIMIT $3::BIGINT
+"""
+
+
+class SessionReads(RecordReads, SummaryReads):
+    """Reads of sessions."""
+
+    def sessions(
+        self, query: SessionQuery, is_over: Callable[[], bool] = lambda: False
+    ) -> SessionPage:
+        """List sessions, the one with the newest record that is asked for first.
+
+        A record without a session id is a session of its own, called by the record's uid. Without
+        `as_of` the list is as of now.
+
+        Args:
+            query: The filter.
+            is_over: Asked between two parts; true ends a search by a condition on whole sessions
+                there.
+
+        Cost: a look at the session ids of all records, and at the keys of the evaluations that came
+        since the first record of these sessions. With a condition on whole sessions, that of
+        `session_tables` for each part.
+        """
+        as_of = self.last_seq() if query.as_of is None else query.as_of
+        query = replace(query, as_of=as_of)
+        found: dict[str, tuple[int, int]] = {}
+        seen: set[str] = set()
+        next_before, looked_until_ns = None, None
+        before, size = query.before, 4 * (query.limit + 1)
+        while True:
+            rows = self.asked_records(query, before, size)
+            places: dict[str, tuple[int, int]] = {}
+            for place, session_id, _ in rows:
+                if session_id not in seen:
+                    places.setdefault(session_id, place[:2])
+            seen.update(places)
+            new = set(places) - {each for _, each, _ in self.records_before(query, places)}
+            met = self.met_sessions(query, new)
+            found |= {each: at for each, at in places.items() if each in met}
+            if len(found) > query.limit:
+                next_before = list(found.values())[query.limit - 1]
+                break
+            if len(rows) < size:
+                break
+            before, size = rows[-1][0][:2], min(size * GROWTH, MOST)
+            if query.asks_of_sessions and is_over():
+                next_before = before
+                looked_until_ns = min(place.received_ns for place, *_ in rows)
+                break
+        ids = list(found)[: query.limit]
+        counts = self.session_summaries(query.space, ids)
+        return SessionPage(
+            items=tuple(counts[each] for each in ids if each in counts),
+            next_before=next_before,
+            as_of=as_of,
+            looked_until_ns=looked_until_ns,
+        )
+
+    def session(self, space: str, session_id: str) -> SessionSummary | None:
+        """One session; None without any record of it."""
+        return self.session_summaries(space, [session_id]).get(session_id)
+
+    def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
+        """Traces of a session's records, in the order in which their first records came."""
+        return [trace_id for (trace_id,) in self.read(_TRACES, [space, session_id, limit])]
+
+    def asked_records(
+        self, query: SessionQuery, before: tuple[int, int] | None, size: int
+    ) -> list[tuple[Place, str, str | None]]:
+        """The newest records that are asked for, each with its session and its trace.
+
+        Args:
+            query: The filter.
+            before: Only records below this place.
+            size: Most records.
+        """
+        values = Values()
+        where = asked_of_record(query, values)
+        if before is not None:
+            where += f" AND {below(before, values)}"
+        rows = self.read(
+            f"SELECT {PLACE_COLUMNS}, {SESSION}, r.trace_id FROM records r WHERE {where}"
+            f" ORDER BY r.seq DESC, r.uid_hash DESC LIMIT {values.of(size, _N)}",
+            values,
+        )
+        return [(Place(*row[:-2]), *row[-2:]) for row in rows]
+
+    def records_before(
+        self, query: SessionQuery, session_ids: Collection[str]
+    ) -> list[tuple[Place, str, str | None]]:
+        """The records of some sessions that are asked for and stand on earlier pages.
+
+        Each comes with its session and its trace, the newest first.
+        """
+        if query.before is None or not session_ids:
+            return []
+        values = Values()
+        where = asked_of_record(query, values)
+        seq, uid_hash = (values.of(each, _N) for each in query.before)
+        rows = self.read(
+            f"SELECT {PLACE_COLUMNS}, {SESSION}, r.trace_id FROM records r"
+            f" WHERE {where} AND r.seq >= {seq} AND (r.seq, r.uid_hash) >= ({seq}, {uid_hash})"
+            f" AND {SESSION} IN (SELECT unnest({values.of(list(session_ids), _TEXTS)}))"
+            " ORDER BY r.seq DESC, r.uid_hash DESC",
+            values,
+        )
+        return [(Place(*row[:-2]), *row[-2:]) for row in rows]
+
+    def met_sessions(self, query: SessionQuery, session_ids: Collection[str]) -> Collection[str]:
+        """The sessions, among some, that meet the conditions on whole sessions."""
+        if not query.asks_of_sessions or not session_ids:
+            return session_ids
+        values = Values()
+        wanted = f"SELECT unnest({values.of(list(session_ids), _TEXTS)}) AS sid"
+        tables = session_tables(query, wanted, values)
+        rows = self.read(
+            f"WITH {tables} SELECT sid FROM wanted WHERE {session_conditions(query, values)}",
+            values,
+        )
+        return {session_id for (session_id,) in rows}
+
+    def session_summaries(
+        self, space: str, session_ids: Sequence[str]
+    ) -> Mapping[str, SessionSummary]:
+        """Some sessions by id: records counted by their latest evaluation, spans summed up."""
+        if not session_ids:
+            return {}
+        rows = self.read(_SUMMARIES, [space, list(session_ids)])
+        totals = self.trace_totals(space, {each for traces, *_ in rows for each in traces or ()})
+        found: dict[str, SessionSummary] = {}
+        for traces, session_id, *counts in rows:
+            own = [totals[each] for each in traces or () if each in totals]
+            found[session_id] = SessionSummary(
+                session_id=session_id,
+                **dict(zip(_COUNTED, counts, strict=True)),
+                duration_ns=max(each.end_ns for each in own) - min(each.start_ns for each in own)
+                if own
+                else None,
+                input_tokens=_sum(each.input_tokens for each in own),
+                output_tokens=_sum(each.output_tokens for each in own),
+            )
+        return found
+
+    def session_facets(self, query: SessionQuery, is_over: IsOver) -> Facets:
+        """Count what `sessions` lists, by profile, outcome, task, tag, tool and model.
+
+        Args:
+            query: The filter; its limit and its place are not looked at.
+            is_over: Ends the count between two steps.
+
+        Cost: that of `session_tables`, and linear in the records that are looked at, their results
+        and the spans of their traces.
+        """
+        as_of = self.last_seq() if query.as_of is None else query.as_of
+        whole = replace(query, as_of=as_of)
+        return count_in_steps(
+            self, "records", "received_ns", query.space, as_of, is_over,
+            lambda first: self._count_sessions(whole, first),
+        )  # fmt: skip
+
+    def _count_sessions(self, query: SessionQuery, first: int) -> Counts:
+        """Counts of the sessions with a record in some commits, in one query."""
+        values = Values()
+        asked = f"r.seq >= {values.of(first, _N)} AND {asked_of_record(query, values)}"
+        tables = session_tables(query, "SELECT DISTINCT sid FROM asked", values)
+        chosen = session_conditions(query, values)
+        parts = (
+            f"SELECT '{name}', value, count(DISTINCT sid) FROM ({sql}) {name} GROUP BY value"
+            for name, sql in _parts(query, values)
+        )
+        rows: list[tuple[Any, ...]] = self.read(
+            f"""
+            WITH asked AS MATERIALIZED (
+                SELECT {SESSION} AS sid, {RECORD_PROFILE} AS value FROM records r WHERE {asked}
+            ), {tables},
+            chosen AS MATERIALIZED (SELECT sid FROM wanted WHERE {chosen})
+            {" UNION ALL ".join(parts)}
+            """,
+            values,
+        )
+        return counts_of((name, value, n) for name, value, n in rows)
+
+
+def _parts(query: SessionQuery, values: Values) -> Iterator[tuple[str, str]]:
+    """By facet a query for sessions and values."""
+    of_chosen = "sid IN (SELECT sid FROM chosen)"
+    yield "profile", f"SELECT sid, value FROM asked WHERE {of_chosen}"
+    is_asked = "true" if query.outcome is None else f"outcome = {values.of(query.outcome.value)}"
+    yield "outcome", f"SELECT sid, outcome AS value FROM outcomes WHERE {of_chosen} AND {is_asked}"
+    yield (
+        "task_id",
+        f"SELECT sid, t.task_id AS value FROM {RESULTS_OF_LATEST}"
+        f" WHERE {of_chosen} AND {task_conditions(query, values)}",
+    )
+    has_tags = tag_condition(query.tags, values)
+    yield TAG, f"SELECT sid, unnest(tags) AS value FROM own WHERE {of_chosen} AND {has_tags}"
+    for column in OF_SPANS:
+        yield (
+            column,
+            f"SELECT sid, s.{column} AS value FROM {SPANS_OF_TRACES}"
+            f" WHERE {of_chosen} AND {span_conditions(query, column, values)}",
+        )
+
+
+def _sum(numbers: Iterator[int | None]) -> int | None:
+    """The sum of the numbers that are there; None without any."""
+    known = [each for each in numbers if each is not None]
+    return sum(known) if known else None
