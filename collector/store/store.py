@@ -15,6 +15,7 @@ from collector.store.commit import Commit, arrow_tables, text_hash
 from collector.store.conservation import ConservationReads
 from collector.store.database import MEMORY_BYTES
 from collector.store.decided import DecidedReads
+from collector.store.drops import Drops
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationReads
 from collector.store.judges import Judges
@@ -61,6 +62,7 @@ class Store(
     Alerts,
     Labels,
     Judges,
+    Drops,
 ):
     """The store of one collector.
 

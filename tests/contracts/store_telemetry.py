@@ -13,7 +13,6 @@ from collector.storage.port.store import Store
 from collector.store.letters import LetterKind, LetterQuery
 from scouter.errors import TransientError
 from scouter.model.span import Span
-from scouter.transport.drops import Count
 from tests.contracts.store_data import (
     SPACE,
     TRACE,
@@ -183,45 +182,6 @@ class TelemetryContract(OpenedStore):
         store.add_totals({key: 1}).result()
         assert store.totals()[key] == 8
         store.close()
-
-    def test_each_drop_counts_once(self, open_store: Open) -> None:
-        """However often a sender tells of it; of one that has no name, whenever it comes."""
-        full = TotalKey(TotalName.DROPPED, SPACE, label="full")
-        store = open_store()
-
-        def told(space: str = SPACE, **totals: tuple[int, int]) -> int:
-            report = {(sender.strip("_"), "full"): Count(*each) for sender, each in totals.items()}
-            store.add_drops(space, report, 1).result()
-            return store.totals()[full]
-
-        assert told(a=(0, 3)) == 3
-        assert told(a=(0, 3)) == 3
-        assert told(a=(3, 5), b=(0, 1)) == 6
-        assert told(a=(0, 4)) == 6
-        assert told(late=(2, 3)) == 7
-        assert told(late=(0, 2)) == 9
-        assert told(late=(0, 3)) == 9
-        assert told(_=(0, 2)) == 11
-        assert told(_=(0, 2)) == 13
-        assert told("else", a=(0, 7)) == 13
-        assert store.totals()[TotalKey(TotalName.DROPPED, "else", label="full")] == 7
-        store.close()
-        store = open_store()
-        assert told(a=(5, 6)) == 14
-        assert told(new=(5, 6)) == 15
-        store.close()
-
-    def test_a_report_that_comes_twice_at_once_counts_once(self, open_store: Open) -> None:
-        """In one commit, as behind a pause."""
-        store = open_store()
-        report = {("a", "full"): Count(0, 3), ("a", "closed"): Count(0, 1)}
-        for future in [store.add_drops(SPACE, report, 1) for _ in range(50)]:
-            future.result()
-        totals = store.totals()
-        store.close()
-
-        assert totals[TotalKey(TotalName.DROPPED, SPACE, label="full")] == 3
-        assert totals[TotalKey(TotalName.DROPPED, SPACE, label="closed")] == 1
 
     def test_commits_are_numbered_on_after_a_restart(self, open_store: Open) -> None:
         store = open_store()

@@ -11,6 +11,7 @@ from collector.store.alerts import Alerts
 from collector.store.commit import Commit, arrow_tables
 from collector.store.conservation import ConservationReads
 from collector.store.decided import DecidedReads
+from collector.store.drops import Drops
 from collector.store.erase import EraseReads
 from collector.store.evaluations import EvaluationReads
 from collector.store.judges import Judges
@@ -41,6 +42,7 @@ class AllReads(
     Alerts,
     Labels,
     Judges,
+    Drops,
 ):
     """Every read of the store."""
 

@@ -159,6 +159,12 @@ def gold(slot: int) -> GoldOutcome:
     )  # fmt: skip
 
 
+def test_gold_is_in_no_count_of_an_agent(store: Store) -> None:
+    before = store.totals(), store.conservation(SPACE)
+    store.append_gold_outcomes([gold(1)])
+    assert (store.totals(), store.conservation(SPACE)) == before
+
+
 def test_retention_takes_labels_runs_and_gold(store: Store) -> None:
     """Labels go with their record, whenever they were given; runs and gold have their own times."""
     sent = Sent(space=SPACE)
