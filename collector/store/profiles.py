@@ -13,11 +13,6 @@ _ALL: Final = """
 _CHANGES: Final = """
     SELECT seq, space, uid, digest, name, alias, is_active FROM profiles ORDER BY seq
 """
-_IDENTITIES: Final = """
-    SELECT DISTINCT uid, $2::TEXT IN (alias, name, uid, digest) FROM profiles WHERE space = $1
-"""
-_FEW: Final = 100
-"""Uids that a condition names at most."""
 
 
 class Profiles(Reads):
@@ -61,22 +56,3 @@ class Profiles(Reads):
             ProfileChange(*row, is_active=bool(is_active))
             for *row, is_active in self.read(_CHANGES)
         ]
-
-    def profile_uids(self, space: str, name: str) -> list[str] | None:
-        """The uids under which evaluations name a profile: to compare one column is quicker.
-
-        A profile is asked for by its alias, name, uid or digest. To compare these four columns of a
-        million evaluations takes 20 to 50 ms, one of them 3 ms.
-
-        Args:
-            space: Their space.
-            name: Alias, name, uid or digest.
-
-        Returns:
-            The uids, which stand for the name: none was ever registered under another one. None
-            where that is not so, where there are too many, or where no profile has the name.
-        """
-        rows = self.read(_IDENTITIES, [space, name])
-        found = {uid for uid, is_named in rows if is_named}
-        others = {uid for uid, is_named in rows if not is_named}
-        return None if not found or len(found) > _FEW or found & others else sorted(found)
