@@ -14,6 +14,7 @@ from collector.store.totals import span_label
 from collector.worker.take import Contents, TakenSpan, trace_body
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
+from scouter.transport.drops import Dropped
 
 
 class StoredKeys(Protocol):
@@ -54,6 +55,8 @@ class Prepared:
     def __init__(self) -> None:
         self.by_space: Final[defaultdict[str, SpaceRows]] = defaultdict(SpaceRows)
         self.letters: Final[list[DeadLetter]] = []
+        self.drops: Final[defaultdict[str, list[Dropped]]] = defaultdict(list)
+        """Reports of what senders dropped, by space."""
         self.duplicates: Final = Counter[TotalKey]()
         self._best: dict[SpanId, tuple[TakenSpan, int]] = {}
         """The best version of each span, and the time at which it was received."""
@@ -81,6 +84,8 @@ class Prepared:
             if first is not row:
                 self._repeated(row, first.digest)
         self.letters.extend(contents.letters)
+        if contents.dropped:
+            self.drops[space].append(contents.dropped)
         return len(contents)
 
     def settle(self, store: StoredKeys, before: "Prepared | None") -> None:

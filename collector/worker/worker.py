@@ -15,6 +15,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Final
 
+from collector.items.drop_reports import merge_reports
 from collector.items.limits import Limits
 from collector.log.port import Log
 from collector.store.commit import Commit, RecordId
@@ -37,6 +38,8 @@ from scouter.errors import TransientError
 from scouter.model.log_event import is_evidence, is_log_event
 
 _log: Final = logging.getLogger(__name__)
+CATCH_UP_S: Final = 2.0
+"""Longest wait of a read for what was acknowledged before it."""
 _IDLE_S: Final = 0.25
 """Between two looks at the join while nothing comes: its time runs by them."""
 _JUDGE_S: Final = 0.5
@@ -107,6 +110,8 @@ class Worker:
         self._erasures: Final[queue.SimpleQueue[tuple[EraseTarget, Future[Erased]]]] = (
             queue.SimpleQueue()
         )
+        self._stored: Final = threading.Condition()
+        """Notified once a commit is in the store."""
         self._committer: Final = Committer(store, log, clock, self._stopping)
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._deriver: Final = Deriver(registry)
@@ -160,12 +165,16 @@ class Worker:
         Returns:
             False if it is not after so many seconds.
         """
-        until = self._clock() + timeout_s
-        while self._store.offset < offset:
-            if self._clock() >= until:
-                return False
-            time.sleep(0.005)
-        return True
+        with self._stored:
+            return self._stored.wait_for(lambda: self._store.offset >= offset, timeout_s)
+
+    def catch_up(self, timeout_s: float = CATCH_UP_S) -> bool:
+        """Wait until everything that was acknowledged before is in the store.
+
+        Returns:
+            False if it is not after so many seconds: what is read then lacks `behind_bytes`.
+        """
+        return self.wait_for(self._log.end, timeout_s)
 
     def profiles_changed(self) -> None:
         """Have records looked at again that wait for a profile."""
@@ -213,6 +222,7 @@ class Worker:
         prepared = self._read(wait_s)
         known_s, is_behind = self._reader.now, self._reader.is_behind
         self._committer.insist(lambda: prepared.settle(self._store, self._before()))
+        self._count_drops(prepared)
         commit = Commit(offset=self._reader.offset, low_seq=0)
         prepared.fill(commit)
         reading_s = self._clock() - began
@@ -293,6 +303,14 @@ class Worker:
             return Prepared()
         self._committer.note([RecordId(*reading(offset))])
         return self._committer.insist(reader.read_one if times else lambda: reader.read(0.0))
+
+    def _count_drops(self, prepared: Prepared) -> None:
+        """Count what senders dropped, before the offset says so: told again it adds nothing."""
+        for space, reports in prepared.drops.items():
+            dropped, now_ns = merge_reports(reports), self._now_ns()
+            self._committer.insist(
+                lambda of=space, what=dropped, at=now_ns: self._store.add_drops(of, what, at)
+            )
 
     def _before(self) -> Prepared | None:
         return None if self._flight is None else self._flight.prepared
@@ -411,8 +429,14 @@ class Worker:
             return False
         commit.low_seq = self._low_seq()
         done = self._committer.send(commit)
+        done.add_done_callback(self._tell_waiting)
         self._flight = _Flight(commit, prepared, known_s, done, judged)
         return True
+
+    def _tell_waiting(self, _: "Future[int]") -> None:
+        """Let those go on who wait for a commit."""
+        with self._stored:
+            self._stored.notify_all()
 
     def _land(self) -> None:
         """Wait for the commit on its way, and let the join know what it has stored."""

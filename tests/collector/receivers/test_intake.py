@@ -17,6 +17,7 @@ from collector.items.record_items import check_record
 from collector.items.traces import check_protobuf, decode_protobuf
 from collector.log.brokers import Brokers
 from collector.log.port import Entry, Kind
+from collector.metrics import TotalName
 from collector.receivers.budget import FullError
 from collector.receivers.in_process import in_process_sink
 from collector.receivers.intake import Intake
@@ -27,7 +28,7 @@ from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from scouter.model.span import Resource
-from scouter.transport.drops import Count
+from scouter.transport.drops import NOBODY, Count
 from scouter.transport.in_process.transport import Batch
 from tests.support.examples import examples
 from tests.support.otlp import deep_attribute, logs_request, spans_request
@@ -67,6 +68,11 @@ class Room:
         """Reason, uid and source of each dead letter."""
         sql = "SELECT reason, uid, source FROM dead_letters ORDER BY reason, uid, source"
         return [(reason, uid, source) for reason, uid, source in self.room.store.read(sql)]
+
+    def dropped(self) -> int:
+        """Drops that were counted."""
+        totals = self.room.store.totals()
+        return sum(n for key, n in totals.items() if key.name == TotalName.DROPPED)
 
 
 @pytest.fixture
@@ -309,6 +315,33 @@ def test_an_agent_of_this_process(here: Room) -> None:
     assert here.room.count("records") == 1
     assert stored_span_ids(here.room, 0) == IDS
     assert here.letters() == [("invalid_record", "", "in_process")]
+    assert here.dropped() == 3
+
+
+def test_drops_are_counted_once_however_often_they_are_reported(here: Room) -> None:
+    """Two reports in one commit, and one after it; one without a sender counts each time."""
+    reports = [Count(0, 3), Count(0, 5)], [Count(3, 6)]
+    for part, expected in zip(reports, (5 + 2, 6 + 3), strict=True):
+        for count in part:
+            dropped = {("me", "full"): count, (NOBODY, "full"): Count(0, 1)}
+            wait([here.way.take_dropped(dropped)])
+        here.room.work()
+        assert here.dropped() == expected
+    assert here.room.worker.is_idle
+
+
+# --- reads wait for the worker ------------------------------------------------------------------
+
+
+def test_a_read_waits_for_what_was_acknowledged_before_it(here: Room) -> None:
+    worker = here.room.worker
+    assert worker.catch_up(0)
+    wait(here.way.traces(good_spans(), "http").futures)
+    assert not worker.catch_up(0)
+    assert worker.behind_bytes == here.way.behind_bytes == here.room.log.end
+    worker.start()
+    assert worker.catch_up(120)
+    assert stored_span_ids(here.room, 0) == IDS
 
 
 # --- no room ----------------------------------------------------------------------------------
