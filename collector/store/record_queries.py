@@ -49,7 +49,7 @@ class RecordSummary:
     context: str | None = None
     """As JSON, where it was asked for."""
     match: TextMatch | None = None
-    """In the context, where a text was searched; None where contexts are too long."""
+    """In the context, where a text was searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class SessionSummary:
     """Input tokens of the model calls of its traces; None if no call tells them."""
     output_tokens: int | None = None
     match: TextMatch | None = None
-    """In a record or a span, where a text was searched; None where contexts are too long."""
+    """In a record or a span, where a text was searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,11 @@ class Place(NamedTuple):
     context_bytes: int
     received_ns: int
 
+    @property
+    def key(self) -> tuple[int, str]:
+        """Commit and uid."""
+        return self.seq, self.uid
+
 
 class Decided(NamedTuple):
     """What became of a record."""
@@ -282,8 +287,8 @@ class RecordReads(LetterReads):
         rows = self.read(_OUTLINES, _of_places(space, [place for place, _ in page])) if page else ()
         found = {(row[0], row[3]): row for row in rows}
         for place, decided in page:
-            row = found.get((place.seq, place.uid))
-            text = None if contexts is None else contexts.get((place.seq, place.uid))
+            row = found.get(place.key)
+            text = None if contexts is None else contexts.get(place.key)
             if row is not None and (contexts is None or text is not None):
                 *values, _, size = row
                 yield RecordSummary(

@@ -25,7 +25,7 @@ from collector.store.opening import Opening
 from collector.store.profiles import Profiles
 from collector.store.reads import Change, Rows
 from collector.store.retention import remove_before
-from collector.store.sessions import SessionReads
+from collector.store.session_text import SessionTextReads
 from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
@@ -50,7 +50,7 @@ _NEWEST: Final = """
 class Store(
     EraseReads,
     WaitingReads,
-    SessionReads,
+    SessionTextReads,
     EvaluationReads,
     SpanReads,
     TraceTextReads,

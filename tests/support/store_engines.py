@@ -19,7 +19,7 @@ from collector.store.labels import Labels
 from collector.store.profiles import Profiles
 from collector.store.reads import Change, Rows
 from collector.store.schema import COLUMNS, postgresql_tables
-from collector.store.sessions import SessionReads
+from collector.store.session_text import SessionTextReads
 from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.trace_text import TraceTextReads
@@ -30,7 +30,7 @@ from collector.store.waiting import WaitingReads
 class AllReads(
     EraseReads,
     WaitingReads,
-    SessionReads,
+    SessionTextReads,
     EvaluationReads,
     SpanReads,
     TraceTextReads,
