@@ -89,7 +89,7 @@ class Replayer:
         found = self._store.dead_letters(query)
         if not found:
             raise DataError("it is not there any more: it was erased, or replayed by another")
-        for letter in _contents(found[0].letter):
+        for letter in contents_of(found[0].letter):
             self._take(letter)
         _done(self._store.remove_dead_letters(self._space, [stored.letter_id]))
 
@@ -139,7 +139,7 @@ class Replayer:
             raise DataError(problems[0].message)
 
 
-def _contents(letter: DeadLetter) -> list[DeadLetter]:
+def contents_of(letter: DeadLetter) -> list[DeadLetter]:
     """The letter; of a batch that can be read by now one for each of its messages.
 
     Raises:

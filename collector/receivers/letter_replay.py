@@ -1,0 +1,179 @@
+"""Replay of dead letters: what can be used by now goes the way of everything else, by the log."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, Final, Protocol
+
+from collector.items.letters import MAX_PAYLOAD, is_cut
+from collector.items.logs import decode_logs_json, decode_logs_protobuf
+from collector.items.record_items import check_record, json_bytes, read_json, read_records_body
+from collector.items.traces import decode_json, decode_protobuf
+from collector.receivers.outcomes import Taken
+from collector.receivers.replay import Replayed, ReplayResult, contents_of
+from collector.receivers.way_in import WayIn
+from collector.store.letters import (
+    DeadLetter,
+    LetterKind,
+    LetterQuery,
+    LettersRemoved,
+    StoredLetter,
+)
+from collector.store.rows import RecordRow
+from scouter.errors import DataError, TransientError
+
+COMMIT_S: Final = 60.0
+
+
+class Letters(Protocol):
+    """The store, as far as replay needs it."""
+
+    def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
+        """List dead letters."""
+        ...
+
+    def remove_dead_letters(self, space: str, letter_ids: Sequence[str]) -> LettersRemoved:
+        """Take letters out."""
+        ...
+
+    def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
+        """The digests of stored records, by uid."""
+        ...
+
+    def records_of(self, space: str, uids: Sequence[str]) -> list[RecordRow]:
+        """Stored records."""
+        ...
+
+
+class Work(Protocol):
+    """The worker, as far as replay needs it."""
+
+    def wait_for(self, offset: int, timeout_s: float) -> bool:
+        """Wait until everything before an offset of the log is stored; False after the time."""
+        ...
+
+    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
+        """Let an accepted record that became a dead letter wait again."""
+        ...
+
+
+class LetterReplay:
+    """Appends the content of dead letters to the log, and removes letters whose content is stored.
+
+    What was erased meanwhile stays erased: the store refuses its keys.
+
+    Args:
+        store: Has the letters.
+        way: The way in, of the letters' space.
+        work: Stores what is appended.
+        space: The space whose letters they are.
+    """
+
+    def __init__(self, store: Letters, way: WayIn, work: Work, space: str) -> None:
+        self._store, self._way, self._work, self._space = store, way, work, space
+
+    def replay(self, stored: StoredLetter) -> Replayed:
+        """Take one letter in; it is removed only after its content is stored elsewhere.
+
+        Args:
+            stored: The letter; of its payload as much as was read.
+
+        Raises:
+            FullError: There is no memory for it now.
+            TransientError: Log or store cannot take it now.
+        """
+        letter, result = stored.letter, ReplayResult.ACCEPTED
+        try:
+            if letter.was_accepted:
+                self._admit_again(stored)
+                result = ReplayResult.WAITING
+            elif is_cut(letter.message, stored.size_bytes):
+                raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were kept")
+            else:
+                with self._way.lease() as lease:
+                    lease.take(stored.size_bytes)
+                    self._take_in(stored)
+        except DataError as error:
+            return Replayed(
+                letter_id=stored.letter_id, result=ReplayResult.REFUSED, message=str(error)
+            )
+        return Replayed(letter_id=stored.letter_id, result=result)
+
+    def _take_in(self, stored: StoredLetter) -> None:
+        query = LetterQuery(space=self._space, letter_id=stored.letter_id, limit=1)
+        found = self._store.dead_letters(query)
+        if not found:
+            raise DataError("it is not there any more: it was erased, or replayed by another")
+        for letter in contents_of(found[0].letter):
+            self._take(letter)
+        self._store.remove_dead_letters(self._space, [stored.letter_id])
+
+    def _admit_again(self, stored: StoredLetter) -> None:
+        rows = self._store.records_of(self._space, [stored.letter.uid])
+        if not rows:
+            raise DataError(f"the record {stored.letter.uid!r} is not stored any more")
+        _done(self._work.admit_again(stored.letter_id, rows[0]))
+
+    def _take(self, letter: DeadLetter) -> None:
+        """Have the letter's content stored, or raise DataError and append nothing."""
+        payload, way = letter.payload, self._way
+        is_json = payload[:1] == b"{"  # protobuf begins with a tag, which is another byte
+        match letter.kind:
+            case LetterKind.SPAN | LetterKind.SPANS_MESSAGE:
+                decode = decode_json if is_json else decode_protobuf
+                body = decode(payload, way.limits)
+                if body.refused and not body.spans:
+                    raise DataError(body.refused[0].message)
+                self._wait(way.traces(payload, letter.source, is_json=is_json))
+            case LetterKind.RECORD | LetterKind.RECORDS_MESSAGE:
+                items = self._records(payload)
+                digests = _digests(items)
+                self._wait(way.records(json_bytes({"records": items}), letter.source))
+                self._check_stored(digests)
+            case LetterKind.LOG:
+                decode_logs = decode_logs_json if is_json else decode_logs_protobuf
+                logs = decode_logs(payload, way.limits)
+                if refused := [*logs.refused, *logs.refused_events]:
+                    raise DataError(refused[0].message)
+                digests = _digests(logs.items)
+                self._wait(way.logs(payload, letter.source, is_json=is_json))
+                self._check_stored(digests)
+
+    def _records(self, payload: bytes) -> list[object]:
+        """One record; or those of a message that holds the body of a request."""
+        item = read_json(payload)
+        if isinstance(item, dict) and "records" in item:
+            return read_records_body(payload, self._way.limits)
+        return [item]
+
+    def _wait(self, taken: Taken) -> None:
+        for future in taken.futures:
+            if not self._work.wait_for(_done(future), COMMIT_S):
+                raise TransientError(f"not stored within {COMMIT_S:g} s", 5)
+
+    def _check_stored(self, digests: Mapping[str, str]) -> None:
+        """Refuse records in whose place others are stored, or that were erased."""
+        stored = self._store.stored_records(self._space, digests)
+        for uid, digest in digests.items():
+            if uid not in stored:
+                raise DataError(f"the record {uid!r} was erased")
+            if stored[uid] != digest:
+                raise DataError(
+                    f"uid {uid} was accepted before with another content; the first one is kept"
+                )
+
+
+def _digests(items: Iterable[object]) -> dict[str, str]:
+    """The digests of records, by uid.
+
+    Raises:
+        DataError: One of them cannot be used.
+    """
+    return {checked.uid: checked.digest for checked in map(check_record, items)}
+
+
+def _done(future: "Future[Any]") -> Any:  # noqa: ANN401 - whatever it gives
+    try:
+        return future.result(COMMIT_S)
+    except FutureTimeoutError as error:
+        raise TransientError(f"no commit within {COMMIT_S:g} s", 5) from error
