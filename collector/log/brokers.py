@@ -16,7 +16,7 @@ _NEVER: Final = float("-inf")
 
 
 @dataclass(slots=True)
-class _Broker:
+class Broker:
     """Last report on one broker."""
 
     caught_up_at: float
@@ -38,12 +38,12 @@ class Brokers:
     ) -> None:
         self._clock, self._grace_s = clock, grace_s
         self._lock = threading.Lock()
-        self._brokers: dict[str, _Broker] = {}
+        self._brokers: dict[str, Broker] = {}
 
     def add(self, name: str) -> None:
         """Name a broker; the log is behind it until a report says otherwise."""
         with self._lock:
-            self._brokers[name] = _Broker(_NEVER, self._clock())
+            self._brokers[name] = Broker(_NEVER, self._clock())
 
     def report(self, name: str, behind_s: float | None) -> None:
         """Report how far the log is behind; without a report it falls behind.
@@ -88,9 +88,9 @@ class Brokers:
         with self._lock:
             return {name: _lag_s(each, now) for name, each in self._brokers.items()}
 
-    def _lags(self, broker: _Broker, now: float) -> bool:
+    def _lags(self, broker: Broker, now: float) -> bool:
         return now - broker.caught_up_at > self._grace_s
 
 
-def _lag_s(broker: _Broker, now: float) -> float:
+def _lag_s(broker: Broker, now: float) -> float:
     return now - (broker.named_at if broker.caught_up_at == _NEVER else broker.caught_up_at)

@@ -5,14 +5,13 @@ not here then, and a record that waits for them must not be told that its time i
 whose trace comes another way need not care.
 """
 
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-_NEVER: Final = float("-inf")
+from collector.log.brokers import Broker, Brokers
+
 _STORE: Final = "store"
 """Name that stands for the store, which stops all times."""
 
@@ -28,16 +27,7 @@ class Via(Enum):
     """Nothing of the trace is here that would tell."""
 
 
-@dataclass(slots=True)
-class _Source:
-    """Last report of one source of spans."""
-
-    caught_up_at: float
-    """Time of the clock, in seconds; every span that existed then is here."""
-    named_at: float
-
-
-class InputClock:
+class InputClock(Brokers):
     """Seconds that passed while every source had handed over what there was to hand over.
 
     Any thread may report; one thread ticks and reads.
@@ -62,59 +52,19 @@ class InputClock:
         max_hold_s: float = 3600.0,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._clock, self._grace_s, self._is_stopped = clock, grace_s, is_stopped
+        super().__init__(clock, grace_s=grace_s)
+        self._is_stopped = is_stopped
         self.max_step_s: Final = max_step_s
         """`tick` has to be called at least so often for all time to count."""
         self._max_hold_s = max_hold_s
-        self._lock = threading.Lock()
-        self._sources: dict[str, _Source] = {}
         self._ticked = clock()
         self._now = 0.0
         self._held = dict.fromkeys(Via, 0.0)
 
-    def add(self, source: str) -> None:
-        """Name a broker that can lag; it is behind until it says otherwise."""
-        with self._lock:
-            self._sources[source] = _Source(_NEVER, self._clock())
-
-    def report(self, source: str, behind_s: float | None) -> None:
-        """Say how far a source is; one that says nothing falls behind.
-
-        Args:
-            source: A name that was added.
-            behind_s: Everything that existed so many seconds ago is here; None if the source
-                cannot tell.
-        """
-        now = self._clock()
-        with self._lock:
-            told = self._sources[source]
-            if behind_s is not None:
-                told.caught_up_at = max(told.caught_up_at, now - behind_s)
-
-    def remove(self, source: str) -> None:
-        """Forget a source that has ended for good."""
-        with self._lock:
-            self._sources.pop(source, None)
-
     def behind(self) -> tuple[str, ...]:
         """Names of the sources that stop any time; empty if time runs for all."""
-        now = self._clock()
-        with self._lock:
-            found = [name for name, each in self._sources.items() if self._is_behind(each, now)]
-        return tuple(sorted([*found, _STORE] if self._is_stopped() else found))
-
-    def lags_s(self) -> dict[str, float]:
-        """By how much each broker's spans are behind, as far as it is known, in seconds.
-
-        Everything that existed so long ago is here. Of one that never said so it is the time
-        since it was named.
-        """
-        now = self._clock()
-        with self._lock:
-            return {
-                name: now - (each.named_at if each.caught_up_at == _NEVER else each.caught_up_at)
-                for name, each in self._sources.items()
-            }
+        found = super().behind()
+        return tuple(sorted([*found, _STORE])) if self._is_stopped() else found
 
     def tick(self) -> float:
         """Let the time since the last tick count, for those that wait for no source that is behind.
@@ -124,7 +74,7 @@ class InputClock:
         """
         now = self._clock()
         with self._lock:
-            behind = [each for each in self._sources.values() if self._is_behind(each, now)]
+            behind = [each for each in self._brokers.values() if self._lags(each, now)]
         step = min(max(0.0, now - self._ticked), self.max_step_s)
         self._ticked = now
         if self._is_stopped():
@@ -132,7 +82,7 @@ class InputClock:
         self._now += step
         if behind:
             self._held[Via.BROKER] += step
-        if any(now - self._since(each, now) <= self._max_hold_s for each in behind):
+        if any(now - _since(each, now) <= self._max_hold_s for each in behind):
             self._held[Via.UNKNOWN] += step
         return self._now
 
@@ -140,9 +90,7 @@ class InputClock:
         """By how much a trace's time is behind that of `tick`: it never shrinks."""
         return self._held[via]
 
-    def _is_behind(self, source: _Source, now: float) -> bool:
-        return now - source.caught_up_at > self._grace_s
 
-    def _since(self, source: _Source, now: float) -> float:
-        """Time at which a source was last caught up, or else was named."""
-        return min(now, max(source.caught_up_at, source.named_at))
+def _since(source: Broker, now: float) -> float:
+    """Time at which a source was last caught up, or else was named."""
+    return min(now, max(source.caught_up_at, source.named_at))

@@ -13,8 +13,8 @@ from kafka import (
     errors,
 )
 
+from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
-from collector.pipeline.join.input_clock import InputClock
 from collector.receivers.kafka.batches import keep_reading
 from collector.receivers.kafka.commits import OffsetCommits
 from collector.receivers.kafka.continuity import Continuity
@@ -97,11 +97,11 @@ class KafkaReceiver:
         self,
         settings: CollectorSettings,
         ingest: WayIn,
-        inputs: InputClock | None = None,
+        inputs: Brokers | None = None,
         telemetry: IngestTelemetry | None = None,
     ) -> None:
         self._settings, self._ingest, self._telemetry = settings, ingest, telemetry
-        self._inputs = inputs or InputClock()
+        self._inputs = inputs or Brokers()
         self._inputs.add(LAG_SOURCE)
         self._reported = 0.0
         self._backlog = Backlog()

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from collector.pipeline.join.input_clock import InputClock
+from collector.log.brokers import Brokers
 from collector.receivers.telemetry import IngestTelemetry
 from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def message_receivers(
-    settings: CollectorSettings, ingest: WayIn, inputs: InputClock, telemetry: IngestTelemetry
+    settings: CollectorSettings, ingest: WayIn, inputs: Brokers, telemetry: IngestTelemetry
 ) -> "list[MessageReceiver]":
     """Make the receivers of Redis and RabbitMQ; none is started.
 

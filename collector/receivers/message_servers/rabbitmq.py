@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from collector.pipeline.join.input_clock import InputClock
+from collector.log.brokers import Brokers
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.fetch_size import ReadSize
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
@@ -26,7 +26,7 @@ class RabbitMQReceiver(MessageReceiver):
     """
 
     def __init__(
-        self, settings: CollectorSettings, ingest: WayIn, inputs: InputClock | None = None
+        self, settings: CollectorSettings, ingest: WayIn, inputs: Brokers | None = None
     ) -> None:
         super().__init__("rabbitmq", settings.rabbitmq or "", ingest, inputs)
         self._settings = settings

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from collector.items.drop_reports import merge_dropped
+from collector.log.brokers import Brokers
 from collector.log.port import Kind
-from collector.pipeline.join.input_clock import InputClock
 from collector.receivers.way_in import Delivery, WayIn
 from collector.split import split
 from scouter.errors import DataError, TransientError
@@ -45,11 +45,9 @@ class MessageReceiver(ABC):
         inputs: Is told, under the receiver's name, whether there are spans that were not read yet.
     """
 
-    def __init__(
-        self, name: str, where: str, ingest: WayIn, inputs: InputClock | None = None
-    ) -> None:
+    def __init__(self, name: str, where: str, ingest: WayIn, inputs: Brokers | None = None) -> None:
         self.name, self.where, self.ingest = name, where, ingest
-        self._inputs = inputs or InputClock()
+        self._inputs = inputs or Brokers()
         self._inputs.add(name)
         self._reported = float("-inf")
         self.stopping = threading.Event()
@@ -107,7 +105,7 @@ class MessageReceiver(ABC):
 
         Args:
             behind_s: Asks the server; called twice a second at most. Its result is the `behind_s`
-                of `InputClock.report`.
+                of `Brokers.report`.
         """
         if time.monotonic() >= self._reported + _REPORT_S:
             self._inputs.report(self.name, behind_s())

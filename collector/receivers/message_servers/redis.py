@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from redis import exceptions
 
+from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
-from collector.pipeline.join.input_clock import InputClock
 from collector.receivers.message_servers.consumer_name import consumer_name
 from collector.receivers.message_servers.fetch_size import ReadSize
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
@@ -43,7 +43,7 @@ class RedisReceiver(MessageReceiver):
         self,
         settings: CollectorSettings,
         ingest: WayIn,
-        inputs: InputClock | None = None,
+        inputs: Brokers | None = None,
         telemetry: IngestTelemetry | None = None,
     ) -> None:
         super().__init__("redis", settings.redis or "", ingest, inputs)
