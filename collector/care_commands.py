@@ -53,8 +53,8 @@ def backup(
         typer.echo(visible(f"{made['path']}, on the collector's machine"))
         return
     from collector.access.tokens import TokenFile
+    from collector.care.backups import KnownBackup, known_backups, note_backup, pass_on
     from collector.judging.ledger import copy_ledger
-    from collector.storage.care.backups import KnownBackup, known_backups, note_backup, pass_on
     from collector.storage.care.offline import OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(data) as store:
@@ -88,8 +88,8 @@ def restore(
         scouter collector restore /backups/monday --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.access.tokens import TokenFile
+    from collector.care.backups import known_backups, take_over
     from collector.judging.ledger import copy_ledger
-    from collector.storage.care.backups import known_backups, take_over
     from collector.storage.care.offline import KNOWN_VERSION, OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(folder) as store:

@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from collector.access.tokens import TokenFile
-from collector.judging.ledger import copy_ledger
-from collector.pipeline.pipeline import Pipeline
-from collector.storage.care.backups import (
+from collector.care.backups import (
     KnownBackup,
     known_backups,
     note_backup,
     pass_on,
     still_there,
 )
-from collector.storage.care.maintenance import refuse_store
-from collector.storage.port.care import CareStore
+from collector.care.data_folder import refuse_store
+from collector.judging.ledger import copy_ledger
 from collector.store.erase import Erased, EraseTarget
 from scouter.agent.budget.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
@@ -45,6 +43,26 @@ class Erasure:
     """
 
 
+class Files(Protocol):
+    """The store and its files; see `DataFolder`."""
+
+    def has_rests(self) -> bool:
+        """Say whether bytes of what was erased may still be on the disk."""
+        ...
+
+    def backup(self, folder: Path) -> object:
+        """Copy the store as it is now; nothing of what was erased is in the copy."""
+        ...
+
+
+class Eraser(Protocol):
+    """The part that erases; see `Worker`."""
+
+    def erase(self, target: EraseTarget) -> "Future[Erased]":
+        """Take out everything that a target names, of what was acknowledged before this call."""
+        ...
+
+
 class Answers(Protocol):
     """Kept answers of judges, which an erasure removes as well; see `KeptAnswers`."""
 
@@ -61,28 +79,30 @@ class Operation:
     """Everything below the scope `admin` that is more than one read or write of the store.
 
     Args:
-        store: The store.
-        pipeline: Forgets what is erased.
+        files: The data folder.
+        eraser: Erases.
         tokens: Go with a backup.
         answers: Of judges; None where none are kept. They go with no backup.
         data: The data folder.
         backups: Folder in which backups are made; None if a request may make none.
+        on_erased: Has the bytes removed of what was erased.
         now_ns: Wall clock.
     """
 
     def __init__(
         self,
-        store: CareStore,
-        pipeline: Pipeline,
+        files: Files,
+        eraser: Eraser,
         tokens: TokenFile,
         answers: Answers | None,
         *,
         data: Path,
         backups: Path | None,
+        on_erased: Callable[[], None] = lambda: None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._store, self._pipeline, self._tokens = store, pipeline, tokens
-        self._answers = answers
+        self._files, self._eraser, self._tokens = files, eraser, tokens
+        self._answers, self._on_erased = answers, on_erased
         self._data, self._backups, self._now_ns = data, backups, now_ns
         self._backing_up = threading.Lock()
 
@@ -98,9 +118,10 @@ class Operation:
             erased = self._erase(target).result(_WAIT_S)
         except FutureTimeoutError as error:
             raise TransientError(f"not erased within {_WAIT_S:g} s; ask again", 5) from error
+        self._on_erased()
         return Erasure(
             erased=erased,
-            is_gone=not self._store.has_rests(),
+            is_gone=not self._files.has_rests(),
             backups=still_there(known_backups(self._data)),
         )
 
@@ -108,7 +129,7 @@ class Operation:
         """Take the answers of judges out before the rest, and keep none until that is done."""
         answers = self._answers
         if answers is None:
-            return self._pipeline.erase(target)
+            return self._eraser.erase(target)
         answers.begin_erasing(target.space)
 
         def end(done: "Future[Erased]") -> None:
@@ -116,7 +137,7 @@ class Operation:
             answers.end_erasing(target.space, done.result().seq if is_done else 0)
 
         try:
-            erasing = self._pipeline.erase(target)
+            erasing = self._eraser.erase(target)
         except BaseException:
             answers.end_erasing(target.space, 0)
             raise
@@ -155,7 +176,7 @@ class Operation:
         try:
             # First: what is erased from now on may be in it, and what was before is taken out.
             note_backup(self._data, made)
-            self._store.backup(folder)
+            self._files.backup(folder)
             self._tokens.copy_to(folder)
             copy_ledger(self._data, folder)
             pass_on(self._data, folder)

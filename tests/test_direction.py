@@ -24,8 +24,9 @@ ROWS = {
     ),
     "collector": (
         "histogram key_filter problem split;"
-        " settings metrics log_lines process prices judging.ledger; log store; storage access;"
-        " items; worker; pipeline alerts results exemplars; judging receivers operation;"
+        " settings metrics log_lines process prices judging.ledger; log store; care;"
+        " storage access; items; worker; pipeline alerts results exemplars;"
+        " judging receivers operation;"
         " comparing labelling; api; web; app;"
         " service care_commands; commands demo"
     ),

@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 import scouter.transport
+from collector.care.backups import known_backups
 from collector.items.drop_reports import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
-from collector.storage.care.backups import known_backups
 from collector.storage.duckdb.schema import TABLES
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import Completeness

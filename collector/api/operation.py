@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from collector.api.parameters import COMMON, PROBLEMS, Admin, read_trace_id
 from collector.api.parts import OwnSpace, TheOperation
+from collector.care.backups import KnownBackup
 from collector.items.times import format_time
 from collector.operation import Erasure
 from collector.problem import ProblemError, problems
-from collector.storage.care.backups import KnownBackup
 from collector.store.erase import EraseTarget
 from scouter.errors import ConfigError
 

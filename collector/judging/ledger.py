@@ -7,9 +7,12 @@ hundreds of rows together, behind whatever ingest has queued; here it takes 0.3 
 
 import time
 from pathlib import Path
+from typing import Final
 
-from collector.storage.care.tally import LEDGER_NAME
 from scouter.agent.budget.sqlite import SqliteLedger
+
+LEDGER_NAME: Final = "judge_budget.db"
+"""Name of the file inside a data folder."""
 
 
 def copy_ledger(source: Path, target: Path) -> None:

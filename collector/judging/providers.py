@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from collector.judging.ledger import put_ledger_aside
-from collector.storage.care.losses import LostDataError
-from collector.storage.care.tally import LEDGER_NAME
+from collector.judging.ledger import LEDGER_NAME, put_ledger_aside
+from collector.store.opening import LostDataError
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of
 from scouter.agent.budget.ledger import LedgerError
 from scouter.agent.budget.sqlite import SqliteLedger

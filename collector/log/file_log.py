@@ -72,7 +72,7 @@ class FileLog:
         identity: Number of the data folder, 64 bits; every file has it.
         accept_loss: Go on if the log does not go with that: at `start` if it ends before, else
             with a gap up to the first item behind.
-        before_trim: Called before a trim removes files.
+        before_trim: Called before a trim removes files, with the oldest offset that stays.
         on_sync: Called with the seconds that each sync takes, in the log's thread.
         segment_bytes: Size at which the next segment is begun.
 
@@ -91,7 +91,7 @@ class FileLog:
         *,
         identity: int = 0,
         accept_loss: bool = False,
-        before_trim: Callable[[], None] = lambda: None,
+        before_trim: Callable[[int], None] = lambda begin: None,
         on_sync: Callable[[float], None] = lambda seconds: None,
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
@@ -125,7 +125,6 @@ class FileLog:
 
     def _open(self, start: int, *, accept_loss: bool) -> None:
         """Find the segments and the end, compare them with the store, and mend the end."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         starts = tuple(sorted(int(each.stem) for each in self._folder.glob("[0-9]" * 20 + SUFFIX)))
         for path in map(self._path, starts):
             identity = read_header(path)
@@ -148,6 +147,7 @@ class FileLog:
             if not accept_loss:
                 raise self.lost
             _log.error("going on without what was lost: %s", self.lost.what)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for each in self._folder.glob(f"*{_PARTIAL}"):
             each.unlink()
         self._starts = starts
@@ -388,7 +388,7 @@ class FileLog:
                 "%d bytes of the log %s from offset %d on are damaged or gone, with their items",
                 gap.size_bytes, self._folder, gap.offset,
             )  # fmt: skip
-        return Chunk(entries, at, gaps)
+        return Chunk(entries, at, gaps, at != offset and at in self._starts)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Wait until something lies behind an offset; see `Log.wait`."""
@@ -405,7 +405,7 @@ class FileLog:
         Appends do not wait for it: a large file takes some milliseconds.
         """
         if self._can_trim(offset):
-            self._before_trim()
+            self._before_trim(max(each for each in self._starts if each <= offset))
         try:
             while self._can_trim(offset):
                 first = self._starts[0]

@@ -101,6 +101,9 @@ class Chunk:
     """Offset at which to read on; behind all entries and gaps."""
     damaged: Sequence[Gap] = ()
     """Gaps before, between and behind the entries, in order."""
+    ends_file: bool = False
+    """True if `next` is where a file ends: once the store has everything before it, that one goes.
+    What was counted up to there is then counted exactly, whatever becomes of the store."""
 
 
 class LostLogError(ConfigError):

@@ -11,6 +11,7 @@ import re
 import secrets
 import shutil
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,6 +91,14 @@ class Database:
         self._copying = threading.Lock()
         self._is_invalid = False
         """True while the file has to be opened again, and could not be."""
+        self.fault = ""
+        """Reason that the last commit failed; empty after one that did not."""
+        self.is_broken = False
+        """True once DuckDB opens no file any more in this process."""
+        self.on_commit: Callable[[float], None] = lambda seconds: None
+        """Called with the seconds of each commit, in its thread."""
+        self.committed_at = time.monotonic()
+        """Seconds of the clock at the last commit, or at the start."""
         self._changes: list[Change] | None = None
         """Changes since a copy began; None without one."""
         try:
@@ -147,6 +156,7 @@ class Database:
             )
             self._root.execute(f"INSERT INTO {_name(first)}.whole VALUES (0)")
             self._root.execute("COMMIT")
+            self._root.execute(f"CHECKPOINT {_name(first)}")  # so that its log may be missed
             sync_folder(self._folder)
         return first
 
@@ -168,13 +178,13 @@ class Database:
         self._root.execute(f"ATTACH '{text}' AS {name} (ROW_GROUP_SIZE {ROW_GROUP})")
         with self._root.cursor() as cursor:
             cursor.execute(f"USE {name}")
-            check_version(cursor, path)
-            cursor.execute("BEGIN")  # a file without one of them is of another version
-            for statement in duckdb_tables():
-                cursor.execute(statement)
+            if check_version(cursor, path) < set(COLUMNS):
+                cursor.execute("BEGIN")  # a file without one of them is of another version
+                for statement in duckdb_tables():
+                    cursor.execute(statement)
+                cursor.execute("COMMIT")
             for table, missing in missing_columns(cursor, path):
                 cursor.execute(f"ALTER TABLE {table} ADD COLUMN {missing}")
-            cursor.execute("COMMIT")
         path.chmod(0o600)
 
     def _remove(self, number: int) -> None:
@@ -234,6 +244,7 @@ class Database:
             TransientError: It cannot be written now; nothing has changed.
         """
         with self._writing:
+            began = time.monotonic()
             with self._transaction() as connection:
                 for change in changes:
                     change(connection)
@@ -241,6 +252,8 @@ class Database:
                     insert(connection, table, rows)
             if self._changes is not None:
                 self._changes += changes
+            self.committed_at = time.monotonic()
+            self.on_commit(self.committed_at - began)
 
     @contextmanager
     def _transaction(self) -> Generator[Duck]:
@@ -251,6 +264,7 @@ class Database:
             writer.execute("BEGIN")
             yield writer
             writer.execute("COMMIT")
+            self.fault = ""
             if not has_log:  # until then a power cut may take the new log's name
                 sync_folder(self._folder)
         except BaseException as error:
@@ -263,6 +277,7 @@ class Database:
             if isinstance(error, duckdb.OperationalError | OSError):
                 if _DURABLE in text:
                     return
+                self.fault = first_line(error)
                 raise TransientError(f"the store takes nothing: {first_line(error)}") from error
             raise
 
@@ -270,9 +285,13 @@ class Database:
         """Open the file again; after a checkpoint that it could not write DuckDB refuses it."""
         with self._writing:
             self._is_invalid, name = True, _name(self._number)
-            self._root.execute(f"DETACH DATABASE IF EXISTS {name}")
-            self._attach(self._number)
-            self._use(self._writer)
+            try:
+                self._root.execute(f"DETACH DATABASE IF EXISTS {name}")
+                self._attach(self._number)
+                self._use(self._writer)
+            except (duckdb.FatalException, duckdb.InternalException) as error:
+                self.is_broken, self.fault = True, first_line(error)
+                raise
             self._is_invalid = False
 
     def renew(self, until: Callable[[], bool] = lambda: False) -> bool:

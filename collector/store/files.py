@@ -19,6 +19,7 @@ _DAMAGE: Final = re.compile(
 _NO_DAMAGE: Final = ("Out of Memory", "No space left", "Permission denied")
 """May hinder reading its log, too."""
 _HOLDER: Final = re.compile(r"PID (\d+)")
+FIRST_FILE: Final = "store-1.duckdb"
 OLD_FILE: Final = "scouter.duckdb"
 """Store of the versions before the first that had one like this."""
 
@@ -43,8 +44,11 @@ def store_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("store-*[0-9].duckdb"), key=number_of)
 
 
-def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> set[str]:
     """Refuse a file that another version has written; one without a table is new.
+
+    Returns:
+        The names of its tables.
 
     Raises:
         ConfigError: It has.
@@ -60,6 +64,7 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     for (version,) in found:
         if version != VERSION:
             raise ConfigError(_OTHER_VERSION.format(path=path, version=version))
+    return tables
 
 
 def missing_columns(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[tuple[str, str]]:

@@ -6,15 +6,19 @@ cannot be used, and goes on with what is left.
 
 import logging
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from collector.metrics import RECEIVED, TotalKey, TotalName, Totals
 from collector.store.database import Database
 from collector.store.files import DamagedStoreError, store_files
 from collector.store.mark import Mark, read_mark
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
+NOTED: Final = frozenset({*RECEIVED.values(), TotalName.EXPIRED, TotalName.ERASED, TotalName.LOST})
+"""The totals that a mark has: what came in, and what became of it but for what is stored."""
 _BROKEN_ENTRY: Final = re.compile(r"Corrupt WAL file: entry at byte position (\d+)")
 
 
@@ -148,3 +152,24 @@ class Opening:
                 _log.warning("%s is now %s; remove it once nobody needs it", file, aside)
             else:
                 file.unlink(missing_ok=True)
+
+
+def lost_since(mark: Mark, totals: Totals) -> Counter[TotalKey]:
+    """The totals to add for what a mark has and a store has not.
+
+    Args:
+        mark: What was there.
+        totals: What is there. If it is nothing, what expired and was erased before is counted so.
+    """
+    kinds = {name: kind for kind, name in RECEIVED.items()}
+    found = Counter[TotalKey]()
+    for name, *parts, n in mark.totals:
+        key = TotalKey(TotalName(name), *parts)
+        if key.name in kinds:
+            more = max(0, n - totals.get(key, 0))
+            found[key] += more
+            found[TotalKey(TotalName.LOST, key.space, label=kinds[key.name])] += more
+        elif not totals and key.label in RECEIVED:
+            found[key] += n
+            found[TotalKey(TotalName.LOST, key.space, label=key.label)] -= n
+    return found

@@ -1,5 +1,6 @@
 """The store: everything that was accepted and decided, behind one class."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -7,21 +8,22 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from collector.key_filter import KeyFilter, places_sql
-from collector.metrics import TotalKey, TotalName, Totals
+from collector.metrics import UNCOUNTED, TotalKey, TotalName, Totals
 from collector.store.alerts import Alerts
 from collector.store.arrow import rows_table
 from collector.store.bodies import trace_hash
-from collector.store.commit import Commit, arrow_tables, text_hash
+from collector.store.commit import Commit, arrow_tables, count_rows, text_hash
 from collector.store.conservation import ConservationReads
 from collector.store.database import MEMORY_BYTES
 from collector.store.decided import DecidedReads
 from collector.store.drops import Drops
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationReads
+from collector.store.files import FIRST_FILE
 from collector.store.judges import Judges
 from collector.store.labels import Labels
-from collector.store.mark import Mark, MarkFile
-from collector.store.opening import Opening
+from collector.store.mark import Mark, MarkFile, missing_files
+from collector.store.opening import NOTED, Opening, lost_since
 from collector.store.profiles import Profiles
 from collector.store.reads import Change, Rows
 from collector.store.retention import remove_before
@@ -31,6 +33,7 @@ from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
 from collector.store.trace_text import TraceTextReads
+from collector.store.upkeep import UpkeepReads
 from collector.store.usage import UsageReads
 from collector.store.waiting import WaitingReads
 
@@ -40,7 +43,8 @@ from collector.store.waiting import WaitingReads
 _BITS: Final = 1 << 27
 """Bits of a filter of keys, 16 MB: of 5 million traces it takes one new one in 9,000 for known."""
 _FREE: Final = 0.25
-"""Part of the file that is free before a copy gives it back to the system; new rows use it else."""
+"""Part of the file that is free before a copy gives it back to the system, at most."""
+_DAY_NS: Final = 86_400 * 10**9
 
 _NEWEST: Final = """
     SELECT seq, log_offset, low_seq, received_ns FROM offsets ORDER BY seq DESC LIMIT 1
@@ -63,6 +67,7 @@ class Store(
     Labels,
     Judges,
     Drops,
+    UpkeepReads,
 ):
     """The store of one collector.
 
@@ -105,15 +110,19 @@ class Store(
         self._recorded = self._filter_of("trace_hash", "records")
         self._evaluated = self._filter_of("uid_hash", "evaluations")
         self._totals: Totals = self.stored_totals()
+        self._before = self.offset, self._totals
+        """Offset and totals before the last commit that had something of the log."""
         marks = self.read_for_work("SELECT space, kind, key_hash FROM erased")
         self.tombstones: Final = Tombstones(
             Tombstone(space, ErasedKind(kind), number) for space, kind, number in marks
         )
         """Marks of everything that was erased."""
-        self._mark = MarkFile(folder, self.identity)
         mark = opening.mark
+        self.missing_files: Final = missing_files(folder, mark)
+        """Files beside the store that were there at the last start, and not at this one."""
+        self._mark = MarkFile(folder, self.identity, () if accept_loss else self.missing_files)
         if opening.lost:
-            self._take_up(mark)
+            self.lose(mark)
         if opening.lost or mark is None:
             self.note_totals()
         else:
@@ -244,21 +253,44 @@ class Store(
         ends = (offset, low_seq, max(received_ns, self._received_ns))
         self._database.transact(changes, [*tables, ("offsets", rows_table("offsets", seq, [ends]))])
         self._last_seq = seq
+        if offset != self.offset:
+            self._before = self.offset, self._totals
         self.offset, self.low_seq, self._received_ns = ends
         self._mark.note(seq)
 
-    def note_totals(self) -> None:
-        """Note what the store has counted, before the log is trimmed, for a later start."""
-        with self.alone():
-            self._mark.write(self._last_seq, self.offset, [])
+    def note_totals(self, begin: int | None = None) -> None:
+        """Note what the store has counted, before the log is trimmed, for a later start.
 
-    def _take_up(self, mark: Mark | None) -> None:
-        """Go on behind what was lost; numbers of commits do not come twice."""
-        if mark is not None and mark.identity == self.identity:
-            self._last_seq, self.offset = (
-                max(self._last_seq, mark.seq),
-                max(self.offset, mark.offset),
-            )
+        Args:
+            begin: Offset at which the log will begin, and at which a commit mostly ends.
+        """
+        with self.alone():
+            offset, totals = self.offset, self._totals
+            if self._before[0] == begin:
+                offset, totals = self._before
+            rows = [(*key, n) for key, n in totals.items() if key.name in NOTED]
+            self._mark.write(self._last_seq, offset, rows)
+
+    def lose(self, mark: Mark | None = None, offset: int = 0) -> None:
+        """Count what was lost, and go on behind it.
+
+        Args:
+            mark: What the store had; None if nobody knows it.
+            offset: Oldest offset that the log has.
+
+        Raises:
+            TransientError: The store takes nothing now.
+        """
+        with self.alone():
+            if mark is None or mark.identity != self.identity:
+                self.offset = max(offset, self.offset)
+                self.write({"totals": [(*UNCOUNTED, 1)]})
+                return
+            self._last_seq = max(self._last_seq, mark.seq)  # no number comes twice
+            if mark.offset > self.offset:
+                lost = lost_since(mark, self._totals)
+                self.offset = mark.offset
+                self.write({"totals": count_rows(lost)})
 
     def erase(self, target: EraseTarget) -> Erased:
         """Take out everything that a target names; no read finds it from then on.
@@ -310,10 +342,26 @@ class Store(
         """
         return remove_before(self, time_ns, self.low_seq)
 
+    def keep_within(self, max_bytes: int) -> int:
+        """Take out the oldest, as `remove_before`, if the rows take more room; and a tenth more.
+
+        Returns:
+            Number of spans that went; 0 where the store is small enough.
+
+        Raises:
+            TransientError: The store takes nothing now; some may be gone.
+        """
+        used = self.size_bytes()
+        if used <= max_bytes:
+            return 0
+        time_ns = self.age_at(min(1.0, 1.1 * (1 - max_bytes / used)))
+        return 0 if time_ns is None else self.remove_before(time_ns + 1)
+
     def purge(self, until: Callable[[], bool] = lambda: False) -> bool:
         """Remove the bytes of what was erased, and give free room back to the system.
 
-        It needs as much disk again as the store takes; commits and reads go on.
+        It needs as much disk again as the rows take; commits and reads go on. Without an erasure
+        it is done once a quarter of the file is free, or as much as a day of rows takes.
 
         Args:
             until: Asked from time to time; true gives it up.
@@ -326,14 +374,69 @@ class Store(
 
         Cost: see `Database.renew`.
         """
-        erasures = self.read_for_work("SELECT 1 FROM erasures LIMIT 1")
-        if not erasures and self._database.free_ratio() < _FREE:
+        if not self.has_rests() and self._database.free_ratio() < self._worth():
             return False
         return self._database.renew(until)
 
+    def _worth(self) -> float:
+        """The part of the file that is free before a copy gives it back; new rows use it else."""
+        oldest_ns, newest_ns = self.oldest_ns(), self.newest_ns()
+        if oldest_ns is None or newest_ns is None or newest_ns - oldest_ns <= _DAY_NS:
+            return _FREE
+        return min(_FREE, 1 / (1 + (newest_ns - oldest_ns) / _DAY_NS))
+
+    def checkpoint(self) -> None:
+        """Have what was taken out leave its room, to new rows or to `purge`.
+
+        Raises:
+            TransientError: It cannot be done now.
+        """
+        self._database.checkpoint()
+
+    def copy_to(self, folder: Path, at_end: Callable[[], None] = lambda: None) -> None:
+        """Copy the store as it is at one commit into a folder; what was erased is not in it.
+
+        Args:
+            folder: Is there, and has no store.
+            at_end: Called at that commit.
+
+        Raises:
+            OSError: The folder cannot be written.
+            TransientError: The copy failed, for instance for want of room; nothing is left of it.
+
+        Cost: see `Database.renew`.
+        """
+        self._database.copy_to(folder / FIRST_FILE, at_end)
+
     def size_bytes(self) -> int:
+        """Bytes that hold rows, which `keep_within` compares."""
+        return self._database.used_bytes()
+
+    def file_bytes(self) -> int:
         """Size on disk."""
         return self._database.size_bytes()
+
+    def commit_age_s(self) -> float:
+        """Seconds since the last commit, or since the store was opened."""
+        return time.monotonic() - self._database.committed_at
+
+    def fault(self) -> str:
+        """Reason that the store takes nothing now, as far as known; empty if it takes rows."""
+        return self._database.fault
+
+    @property
+    def is_broken(self) -> bool:
+        """True once the store takes nothing any more, and only a new process helps."""
+        return self._database.is_broken
+
+    def observe_commits(self, observe: Callable[[float], None]) -> None:
+        """Have somebody told the seconds that each commit takes, in the thread that commits."""
+        self._database.on_commit = observe
+
+    def abandon(self) -> None:
+        """Close the files as they are."""
+        self._mark.close()
+        self._database.abandon()
 
     def close(self) -> None:
         """Write everything into its files and close them."""

@@ -59,6 +59,7 @@ class Reader:
         self.offset = offset
         self.damaged_bytes = 0
         """Bytes that could not be read so far."""
+        self._is_file_end = False
 
     @property
     def now(self) -> float:
@@ -83,7 +84,7 @@ class Reader:
                 break
             self._let_receivers_first()
             items += self._chunk(prepared, _READ_BYTES, self._taken)
-            if self._clock() - began > _GATHER_S:
+            if self._is_file_end or self._clock() - began > _GATHER_S:
                 break
             wait_s = _NEXT_S
         return prepared
@@ -107,7 +108,7 @@ class Reader:
             self._time.read(entry.item.received_ns)
             items += prepared.add(take(entry))
         self.damaged_bytes += sum(gap.size_bytes for gap in chunk.damaged)
-        self.offset = chunk.next
+        self.offset, self._is_file_end = chunk.next, chunk.ends_file
         return items
 
     def _taken(self, entry: Entry) -> Contents:

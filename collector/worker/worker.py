@@ -6,10 +6,10 @@ ends at any moment goes on from the store and the offset in it.
 """
 
 import logging
-import queue
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -107,9 +107,7 @@ class Worker:
         self._trouble = ""
         self._stopping: Final = threading.Event()
         self._profiles_changed: Final = threading.Event()
-        self._erasures: Final[queue.SimpleQueue[tuple[EraseTarget, Future[Erased]]]] = (
-            queue.SimpleQueue()
-        )
+        self._erasures: Final = deque[tuple[int, EraseTarget, Future[Erased]]]()
         self._stored: Final = threading.Condition()
         """Notified once a commit is in the store."""
         self._committer: Final = Committer(store, log, clock, self._stopping)
@@ -133,6 +131,8 @@ class Worker:
         if self._thread.ident is not None:
             self._thread.join()
         self._committer.close()
+        for *_, done in self._erasures:
+            done.set_exception(TransientError("the collector ends; ask again", 5))
 
     @property
     def fault(self) -> str:
@@ -183,11 +183,13 @@ class Worker:
     def erase(self, target: EraseTarget) -> "Future[Erased]":
         """Erase something between two turns: no evaluation on what goes is in the making then.
 
+        Everything that was acknowledged before this call is stored before, and goes.
+
         Returns:
             Done once no read finds it; it fails with `TransientError` if the store takes nothing.
         """
         done: Future[Erased] = Future()
-        self._erasures.put((target, done))
+        self._erasures.append((self._log.end, target, done))
         return done
 
     # --- the thread -------------------------------------------------------------------------
@@ -381,8 +383,8 @@ class Worker:
 
     def _erase(self) -> None:
         """Erase the targets that came. Whatever waits of them is missed as it is decided."""
-        while not self._erasures.empty():
-            target, done = self._erasures.get()
+        while self._erasures and self._erasures[0][0] <= self._store.offset:
+            _, target, done = self._erasures.popleft()
             try:
                 done.set_result(self._store.erase(target))
             except TransientError as error:

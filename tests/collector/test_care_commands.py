@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.care.backups import known_backups
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
 from collector.judging.ledger import LEDGER_NAME
 from collector.settings.model import CollectorSettings
 from collector.settings.page import settings_page
-from collector.storage.care.backups import known_backups
 from collector.storage.duckdb.schema import MIGRATIONS, TABLES
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.erase import EraseTarget

@@ -114,7 +114,10 @@ class WorkerRoom:
     def open(self) -> None:
         """Start, as a process does."""
         self.store = self._open_store(self.folder)
-        self.log = FileLog(self.folder / "log", self.store.offset)
+        self.log = FileLog(
+            self.folder / "log", self.store.offset, identity=self.store.identity,
+            before_trim=self.store.note_totals,
+        )  # fmt: skip
         self.worker = Worker(
             self.log, self.store, self.registry, self.times or JoinTimes(),
             now_ns=lambda: self.now_ns,

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Final
 
-from collector.storage.care.retention_clock import RetentionClock
+from collector.care.retention_clock import RetentionClock
 from collector.storage.port.care import CareStore
 from scouter.errors import DataError, TransientError
 

@@ -12,34 +12,16 @@ from typing import Final
 
 from collector.metrics import RECEIVED, UNCOUNTED, TotalKey, TotalName, Totals
 from collector.storage.care.salvage import salvage
-from collector.storage.care.tally import TOKENS_NAME, Held, Kind, Told, held_of, read_tally
+from collector.storage.care.tally import Held, Kind, Told, held_of, read_tally
 from collector.storage.duckdb.database import FILE_NAME, DamagedStoreError, Database, explain
 from collector.storage.log.span_log import LOG_FOLDER
+from collector.store.mark import TOKENS_NAME
+from collector.store.opening import LostDataError
 from collector.store.sheets import Conservation
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
 _BROKEN_ENTRY: Final = re.compile(r"Corrupt WAL file: entry at byte position (\d+)")
-
-
-class LostDataError(ConfigError):
-    """Something that was there is gone or damaged, and nobody has said to do without it.
-
-    Args:
-        folder: The data folder.
-        what: Is missing.
-    """
-
-    def __init__(self, folder: Path, what: str) -> None:
-        super().__init__(folder, what)
-        self.folder, self.what = folder, what
-
-    def __str__(self) -> str:
-        return (
-            f"data was lost: {self.what}. Nothing was changed. Restore a backup (`scouter collector"
-            f" restore`), see `scouter collector check --data {self.folder}`, or start once with "
-            "--accept-loss to go on with what is left"
-        )
 
 
 class Losses:

@@ -17,15 +17,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from collector.judging.ledger import LEDGER_NAME
 from collector.metrics import RECEIVED, TotalKey, TotalName, Totals
 from collector.storage.log.span_log import sync_folder
+from collector.store.mark import TOKENS_NAME
 
 _log: Final = logging.getLogger(__name__)
 FILE_NAME: Final = "tally.jsonl"
 """Name of the file inside a data folder; no backup has one."""
-TOKENS_NAME: Final = "access.db"
-LEDGER_NAME: Final = "judge_budget.db"
-"""File of the money that judges have spent."""
 _BESIDE: Final = (TOKENS_NAME, LEDGER_NAME)
 """Files without which a collector starts, and does something else than before."""
 _FULL_BYTES: Final = 64 * 1024

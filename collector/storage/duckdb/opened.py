@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.metrics import LOG_APPLIED, UNCOUNTED, TotalKey, TotalName, Totals
 from collector.storage.care import maintenance as care
-from collector.storage.care.losses import Losses, LostDataError
+from collector.storage.care.losses import Losses
 from collector.storage.care.tally import Tally
 from collector.storage.duckdb import read
 from collector.storage.duckdb.committer import Committer, last_seq
@@ -33,6 +33,7 @@ from collector.storage.duckdb.write import (
 )
 from collector.storage.log.span_codec import encode_batch
 from collector.storage.log.span_log import LOG_FOLDER, SpanLog
+from collector.store.opening import LostDataError
 from collector.store.sheets import Conservation, RecordSheet
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.model.otlp import decode_request

@@ -9,7 +9,7 @@ import yaml
 
 from collector.judging.ledger import LEDGER_NAME
 from collector.settings.load import load_settings
-from collector.storage.care.losses import LostDataError
+from collector.store.opening import LostDataError
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of, today
 from scouter.agent.budget.ledger import NANO
 from scouter.agent.budget.sqlite import SqliteLedger

@@ -57,14 +57,14 @@ def test_nothing_is_trimmed_while_a_copy_is_made(tmp_path: Path) -> None:
     """And somebody is asked before anything is."""
     asked = list[int]()
     fill(tmp_path / "log", 25)
-    log = FileLog(tmp_path / "log", identity=7, before_trim=lambda: asked.append(log.begin))
+    log = FileLog(tmp_path / "log", identity=7, before_trim=asked.append)
     with log.pinned():
         log.trim(log.end)
         assert (log.begin, asked) == (0, [])
     log.trim(5 * SIZE)
     assert asked == []
     log.trim(log.end)
-    assert (log.begin, asked) == (20 * SIZE, [0])
+    assert (log.begin, asked) == (20 * SIZE, [20 * SIZE])
     log.close()
 
 

@@ -12,10 +12,11 @@ import pytest
 
 from collector.metrics import UNCOUNTED, TotalKey, TotalName
 from collector.storage.care.check import check_store
-from collector.storage.care.losses import Losses, LostDataError
+from collector.storage.care.losses import Losses
 from collector.storage.care.tally import FILE_NAME as TALLY
 from collector.storage.care.tally import Held, Tally, read_tally
 from collector.storage.duckdb.store import DuckDBStore
+from collector.store.opening import LostDataError
 from scouter.errors import TransientError
 from tests.contracts.store_data import SPACE, evaluation, record, span
 

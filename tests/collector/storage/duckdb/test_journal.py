@@ -10,10 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from collector.storage.care.losses import LostDataError
 from collector.storage.duckdb import journal as journal_module
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.letters import LetterQuery
+from collector.store.opening import LostDataError
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource

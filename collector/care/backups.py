@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from collector.storage.log.span_log import sync_folder
+from collector.log.file_log import sync_folder
 from scouter.errors import ConfigError
 
 FILE_NAME: Final = "backups.json"

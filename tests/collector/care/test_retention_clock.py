@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from collector.care.retention_clock import FILE_NAME, RetentionClock
 from collector.storage.care.housekeeping import Housekeeping
-from collector.storage.care.retention_clock import FILE_NAME, RetentionClock
 from collector.storage.duckdb.store import DuckDBStore
 from tests.contracts.store_data import SPACE, span
 

@@ -1,0 +1,1 @@
+"""Care of a data folder: its start, retention, copies, checks and exports."""
