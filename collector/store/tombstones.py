@@ -9,6 +9,8 @@ from typing import NamedTuple
 from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import trace_hash, without_spans
 from collector.store.commit import Commit, text_hash
+from collector.store.letter_keys import is_of_spans, letter_keys
+from collector.store.letters import DeadLetter
 from collector.store.span_rows import BodyRow, SpanRow
 from collector.store.totals import span_label
 
@@ -96,12 +98,19 @@ class Tombstones:
         evaluations = [
             row for row in commit.evaluations if not self.has_record(row.space, row.record_uid)
         ]
-        if not gone_spans and not gone and len(evaluations) == len(commit.evaluations):
+        gone_letters = [each for each in commit.letters if self._is_of_erased(each)]
+        is_whole = not gone_spans and not gone and not gone_letters
+        if is_whole and len(evaluations) == len(commit.evaluations):
             return commit
         totals = Counter(commit.totals)
         for space, label in (
             *((row.space, span_label(is_event=row.is_event)) for row in gone_spans),
             *((space, "record") for space, _ in gone),
+            *(
+                (each.space, "span" if is_of_spans(each) else "record")
+                for each in gone_letters
+                if not each.was_accepted
+            ),
         ):
             totals[TotalKey(TotalName.DUPLICATES, space, label=label)] += 1
         return replace(
@@ -110,8 +119,21 @@ class Tombstones:
             bodies=_bodies_without(commit.bodies, gone_spans),
             records=[row for row in commit.records if (row.space, row.uid) not in gone],
             evaluations=evaluations,
+            letters=[each for each in commit.letters if each not in gone_letters],
             totals=totals,
         )
+
+    def _is_of_erased(self, letter: DeadLetter) -> bool:
+        if letter.was_accepted:
+            return self.has_record(letter.space, letter.uid)
+        return any(self._has(letter.space, *key) for key in letter_keys(letter))
+
+    def _has(self, space: str, uid: str, trace_id: str, span_id: str) -> bool:
+        if uid:
+            return self.has_record(space, uid)
+        if span_id:
+            return of_span(space, trace_id, span_id) in self._known
+        return of_trace(space, trace_id) in self._known
 
     def _is_gone(self, row: SpanRow) -> bool:
         parent = row.parent_span_id if row.is_event else None
