@@ -15,6 +15,7 @@ from collector.store.letters import DeadLetter
 from collector.store.rollups import RollupKey
 from collector.store.rows import EvaluationRow, RecordRow, SettledRecord, TaskRow
 from collector.store.span_rows import BodyRow, SpanRow
+from scouter.model.json_value import plain_text
 
 T = TypeVar("T")
 Columns: TypeAlias = list[Sequence[Any]]
@@ -96,9 +97,13 @@ def count_rows(counts: Mapping[Any, int]) -> list[Sequence[object]]:
 
 
 def tag_texts(tags: Mapping[str, str]) -> list[str]:
-    """Tags as the store has them, sorted; an equals sign or a per cent sign in a key is escaped."""
+    """Tags as the store has them, sorted.
+
+    An equals sign or a per cent sign in a key is escaped; U+FFFD replaces half a character.
+    """
     return sorted(
-        f"{key.replace('%', '%25').replace('=', '%3D')}={value}" for key, value in tags.items()
+        plain_text(f"{key.replace('%', '%25').replace('=', '%3D')}={value}")
+        for key, value in tags.items()
     )
 
 

@@ -32,6 +32,7 @@ from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
+from collector.store.trace_facets import TraceFacetReads
 from collector.store.trace_text import TraceTextReads
 from collector.store.upkeep import UpkeepReads
 from collector.store.usage import UsageReads
@@ -58,6 +59,7 @@ class Store(
     EvaluationReads,
     SpanReads,
     TraceTextReads,
+    TraceFacetReads,
     UsageReads,
     ConservationReads,
     DecidedReads,

@@ -61,78 +61,11 @@ def evaluate_some(store: Store, data: st.DataObject, space: str) -> JudgedBy:
     )
 
 
-class StoreFacetsContract(OpenedStore):
+_SHOP = Resource(attributes={"service.name": "shop"})
+
+
+class TraceFacetsContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
-
-    @IN_CLASS
-    @given(data=st.data())
-    def test_a_count_of_evaluations_is_the_length_of_the_list(
-        self, store: Store, data: st.DataObject
-    ) -> None:
-        """Random evaluations, revisions and spans that tell a service; any filters."""
-        space = f"space {store.last_seq()}"  # one store for all examples
-        revisions: dict[str, int] = {}
-        for number in range(data.draw(st.integers(1, 8))):
-            trace_id = f"{number % 3 + 1:032x}"
-            if data.draw(st.booleans()):
-                told = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
-                row = span(number, trace_id=trace_id, resource=Resource(attributes=told))
-                store.append_spans(space, [row], number).result()
-            uid = f"{space} {data.draw(st.sampled_from('klm'))}"
-            revisions[uid] = revisions.get(uid, 0) + 1
-            ids = data.draw(st.lists(st.sampled_from("ab"), unique=True, max_size=2))
-            outcomes = st.sampled_from(Outcome)
-            tasks = tuple(
-                TaskRow(task_id=i, task_type="x", outcome=data.draw(outcomes)) for i in ids
-            )
-            row = evaluation(
-                uid, data.draw(outcomes), tasks, space=space, revision=revisions[uid],
-                evaluation_id=f"{space} {number}", alias=data.draw(st.sampled_from("ab")),
-                profile_uid=f"{space} {data.draw(st.sampled_from('pq'))}",
-                trace_id=data.draw(st.none() | st.just(trace_id)), evaluated_ns=number,
-                reads_spans=data.draw(st.booleans()), service_name=data.draw(WORDS),
-                service_version=data.draw(WORDS), tags={"k": data.draw(WORDS)},
-            )  # fmt: skip
-            store.append_evaluations([row]).result()
-        name = st.none() | st.sampled_from("ab")
-        filters: dict[str, Any] = {
-            "outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
-            "task_id": data.draw(name), "service_name": data.draw(name),
-            "task_outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
-            "service_version": data.draw(name),
-            "since_ns": data.draw(st.none() | st.integers(0, 8)),
-            "tags": data.draw(st.just(()) | WORDS.map(lambda word: (("k", word),))),
-        }  # fmt: skip
-        query = EvaluationQuery(space=space, limit=100, **filters)
-
-        def length(field: str) -> Callable[[str], int]:
-            def count(value: str) -> int:
-                asked = Outcome(value) if field == "outcome" else value
-                has_bad = field == "outcome" and query.outcome == NOT_PASSED
-                known = (Outcome.FAILED, Outcome.ERRORED) if has_bad else (None, asked)
-                if (asked if has_bad else filters.get(field)) not in known:
-                    return 0  # both cannot be asked for at once
-                return len(store.evaluations(replace(query, **{field: asked})).items)
-
-            return count
-
-        def tagged(text: str) -> int:
-            key, _, value = text.partition("=")
-            asked = (*query.tags, (key, value))
-            return len(store.evaluations(replace(query, tags=asked)).items)
-
-        fields = ("profile", "task_id", "service_name", "service_version")
-        wanted = lengths(
-            {"tag": tagged, **{name: length(name) for name in ("outcome", *fields)}},
-            {
-                "tag": ["k=", "k=a", "k=b"],
-                "outcome": [each.value for each in Outcome],
-                **{name: ["a", "b"] for name in fields},
-            },
-        )
-        found = store.evaluation_facets(query, lambda _: False)
-        assert found.looked_until_ns is None
-        assert found.counts == wanted
 
     @IN_CLASS
     @given(data=st.data())
@@ -241,6 +174,101 @@ class StoreFacetsContract(OpenedStore):
         assert found["service_version"] == {f"v{n}": 4 if 1 <= n <= 10 else 3 for n in range(30)}
         assert found["status"] == {"unset": 100, "error": 100}
 
+    def test_counts_of_traces_end_before_a_step_that_is_too_long(self, store: Store) -> None:
+        """In 40 commits of 150 traces each."""
+        for commit in range(1, 41):
+            rows = [
+                span(n, trace_id=f"{n:032x}", resource=_SHOP)
+                for n in range(150 * commit, 150 * commit + 150)
+            ]
+            store.append_spans(SPACE, rows, 1000 + commit).result()
+        asked: list[float] = []
+
+        def end(growth: float) -> bool:
+            asked.append(growth)
+            return True
+
+        found = store.trace_facets(TraceQuery(space=SPACE), end)
+        counted = found.counts["service_name"]["shop"]
+        assert 2000 <= counted < 6000
+        assert found.looked_until_ns == 1041 - counted / 150
+        assert min(asked) >= 1
+        assert store.trace_facets(TraceQuery(space="other"), end).counts == {}
+
+
+class StoreFacetsContract(TraceFacetsContract):
+    """Subclass it and give the fixture `open_store`."""
+
+    @IN_CLASS
+    @given(data=st.data())
+    def test_a_count_of_evaluations_is_the_length_of_the_list(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """Random evaluations, revisions and spans that tell a service; any filters."""
+        space = f"space {store.last_seq()}"  # one store for all examples
+        revisions: dict[str, int] = {}
+        for number in range(data.draw(st.integers(1, 8))):
+            trace_id = f"{number % 3 + 1:032x}"
+            if data.draw(st.booleans()):
+                told = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
+                row = span(number, trace_id=trace_id, resource=Resource(attributes=told))
+                store.append_spans(space, [row], number).result()
+            uid = f"{space} {data.draw(st.sampled_from('klm'))}"
+            revisions[uid] = revisions.get(uid, 0) + 1
+            ids = data.draw(st.lists(st.sampled_from("ab"), unique=True, max_size=2))
+            outcomes = st.sampled_from(Outcome)
+            tasks = tuple(
+                TaskRow(task_id=i, task_type="x", outcome=data.draw(outcomes)) for i in ids
+            )
+            row = evaluation(
+                uid, data.draw(outcomes), tasks, space=space, revision=revisions[uid],
+                evaluation_id=f"{space} {number}", alias=data.draw(st.sampled_from("ab")),
+                profile_uid=f"{space} {data.draw(st.sampled_from('pq'))}",
+                trace_id=data.draw(st.none() | st.just(trace_id)), evaluated_ns=number,
+                reads_spans=data.draw(st.booleans()), service_name=data.draw(WORDS),
+                service_version=data.draw(WORDS), tags={"k": data.draw(WORDS)},
+            )  # fmt: skip
+            store.append_evaluations([row]).result()
+        name = st.none() | st.sampled_from("ab")
+        filters: dict[str, Any] = {
+            "outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
+            "task_id": data.draw(name), "service_name": data.draw(name),
+            "task_outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
+            "service_version": data.draw(name),
+            "since_ns": data.draw(st.none() | st.integers(0, 8)),
+            "tags": data.draw(st.just(()) | WORDS.map(lambda word: (("k", word),))),
+        }  # fmt: skip
+        query = EvaluationQuery(space=space, limit=100, **filters)
+
+        def length(field: str) -> Callable[[str], int]:
+            def count(value: str) -> int:
+                asked = Outcome(value) if field == "outcome" else value
+                has_bad = field == "outcome" and query.outcome == NOT_PASSED
+                known = (Outcome.FAILED, Outcome.ERRORED) if has_bad else (None, asked)
+                if (asked if has_bad else filters.get(field)) not in known:
+                    return 0  # both cannot be asked for at once
+                return len(store.evaluations(replace(query, **{field: asked})).items)
+
+            return count
+
+        def tagged(text: str) -> int:
+            key, _, value = text.partition("=")
+            asked = (*query.tags, (key, value))
+            return len(store.evaluations(replace(query, tags=asked)).items)
+
+        fields = ("profile", "task_id", "service_name", "service_version")
+        wanted = lengths(
+            {"tag": tagged, **{name: length(name) for name in ("outcome", *fields)}},
+            {
+                "tag": ["k=", "k=a", "k=b"],
+                "outcome": [each.value for each in Outcome],
+                **{name: ["a", "b"] for name in fields},
+            },
+        )
+        found = store.evaluation_facets(query, lambda _: False)
+        assert found.looked_until_ns is None
+        assert found.counts == wanted
+
     def test_counts_that_end_early_say_how_far_they_looked(self, store: Store) -> None:
         """Some of the newest of 6,000 evaluations, in 40 commits.
 
@@ -265,27 +293,3 @@ class StoreFacetsContract(OpenedStore):
         assert (early.counts, early.looked_until_ns) == ({}, 7)
         none = store.evaluation_facets(replace(query, space="none"), lambda _: True)
         assert (none.counts, none.looked_until_ns) == ({}, None)
-
-    def test_counts_of_traces_end_before_a_step_that_is_too_long(self, store: Store) -> None:
-        """In 40 commits of 150 traces each."""
-        for commit in range(1, 41):
-            rows = [
-                span(n, trace_id=f"{n:032x}", resource=_SHOP)
-                for n in range(150 * commit, 150 * commit + 150)
-            ]
-            store.append_spans(SPACE, rows, 1000 + commit).result()
-        asked: list[float] = []
-
-        def end(growth: float) -> bool:
-            asked.append(growth)
-            return True
-
-        found = store.trace_facets(TraceQuery(space=SPACE), end)
-        counted = found.counts["service_name"]["shop"]
-        assert 2000 <= counted < 6000
-        assert found.looked_until_ns == 1041 - counted / 150
-        assert min(asked) >= 1
-        assert store.trace_facets(TraceQuery(space="other"), end).counts == {}
-
-
-_SHOP = Resource(attributes={"service.name": "shop"})

@@ -22,6 +22,7 @@ from collector.store.schema import COLUMNS, postgresql_tables
 from collector.store.session_text import SessionTextReads
 from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
+from collector.store.trace_facets import TraceFacetReads
 from collector.store.trace_text import TraceTextReads
 from collector.store.usage import UsageReads
 from collector.store.waiting import WaitingReads
@@ -34,6 +35,7 @@ class AllReads(
     EvaluationReads,
     SpanReads,
     TraceTextReads,
+    TraceFacetReads,
     UsageReads,
     ConservationReads,
     DecidedReads,

@@ -1,5 +1,7 @@
 """Spans and traces on either database, as the contracts of a store have them."""
 
+from tests.contracts.store_facets import TraceFacetsContract
+from tests.contracts.store_judged import StoreJudgedContract
 from tests.contracts.store_search import StoreSearchContract, StoreUsageContract
 from tests.contracts.store_trace_text import StoreTraceTextContract
 
@@ -14,3 +16,11 @@ class TestTraceText(StoreTraceTextContract):
 
 class TestUsage(StoreUsageContract):
     """The use of models, tools and agents."""
+
+
+class TestJudged(StoreJudgedContract):
+    """Traces by the evaluations on their records."""
+
+
+class TestFacets(TraceFacetsContract):
+    """Counts of traces."""
