@@ -430,26 +430,31 @@ class Database:
         return found[0]
 
     def free_ratio(self) -> float:
-        """The part of the file that no row uses, from 0 to 1."""
+        """The part of the file that no row uses, from 0 to 1; rows that went count so, too."""
         _, total, free = self._blocks()
-        return free / total if total else 0.0
+        return (free + self._dead_blocks()) / total if total else 0.0
 
     def used_bytes(self) -> int:
-        """Bytes of the file that hold rows; those that were freed are used again before it grows.
-
-        What DuckDB's log has is not in it yet.
-        """
+        """Bytes of the file that rows take; what DuckDB's log has is not in it yet."""
         block, total, free = self._blocks()
-        return block * (total - free)
+        return int(block * (total - free - self._dead_blocks()))
 
     def _blocks(self) -> tuple[int, int, int]:
-        """Size of a block, blocks of the file, and those of them that no row uses."""
-        rows = self.read_for_work(
+        """Size of a block, blocks of the file, and those of them that are free."""
+        rows = self.read(
             "SELECT database_name, block_size, total_blocks, free_blocks FROM"
             " pragma_database_size()"
         )
         block, total, free = next(sizes for name, *sizes in rows if name == _name(self._number))
         return block, total, free
+
+    def _dead_blocks(self) -> float:
+        """Blocks of rows that went: a group of rows is in the file until all of them went."""
+        found = 0.0
+        for table in _LARGE:
+            ((live, stored, blocks),) = self.read(_STORED.format(table=table))
+            found += blocks * max(0.0, 1 - live / stored) if stored else 0.0
+        return found
 
     def checkpoint(self) -> None:
         """Write DuckDB's log into the file proper, which frees the blocks of what was taken out.
@@ -486,6 +491,13 @@ class Database:
         self._root.close()
 
 
+_LARGE: Final = ("spans", "bodies", "records", "evaluations", "task_results")
+_STORED: Final = """
+    SELECT (SELECT count(*) FROM {table}),
+        coalesce(sum(count) FILTER (column_name = 'seq' AND segment_type <> 'VALIDITY'), 0)::BIGINT,
+        count(DISTINCT block_id) + coalesce(sum(len(additional_block_ids)), 0)::BIGINT
+    FROM pragma_storage_info('{table}') WHERE persistent
+"""
 _ENDS: Final = f"""
     SELECT max(seq) FROM (
         SELECT seq, sum(n) OVER (ORDER BY seq) // {_COPIED} AS part
