@@ -1,0 +1,106 @@
+"""Stored spans as Arrow tables, with all that their bodies say."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from collector.store.bodies import decompress
+from collector.store.json_text import dump_json
+from collector.store.reads import Reads
+from collector.store.span_queries import SEARCHED
+from scouter.model.otlp import decode_request
+from scouter.model.span import Span
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
+_ROW: Final = {
+    "seq": pa.int64(), "space": pa.string(), "trace_id": pa.string(), "span_id": pa.string(),
+    "received_ns": pa.int64(), "parent_span_id": pa.string(), "name": pa.string(),
+    "kind": pa.int8(), "start_ns": pa.int64(), "end_ns": pa.int64(), "status": pa.int8(),
+    "process": pa.string(), **dict.fromkeys(SEARCHED, pa.string()), "is_event": pa.bool_(),
+}  # fmt: skip
+"""Columns of the table that are taken as they are."""
+_READ: Final = {
+    "parent_is_remote": pa.bool_(),
+    **dict.fromkeys(
+        ("status_message", "trace_state", "scope_name", "scope_version", "resource", "attributes",
+         "events", "links"),
+        pa.string(),
+    ),
+}  # fmt: skip
+"""Columns that come from the bodies; attributes, events and links are JSON."""
+_SCHEMA: Final = pa.schema([*_ROW.items(), *_READ.items()])
+_KEY: Final = 4
+"""The first columns: commit, space, trace and span."""
+_PART_BYTES: Final = 4 * 2**20
+"""Bytes of spans that are decoded together; their objects take several times as much."""
+_SIZES: Final = """
+    SELECT seq, sum(size_bytes)::BIGINT FROM spans WHERE seq <= $1 GROUP BY seq ORDER BY seq
+"""
+_SPANS: Final = f"""
+    SELECT {", ".join(_ROW)} FROM spans WHERE seq BETWEEN $1 AND $2
+    ORDER BY seq, space, trace_id, start_ns, span_id
+"""
+_BODIES: Final = "SELECT seq, space, body FROM bodies WHERE seq BETWEEN $1 AND $2"
+
+
+def span_tables(reads: Reads, last: int) -> Iterator[pa.Table]:
+    """Spans with all that their bodies say of them, in parts of bounded size.
+
+    Args:
+        reads: Of the store.
+        last: The last commit whose spans are exported.
+
+    Returns:
+        Tables in the order of commits; without any span one that has no rows.
+
+    Cost: linear, about 30 µs for a span. A commit is read at once, however long it is.
+    """
+    is_empty = True
+    for first, end in _parts(reads, last):
+        is_empty = False
+        columns = zip(*_rows(reads, first, end), strict=True)
+        arrays = [
+            pa.array(values, kind) for values, kind in zip(columns, _SCHEMA.types, strict=True)
+        ]
+        yield pa.Table.from_arrays(arrays, schema=_SCHEMA)
+    if is_empty:
+        yield _SCHEMA.empty_table()
+
+
+def _parts(reads: Reads, last: int) -> Iterator[tuple[int, int]]:
+    """The first and the last commit of each part; all have spans."""
+    first, size, end = None, 0, 0
+    for end, more in reads.read(_SIZES, [last]):
+        first = end if first is None else first
+        size += more
+        if size >= _PART_BYTES:
+            yield first, end
+            first, size = None, 0
+    if first is not None:
+        yield first, end
+
+
+def _rows(reads: Reads, first: int, last: int) -> Iterator[tuple[Any, ...]]:
+    spans = {
+        (seq, space, span.trace_id, span.span_id): span
+        for seq, space, body in reads.read(_BODIES, [first, last])
+        for span in decode_request(ExportTraceServiceRequest.FromString(decompress(body))).spans
+    }
+    for row in reads.read(_SPANS, [first, last]):
+        yield (*row[:-1], bool(row[-1]), *_read(spans[row[:_KEY]]))
+
+
+def _read(span: Span) -> tuple[bool | str | None, ...]:
+    events = [[each.name, each.time_ns, each.attributes] for each in span.events]
+    links = [[each.trace_id, each.span_id, each.attributes] for each in span.links]
+    return (
+        span.parent_is_remote, span.status_message, span.trace_state, span.scope.name,
+        span.scope.version, dump_json(span.resource.attributes), dump_json(span.attributes),
+        dump_json(events), dump_json(links),
+    )  # fmt: skip
