@@ -14,17 +14,18 @@ from pathlib import Path
 import pytest
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.erase import EraseTarget
 from collector.store.rows import AlertState, EvaluationRow, TaskRow
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.contracts.store_data import SPACE, evaluation, record
+from tests.support.store_appends import AppendingStore
 
 PASSED, FAILED, ERRORED, SKIPPED, PENDING = Outcome
 
@@ -46,7 +47,7 @@ def profile(
 class Watch:
     """A monitor, and a way to feed it."""
 
-    def __init__(self, store: DuckDBStore, watched: AgentEvalProfile) -> None:
+    def __init__(self, store: AppendingStore, watched: AgentEvalProfile) -> None:
         self._store, self._profile = store, watched
         self._numbers = count(store.last_seq() * 1000)
         self._times = count(1)
@@ -75,8 +76,8 @@ class Watch:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[DuckDBStore]:
-    store = DuckDBStore(tmp_path)
+def store(tmp_path: Path) -> Iterator[AppendingStore]:
+    store = AppendingStore(tmp_path)
     yield store
     store.close()
 
@@ -95,13 +96,17 @@ def store(tmp_path: Path) -> Iterator[DuckDBStore]:
     ],
 )
 def test_fires_when_the_interval_proves_it(
-    store: DuckDBStore, threshold: AlertThreshold, baseline: float, passed: int, state: AlertState
+    store: AppendingStore,
+    threshold: AlertThreshold,
+    baseline: float,
+    passed: int,
+    state: AlertState,
 ) -> None:
     watch = Watch(store, profile(threshold, baseline=baseline))
     assert watch.feed(*[FAILED] * (20 - passed), *[PASSED] * passed) is state
 
 
-def test_the_evidence_is_shown(store: DuckDBStore) -> None:
+def test_the_evidence_is_shown(store: AppendingStore) -> None:
     watch = Watch(store, profile())
     watch.feed(*[ERRORED, FAILED] * 4, FAILED, *[PASSED] * 11)
     status = watch.status
@@ -114,19 +119,19 @@ def test_the_evidence_is_shown(store: DuckDBStore) -> None:
     assert status.since_ns == 1
 
 
-def test_few_samples_prove_nothing(store: DuckDBStore) -> None:
+def test_few_samples_prove_nothing(store: AppendingStore) -> None:
     watch = Watch(store, profile())
     assert watch.feed(*[FAILED] * 19) is AlertState.INACTIVE
     assert watch.feed(FAILED) is AlertState.FIRING
 
 
-def test_records_that_were_skipped_as_a_whole_do_not_count(store: DuckDBStore) -> None:
+def test_records_that_were_skipped_as_a_whole_do_not_count(store: AppendingStore) -> None:
     watch = Watch(store, profile())
     assert watch.feed(*[FAILED] * 19, *[SKIPPED] * 50) is AlertState.INACTIVE
     assert watch.status.n == 19
 
 
-def test_resolves_when_the_rate_is_back_and_may_fire_again(store: DuckDBStore) -> None:
+def test_resolves_when_the_rate_is_back_and_may_fire_again(store: AppendingStore) -> None:
     """Window of 20. Bound 0.75: 14 of 20 is 0.70 and still bad, 15 of 20 is not below."""
     watch = Watch(store, profile())
     assert watch.feed(*[FAILED] * 20) is AlertState.FIRING
@@ -137,7 +142,7 @@ def test_resolves_when_the_rate_is_back_and_may_fire_again(store: DuckDBStore) -
     assert watch.feed(*[FAILED] * 9) is AlertState.FIRING
 
 
-def test_a_pending_record_counts_once_it_is_decided(store: DuckDBStore) -> None:
+def test_a_pending_record_counts_once_it_is_decided(store: AppendingStore) -> None:
     """A restart sees the same; a revision of what was decided counts no more."""
     watched = profile()
     watch = Watch(store, watched)
@@ -161,7 +166,7 @@ def test_a_pending_record_counts_once_it_is_decided(store: DuckDBStore) -> None:
     assert (again.passed, again.n) == (2, 3)
 
 
-def test_other_profiles_and_later_revisions_do_not_count(store: DuckDBStore) -> None:
+def test_other_profiles_and_later_revisions_do_not_count(store: AppendingStore) -> None:
     watch = Watch(store, profile())
     uid = profile().uid
     watch.monitor.observe([evaluation("a", FAILED, profile_uid="another")])
@@ -171,14 +176,14 @@ def test_other_profiles_and_later_revisions_do_not_count(store: DuckDBStore) -> 
     assert (watch.status.pass_rate, watch.status.lower, watch.status.upper) == (None, 0, 1)
 
 
-def test_a_profile_without_a_condition_is_not_watched(store: DuckDBStore) -> None:
+def test_a_profile_without_a_condition_is_not_watched(store: AppendingStore) -> None:
     task = AssertionTask("t", "x", 1, ComparisonOperator.Equals)
     monitor = AlertMonitor(store)
     monitor.watch(SPACE, AgentEvalProfile([task], alias="bot"))
     assert monitor.statuses() == []
 
 
-def test_state_and_window_survive_a_restart(store: DuckDBStore) -> None:
+def test_state_and_window_survive_a_restart(store: AppendingStore) -> None:
     first = Watch(store, profile())
     first.feed(*[FAILED] * 20)
     store.add_totals({}).result()  # the event was appended before, so it is there now
@@ -188,12 +193,12 @@ def test_state_and_window_survive_a_restart(store: DuckDBStore) -> None:
     assert again.feed(*[PASSED] * 15) is AlertState.RESOLVED
 
 
-def test_no_evidence_ends_no_alert(store: DuckDBStore) -> None:
+def test_no_evidence_ends_no_alert(store: AppendingStore) -> None:
     """Its records are gone; as many results as an alert needs have to say that it is over."""
     Watch(store, profile()).feed(*[FAILED] * 20)
     store.add_totals({}).result()
     store.append_records([record(f"u{n}", session_id="s1") for n in range(20)]).result()
-    store.erase(EraseTarget(space=SPACE, session_id="s1")).result()
+    store.erase(EraseTarget(space=SPACE, session_id="s1"))
     again = Watch(store, profile())
     assert (again.status.state, again.status.n) == (AlertState.FIRING, 0)
     fewest = profile().config.alert_config.min_samples
@@ -201,12 +206,29 @@ def test_no_evidence_ends_no_alert(store: DuckDBStore) -> None:
     assert again.feed(PASSED) is AlertState.RESOLVED
 
 
-def test_a_crash_before_the_event_was_stored_is_made_good(store: DuckDBStore) -> None:
+def test_a_crash_before_the_event_was_stored_is_made_good(store: AppendingStore) -> None:
     """Twenty failures are stored, the event is not: the next start finds out by itself."""
     rows = [evaluation(f"u{n}", FAILED, profile_uid=profile().uid) for n in range(20)]
     store.append_evaluations(rows).result()
     watch = Watch(store, profile())
     assert watch.status.state is AlertState.FIRING
+
+
+def test_an_event_that_cannot_be_stored_holds_up_nothing(
+    store: AppendingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alert fires; a start works its state out again from the outcomes."""
+
+    def full(_: object) -> int:
+        raise TransientError("disk full")
+
+    watch = Watch(store, profile())
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "append_alert_events", full)
+        assert watch.feed(*[FAILED] * 20) is AlertState.FIRING
+    assert store.last_alert_events() == []
+    assert Watch(store, profile()).status.state is AlertState.FIRING
+    assert [each.state for each in store.last_alert_events()] == [AlertState.FIRING]
 
 
 @pytest.mark.parametrize("reason", ["budget", "sampled"])
@@ -215,7 +237,7 @@ def test_a_crash_before_the_event_was_stored_is_made_good(store: DuckDBStore) ->
     [(FAILED, AlertState.FIRING, PASSED), (PASSED, AlertState.INACTIVE, FAILED)],
 )
 def test_what_no_judge_has_seen_neither_ends_nor_raises_an_alert(
-    store: DuckDBStore, reason: str, before: Outcome, state: AlertState, unseen: Outcome
+    store: AppendingStore, reason: str, before: Outcome, state: AlertState, unseen: Outcome
 ) -> None:
     """Its other tasks make no difference; a restart sees the same."""
     watch = Watch(store, profile())
@@ -225,7 +247,7 @@ def test_what_no_judge_has_seen_neither_ends_nor_raises_an_alert(
         assert (status.passed, status.n) == (20 * (before is PASSED), 20)
 
 
-def test_a_schedule_is_when_the_condition_is_looked_at(store: DuckDBStore) -> None:
+def test_a_schedule_is_when_the_condition_is_looked_at(store: AppendingStore) -> None:
     """Each hour: neither before, nor by the results; its end is told at a scheduled time too."""
     hour = 3_600 * 10**9
     condition = AlertCondition(0.8, "Below")
@@ -257,7 +279,7 @@ def test_a_schedule_is_when_the_condition_is_looked_at(store: DuckDBStore) -> No
     assert look(6 * hour) == (AlertState.RESOLVED, 20)
 
 
-def test_what_a_person_ended_begins_anew(store: DuckDBStore) -> None:
+def test_what_a_person_ended_begins_anew(store: AppendingStore) -> None:
     """Twenty new records have to prove it, after a restart, too; those of before count no more."""
     uid = profile().uid
 
@@ -289,7 +311,7 @@ def test_what_a_person_ended_begins_anew(store: DuckDBStore) -> None:
     assert standing(again) == (AlertState.FIRING, 20)
 
 
-def test_a_clock_that_was_ahead_holds_up_no_scheduled_look(store: DuckDBStore) -> None:
+def test_a_clock_that_was_ahead_holds_up_no_scheduled_look(store: AppendingStore) -> None:
     """It was ahead by a year when the next time was found, and is right again."""
     hour = 3_600 * 10**9
     alert = AgentAlertConfig("0 * * * *", None, AlertCondition(0.8, "Below"), window=20)
