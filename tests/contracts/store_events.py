@@ -1,6 +1,6 @@
 """Duties of every store with log events: they are kept as spans are, and are none."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.otlp_logs import log_event
 from scouter.model.span import AttributeValue, Span
 from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
+from tests.contracts.store_opened import OpenedStore
 
 Open = Callable[[], Store]
 
@@ -31,14 +32,33 @@ def said(store: Store, trace_id: str = TRACE) -> dict[str, list[Any]]:
     return {each.span_id[-1]: [e.attributes for e in each.events] for each in tree.spans}
 
 
-class StoreEventsContract:
+class EventSearchContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
 
-    @pytest.fixture
-    def store(self, open_store: Open) -> Iterator[Store]:
-        store = open_store()
-        yield store
-        store.close()
+    def test_no_question_about_spans_finds_an_event(self, store: Store) -> None:
+        """Listings, traces and usage; what it says of models and tools is not counted again."""
+        loud: dict[str, Any] = {
+            "gen_ai.operation.name": "chat", "gen_ai.response.model": "m",
+            "gen_ai.agent.name": "a", "gen_ai.usage.input_tokens": 5,
+        }  # fmt: skip
+        store.append_spans(SPACE, [span(1, attributes=loud)], 1).result()
+        store.append_spans(SPACE, [event(1, 5, **loud), event(1, 900, **loud)], 1).result()
+
+        assert [each.name for each in store.spans(SpanQuery(space=SPACE, limit=9)).items] == [
+            "step 1"
+        ]
+        assert not store.spans(SpanQuery(space=SPACE, limit=9, name="gen_ai.choice")).items
+        (trace,) = store.traces(TraceQuery(space=SPACE, limit=9)).items
+        assert (trace.name, trace.start_ns, trace.end_ns, trace.spans) == ("step 1", 10, 20, 1)
+        assert trace.input_tokens == 5
+        for group, key in ((UsageGroup.MODEL, "m"), (UsageGroup.AGENT, "a")):
+            (usage,) = store.usage(UsageQuery(space=SPACE, group_by=group, limit=9)).items
+            (of_model,) = usage.tokens
+            assert (usage.key, of_model.calls, of_model.input_tokens) == (key, 1, 5)
+
+
+class StoreEventsContract(EventSearchContract):
+    """Likewise."""
 
     @pytest.mark.parametrize("is_first", [True, False])
     def test_an_event_comes_back_with_its_span(self, open_store: Open, is_first: bool) -> None:
@@ -69,27 +89,6 @@ class StoreEventsContract:
         assert [each.parent_span_id for each in tree.strays] == [f"{1:016x}"]
         assert tree.gaps.spans
         assert store.conservation("another").events.stored == 0
-
-    def test_no_question_about_spans_finds_an_event(self, store: Store) -> None:
-        """Listings, traces and usage; what it says of models and tools is not counted again."""
-        loud: dict[str, Any] = {
-            "gen_ai.operation.name": "chat", "gen_ai.response.model": "m",
-            "gen_ai.agent.name": "a", "gen_ai.usage.input_tokens": 5,
-        }  # fmt: skip
-        store.append_spans(SPACE, [span(1, attributes=loud)], 1).result()
-        store.append_spans(SPACE, [event(1, 5, **loud), event(1, 900, **loud)], 1).result()
-
-        assert [each.name for each in store.spans(SpanQuery(space=SPACE, limit=9)).items] == [
-            "step 1"
-        ]
-        assert not store.spans(SpanQuery(space=SPACE, limit=9, name="gen_ai.choice")).items
-        (trace,) = store.traces(TraceQuery(space=SPACE, limit=9)).items
-        assert (trace.name, trace.start_ns, trace.end_ns, trace.spans) == ("step 1", 10, 20, 1)
-        assert trace.input_tokens == 5
-        for group, key in ((UsageGroup.MODEL, "m"), (UsageGroup.AGENT, "a")):
-            (usage,) = store.usage(UsageQuery(space=SPACE, group_by=group, limit=9)).items
-            (of_model,) = usage.tokens
-            assert (usage.key, of_model.calls, of_model.input_tokens) == (key, 1, 5)
 
     def test_an_event_after_the_evaluation_makes_no_span_late(self, store: Store) -> None:
         """But it opens the record again: its trace is among those that got something."""

@@ -1,5 +1,6 @@
 """Spans and traces on either database, as the contracts of a store have them."""
 
+from tests.contracts.store_events import EventSearchContract
 from tests.contracts.store_facets import TraceFacetsContract
 from tests.contracts.store_judged import StoreJudgedContract
 from tests.contracts.store_search import StoreSearchContract, StoreUsageContract
@@ -24,3 +25,7 @@ class TestJudged(StoreJudgedContract):
 
 class TestFacets(TraceFacetsContract):
     """Counts of traces."""
+
+
+class TestEvents(EventSearchContract):
+    """Log events, which are no spans."""

@@ -1,5 +1,6 @@
 """Spans as tables: each once, its best version, with what only its body says."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 import json
 from collections.abc import Callable
