@@ -1,81 +1,84 @@
-"""Evaluations: reads of people."""
+"""Evaluations: lists for people, newest first, and what other programs follow.
 
-from dataclasses import dataclass
-from typing import Final
+A list goes from the newest commits to the oldest ones in steps that grow, and stops once the page
+is full. It finds places first, and reads the texts of those that it shows.
+"""
 
-from collector.store.commit import tag_texts
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from collector.store.commit import text_hash
 from collector.store.evaluation_codec import decode_evaluation
-from collector.store.reads import Reads
+from collector.store.evaluation_conditions import evaluation_condition
+from collector.store.evaluation_queries import (
+    EvaluationPage,
+    EvaluationQuery,
+    OutcomeRow,
+    TaskOutcome,
+    VersionRow,
+)
+from collector.store.reads import Reads, Values, within
 from collector.store.rows import EvaluationRow, ResultPlace
+from collector.store.span_conditions import commit_steps
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.score import score_of
 
-_ONE: Final = "SELECT body FROM evaluations WHERE space = $1 AND evaluation_id = $2"
-
-_LATEST: Final = """
-    NOT EXISTS (
-        SELECT 1 FROM evaluations n
-        WHERE n.space = e.space AND n.record_uid = e.record_uid AND n.revision > e.revision
-          AND n.seq <= $1)
-"""
-"""SQL for the latest revision, as of commit `$1`."""
-
-# All SQL is put together from this module's own words; values travel as parameters.
+# All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
-_LIST: Final = f"""
+
+_N: Final = "BIGINT"
+_MOST: Final = 20_000
+"""Evaluations that versions are told of."""
+_PART: Final = 64
+"""Texts that are read together where their length is bounded."""
+_GROWTH: Final = 4
+_OUTLINE: Final = (
+    "record_uid", "record_id", "session_id", "trace_id", "created_ns", "duration_ns",
+)  # fmt: skip
+_ONE: Final = "SELECT body FROM evaluations WHERE space = $1 AND evaluation_id = $2"
+_AFTER: Final = """
     SELECT e.seq, e.ordinal, e.body FROM evaluations e
-    WHERE e.seq <= $1 AND e.space = $2
-      AND ($3::TEXT IS NULL OR $3::TEXT IN (e.alias, e.profile_name, e.profile_uid,
-            e.profile_digest))
-      AND ($4::TEXT IS NULL OR $4::TEXT IN (e.record_id, e.record_uid))
-      AND ($5::TEXT IS NULL OR $5::TEXT IN (e.session_id, e.record_uid))
-      AND ($6::TEXT IS NULL OR e.trace_id = $6::TEXT)
-      AND ($7::TEXT[] IS NULL OR e.outcome = ANY($7::TEXT[]))
-      AND ($8::TEXT IS NULL OR e.service_name = $8::TEXT)
-      AND ($9::TEXT IS NULL OR e.service_version = $9::TEXT)
-      AND ($10::TEXT IS NULL OR e.environment = $10::TEXT)
-      AND e.tags @> $11::TEXT[]
-      AND ($12::BIGINT IS NULL OR e.evaluated_ns >= $12::BIGINT)
-      AND ($13::BIGINT IS NULL OR e.evaluated_ns < $13::BIGINT)
-      AND (e.seq, e.ordinal) < ($14::BIGINT, $15::BIGINT)
-      AND {_LATEST}
-    ORDER BY e.seq DESC, e.ordinal DESC
-    LIMIT $16::BIGINT
+    WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT)
+    ORDER BY e.seq, e.ordinal LIMIT $3::BIGINT
 """
-_END: Final = ResultPlace(2**62, 0)
+_LATEST: Final = """
+    SELECT DISTINCT ON (e.space, e.record_uid) e.space, e.record_uid, e.body FROM evaluations e
+    WHERE e.uid_hash = ANY($1::BIGINT[]) ORDER BY e.space, e.record_uid, e.revision DESC
+"""
+_NEWEST: Final = """
+    SELECT e.uid_hash, e.trace_id, e.service_version AS version, e.evaluated_ns FROM evaluations e
+    WHERE e.space = $1::TEXT
+      AND $2::TEXT IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)
+    ORDER BY e.seq DESC LIMIT $3::BIGINT
+"""
+_BY_VERSION: Final = """
+    SELECT version, min(evaluated_ns) AS first, max(evaluated_ns), count(DISTINCT uid_hash)
+    FROM t WHERE version IS NOT NULL GROUP BY version ORDER BY first DESC, version
+"""
+_OWN_VERSIONS: Final = f"WITH t AS ({_NEWEST}) {_BY_VERSION}"
+_VERSIONS: Final = f"""
+    WITH e AS ({_NEWEST}), s AS (
+        SELECT s.trace_id, min(s.service_version) AS version FROM spans s
+        WHERE s.space = $1::TEXT AND s.service_version <> ''
+          AND s.trace_id IN (SELECT trace_id FROM e WHERE version = '')
+        GROUP BY s.trace_id
+    ), t AS (
+        SELECT e.uid_hash, e.evaluated_ns, coalesce(nullif(e.version, ''), s.version) AS version
+        FROM e LEFT JOIN s ON s.trace_id = e.trace_id
+    )
+    {_BY_VERSION}
+"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationFilter:
-    """The evaluations to list; None means any."""
+class _Place(NamedTuple):
+    """An evaluation of a list."""
 
-    space: str
-    profile: str | None = None
-    """Alias, name, uid or digest."""
-    record: str | None = None
-    """Id or uid."""
-    session: str | None = None
-    """Or the uid of a record without one, which is a session of its own."""
-    trace_id: str | None = None
-    outcomes: tuple[str, ...] | None = None
-    service_name: str | None = None
-    service_version: str | None = None
-    environment: str | None = None
-    tags: tuple[tuple[str, str], ...] = ()
-    """Keys and values that are all among the evaluation's tags."""
-    since_ns: int | None = None
-    """Evaluated from then on."""
-    until_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluations:
-    """A page of a list."""
-
-    items: tuple[EvaluationRow, ...]
-    """Newest first."""
-    next: ResultPlace | None
-    """Where the next page goes on; None at the end."""
-    as_of: int
-    """The commit that the page shows; the next page needs it."""
+    seq: int
+    ordinal: int
+    uid_hash: int
+    evaluation_id: str
 
 
 class EvaluationReads(Reads):
@@ -86,36 +89,152 @@ class EvaluationReads(Reads):
         found = self.read(_ONE, [space, evaluation_id])
         return decode_evaluation(found[0][0]) if found else None
 
-    def evaluations(
-        self,
-        which: EvaluationFilter,
-        limit: int,
-        before: ResultPlace | None = None,
-        as_of: int | None = None,
-    ) -> Evaluations:
+    def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first, each record's latest revision only.
 
-        Args:
-            which: The filter.
-            limit: Most of a page.
-            before: Go on behind this place, the `next` of the page before.
-            as_of: Show the list as it was after this commit, so that pages read over a long time
-                have each record once; None for now.
+        Without `as_of` the list is as of now.
+
+        Cost: a few steps for what is common; for what is rare or nowhere a look at the columns that
+        are asked for of every evaluation.
         """
-        shown = self.last_seq() if as_of is None else as_of
-        place = before or _END
-        rows = self.read(
-            _LIST,
-            [
-                shown, which.space, which.profile, which.record, which.session, which.trace_id,
-                None if which.outcomes is None else list(which.outcomes),
-                which.service_name, which.service_version, which.environment,
-                tag_texts(dict(which.tags)), which.since_ns, which.until_ns, *place, limit + 1,
-            ],
-        )  # fmt: skip
-        page = rows[:limit]
-        return Evaluations(
-            items=tuple(decode_evaluation(body) for *_, body in page),
-            next=ResultPlace(*page[-1][:2]) if len(rows) > limit else None,
-            as_of=shown,
+        as_of = self.last_seq() if query.as_of is None else query.as_of
+        found = self._evaluation_places(replace(query, as_of=as_of), query.limit + 1)
+        page = found[: query.limit]
+        rows: dict[tuple[int, int], EvaluationRow] = {}
+        done, size, part = 0, 0, len(page) if query.text_bytes is None else 4
+        while done < len(page) and (query.text_bytes is None or size < query.text_bytes):
+            texts = self._evaluation_texts(page[done : done + part])
+            rows.update((place, decode_evaluation(text)) for place, text in texts.items())
+            size += sum(map(len, texts.values()))
+            done, part = done + part, min(_PART, part * _GROWTH)
+        page = page[:done]
+        return EvaluationPage(
+            items=tuple(rows[each[:2]] for each in page if each[:2] in rows),
+            next_before=page[-1][:2] if len(found) > len(page) else None,
+            as_of=as_of,
         )
+
+    def _evaluation_places(self, query: EvaluationQuery, limit: int) -> list[_Place]:
+        """The first places of a list."""
+        found: list[_Place] = []
+        if len(dict(query.tags)) < len(set(query.tags)):
+            return found  # one key with two values
+        before, last_seq = query.before, query.as_of or 0
+        for first, last in commit_steps(last_seq if before is None else min(last_seq, before[0])):
+            values = Values()
+            where = evaluation_condition(query, first, last, values)
+            if before is not None and last == before[0]:
+                place = ", ".join(values.of(each, _N) for each in before)
+                where += f" AND (e.seq, e.ordinal) < ({place})"
+            rows = self.read(
+                f"SELECT e.seq, e.ordinal, e.uid_hash, e.evaluation_id FROM evaluations e"
+                f" WHERE {where} ORDER BY e.seq DESC, e.ordinal DESC"
+                f" LIMIT {values.of(limit - len(found), _N)}",
+                values,
+            )
+            found += [_Place(*row) for row in rows]
+            if len(found) == limit:
+                break
+        return found
+
+    def _evaluation_texts(self, places: Sequence[_Place]) -> dict[tuple[int, int], str]:
+        """The texts at some places; what went meanwhile is left out."""
+        rows = self._evaluation_columns("e.body", places)
+        return {(seq, ordinal): body for seq, ordinal, _, body in rows}
+
+    def _evaluation_columns(self, columns: str, places: Sequence[_Place]) -> list[tuple[Any, ...]]:
+        values = Values()
+        where = within((each.seq for each in places), values)
+        hashes = values.of([each.uid_hash for each in places], "BIGINT[]")
+        rows = self.read(
+            f"SELECT e.seq, e.ordinal, e.evaluation_id, {columns} FROM evaluations e"
+            f" WHERE {where} AND e.uid_hash = ANY({hashes})",
+            values,
+        )
+        wanted = {each.evaluation_id for each in places}
+        return [row for row in rows if row[2] in wanted]
+
+    def outcomes(self, query: EvaluationQuery) -> list[OutcomeRow]:
+        """Outcomes of the newest evaluations that `evaluations` lists, `limit` of them at most.
+
+        Cost: that of the list; no text is read.
+        """
+        as_of = self.last_seq() if query.as_of is None else query.as_of
+        page = self._evaluation_places(replace(query, as_of=as_of), query.limit)
+        if not page:
+            return []
+        columns = ", ".join(f"e.{name}" for name in ("outcome", *_OUTLINE))
+        known: dict[str, dict[str, Any]] = {
+            row[2]: {"outcome": Outcome(row[3]), **dict(zip(_OUTLINE, row[4:], strict=True))}
+            for row in self._evaluation_columns(columns, page)
+        }
+        tasks = self._outcomes_of(page)
+        ids = (each.evaluation_id for each in page)
+        return [
+            OutcomeRow(**known[each], tasks=tuple(tasks.get(each, ())))
+            for each in ids
+            if each in known  # else it was erased meanwhile
+        ]
+
+    def _outcomes_of(self, page: Sequence[_Place]) -> Mapping[str, Sequence[TaskOutcome]]:
+        """The results by evaluation, in the order of the profile."""
+        values = Values()
+        where = within((each.seq for each in page), values)
+        ids = values.of([each.evaluation_id for each in page], "TEXT[]")
+        rows = self.read(
+            "SELECT t.position, t.evaluation_id, t.task_id, t.task_type, t.outcome, t.reason,"
+            f" t.score FROM task_results t WHERE {where} AND t.evaluation_id = ANY({ids})",
+            values,
+        )
+        found: defaultdict[str, list[TaskOutcome]] = defaultdict(list)
+        for _, evaluation_id, task_id, task_type, text, reason, stated in sorted(
+            rows, key=lambda row: row[0]
+        ):
+            outcome = Outcome(text)
+            score = score_of(task_type, outcome, None, stated)
+            found[evaluation_id].append(TaskOutcome(task_id, task_type, outcome, reason, score))
+        return found
+
+    def versions(self, space: str, profile: str) -> list[VersionRow]:
+        """Versions of the service behind the newest evaluations of a profile, the newest first.
+
+        An evaluation that looked at no spans may not know its version; a span of its trace does.
+        What nobody knows the version of is left out.
+
+        Cost: linear in the evaluations of the space, a few columns of them; where the newest ones
+        do not all know their version, in its spans, too.
+        """
+        given = [space, profile, _MOST]
+        rows = self.read(_OWN_VERSIONS, given)
+        if any(not version for version, *_ in rows):
+            rows = self.read(_VERSIONS, given)
+        names = ("version", "first_ns", "last_ns", "records")
+        return [VersionRow(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def latest_evaluations(
+        self, keys: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], EvaluationRow]:
+        """The latest evaluation by space and uid; a key without one is left out.
+
+        Cost: a look at the hashes of all evaluations.
+        """
+        if not keys:
+            return {}
+        rows = self.read_for_work(_LATEST, [[text_hash(uid) for _, uid in keys]])
+        bodies = {(space, uid): body for space, uid, body in rows}
+        return {key: decode_evaluation(bodies[key]) for key in keys if key in bodies}
+
+    def results_after(
+        self, place: ResultPlace, limit: int
+    ) -> list[tuple[ResultPlace, EvaluationRow]]:
+        """Evaluations of all spaces in the order in which they became durable, every revision.
+
+        A place is never given again, and nothing comes to lie before one that was read: who keeps
+        the last place and goes on behind it reads every evaluation once.
+
+        Args:
+            place: Only those behind it.
+            limit: So many at most.
+        """
+        rows = self.read_for_work(_AFTER, [*place, limit])
+        return [(ResultPlace(seq, ordinal), decode_evaluation(body)) for seq, ordinal, body in rows]

@@ -18,6 +18,7 @@ from collector.store.database import MEMORY_BYTES
 from collector.store.decided import DecidedReads
 from collector.store.drops import Drops
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
+from collector.store.evaluation_facets import EvaluationFacetReads
 from collector.store.evaluations import EvaluationReads
 from collector.store.files import FIRST_FILE
 from collector.store.judges import Judges
@@ -25,11 +26,13 @@ from collector.store.labels import Labels
 from collector.store.mark import Mark, MarkFile, missing_files
 from collector.store.opening import NOTED, Opening, lost_since
 from collector.store.profiles import Profiles
+from collector.store.rates import RateReads
 from collector.store.reads import Change, Rows
 from collector.store.retention import remove_before
 from collector.store.session_text import SessionTextReads
 from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
+from collector.store.task_results import TaskResultReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
 from collector.store.trace_facets import TraceFacetReads
@@ -57,6 +60,9 @@ class Store(
     WaitingReads,
     SessionTextReads,
     EvaluationReads,
+    EvaluationFacetReads,
+    RateReads,
+    TaskResultReads,
     SpanReads,
     TraceTextReads,
     TraceFacetReads,

@@ -1,4 +1,4 @@
-"""Questions that count outcomes, and the sheet of what became of everything."""
+"""Questions that count outcomes of tasks, and the counts that answer them."""
 
 import math
 from dataclasses import dataclass

@@ -13,15 +13,18 @@ from collector.store.conservation import ConservationReads
 from collector.store.decided import DecidedReads
 from collector.store.drops import Drops
 from collector.store.erase import EraseReads
+from collector.store.evaluation_facets import EvaluationFacetReads
 from collector.store.evaluations import EvaluationReads
 from collector.store.judges import Judges
 from collector.store.labels import Labels
 from collector.store.profiles import Profiles
+from collector.store.rates import RateReads
 from collector.store.reads import Change, Rows
 from collector.store.schema import COLUMNS, postgresql_tables
 from collector.store.session_text import SessionTextReads
 from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
+from collector.store.task_results import TaskResultReads
 from collector.store.trace_facets import TraceFacetReads
 from collector.store.trace_text import TraceTextReads
 from collector.store.usage import UsageReads
@@ -33,6 +36,9 @@ class AllReads(
     WaitingReads,
     SessionTextReads,
     EvaluationReads,
+    EvaluationFacetReads,
+    RateReads,
+    TaskResultReads,
     SpanReads,
     TraceTextReads,
     TraceFacetReads,

@@ -27,7 +27,7 @@ from typing import Any, Final
 from collector.log.file_log import FileLog
 from collector.log.port import Chunk, Entry, Item, Kind
 from collector.store.commit import Commit
-from collector.store.evaluations import EvaluationFilter
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
 from collector.worker import judge as judge_module
@@ -143,11 +143,13 @@ def span_counts(store: Store) -> tuple[int, int, int]:
 
 
 def _evaluations(store: Store, space: str) -> Iterator[EvaluationRow]:
-    page = store.evaluations(EvaluationFilter(space=space), 1_000)
-    yield from page.items
-    while page.next is not None:
-        page = store.evaluations(EvaluationFilter(space=space), 1_000, page.next, page.as_of)
+    query = EvaluationQuery(space=space, limit=1_000)
+    while True:
+        page = store.evaluations(query)
         yield from page.items
+        if page.next_before is None:
+            return
+        query = replace(query, before=page.next_before, as_of=page.as_of)
 
 
 def _trace(number: int) -> list[Span]:

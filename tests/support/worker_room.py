@@ -8,7 +8,7 @@ from typing import Final, cast
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
 from collector.storage.port.control import ControlStore
-from collector.store.evaluations import EvaluationFilter
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, ProfileChange, ProfileRow
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
@@ -155,7 +155,7 @@ class WorkerRoom:
 
     def evaluations(self, space: str = SPACE) -> dict[str, EvaluationRow]:
         """The latest evaluation on each record, by uid."""
-        page = self.store.evaluations(EvaluationFilter(space=space), 10_000)
+        page = self.store.evaluations(EvaluationQuery(space=space, limit=10_000))
         found = {row.record_uid: row for row in page.items}
         assert len(found) == len(page.items), "a record has two"
         return found

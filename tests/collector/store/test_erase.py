@@ -12,7 +12,7 @@ from collector.store import database
 from collector.store.bodies import decompress
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget, change_of
-from collector.store.evaluations import EvaluationFilter
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import RecordState, TaskRow
 from collector.store.schema import duckdb_tables
 from collector.store.store import Store
@@ -92,7 +92,7 @@ def left(engine: Engine, space: str) -> dict[str, object]:
         },
         "evaluations": {
             row.record_uid: row.tasks[0].message
-            for row in engine.evaluations(EvaluationFilter(space=space), 99).items
+            for row in engine.evaluations(EvaluationQuery(space=space, limit=99)).items
         },
         "letters": sum(engine.conservation(space).dead_letters.values()),
     }

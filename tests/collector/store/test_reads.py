@@ -4,13 +4,12 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.store.commit import RecordId
-from collector.store.evaluations import EvaluationFilter
 from collector.store.letters import LetterKind
-from collector.store.rows import EvaluationRow, RecordState, ResultPlace
+from collector.store.rows import RecordState
 from collector.store.span_rows import TracePlace
 from collector.store.work import RecentTrace
 from scouter.evaluate.outcome import Outcome
@@ -87,110 +86,6 @@ def test_spans_are_those_of_a_brute_force(engine: Engine, commits: list[list[Spa
     assert {trace_id: each.last_seq for trace_id, each in recent.items()} == last_seqs
     sheet = engine.conservation(sent.space).spans
     assert (sheet.stored, sheet.accepted) == (len(sent.stored), len(sent.stored))
-
-
-uids = st.sampled_from(["k", "l", "m"])
-drawn = st.fixed_dictionaries(
-    {
-        "uid": uids,
-        "outcome": st.sampled_from([Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED]),
-        "service_name": st.sampled_from(["desk", "Desk"]),
-        "environment": st.sampled_from(["", "prod"]),
-        "tags": st.dictionaries(st.sampled_from(["team", "a=b"]), st.sampled_from(["x", "y=z"])),
-        "evaluated_ns": st.integers(0, 3),
-    }
-)
-
-
-@settings(max_examples=15)
-@given(
-    commits=st.lists(st.lists(drawn, max_size=4), min_size=1, max_size=4),
-    which=st.fixed_dictionaries(
-        {
-            "record": st.none() | uids,
-            "outcomes": st.none() | st.just(("failed", "errored")) | st.just(("passed",)),
-            "service_name": st.none() | st.just("desk"),
-            "environment": st.none() | st.just(""),
-            "tags": st.just(()) | st.just((("a=b", "y=z"),)),
-            "since_ns": st.none() | st.just(1),
-            "until_ns": st.none() | st.just(3),
-        }
-    ),
-    limit=st.integers(1, 3),
-)
-def test_a_list_of_evaluations_is_that_of_a_brute_force(
-    engine: Engine, commits: list[list[dict[str, object]]], which: dict[str, object], limit: int
-) -> None:
-    """Random evaluations and revisions, any filters, pages of one to three."""
-    sent = Sent(space=new_space())
-    latest: dict[str, tuple[ResultPlace, EvaluationRow]] = {}
-    revisions: dict[str, int] = {}
-    for drawn_rows in commits:
-        rows: list[EvaluationRow] = []
-        for given_ in drawn_rows:
-            uid = str(given_["uid"])
-            revisions[uid] = revisions.get(uid, 0) + 1
-            fields = {
-                name: value for name, value in given_.items() if name not in ("uid", "outcome")
-            }
-            rows.append(
-                evaluation(
-                    uid, Outcome(str(given_["outcome"])), space=sent.space, revision=revisions[uid],
-                    evaluation_id=f"{sent.space} {uid} {revisions[uid]}", **fields,
-                )
-            )  # fmt: skip
-        seq = sent.append(engine, evaluations=rows)
-        latest |= {row.record_uid: (ResultPlace(seq, at), row) for at, row in enumerate(rows)}
-
-    def matches(row: EvaluationRow) -> bool:
-        outcomes, tags = which["outcomes"], which["tags"]
-        return (
-            which["record"] in (None, row.record_uid)
-            and (outcomes is None or row.outcome.value in outcomes)  # type: ignore[operator]
-            and which["service_name"] in (None, row.service_name)
-            and which["environment"] in (None, row.environment)
-            and all(row.tags.get(key) == value for key, value in tags)  # type: ignore[misc]
-            and (which["since_ns"] is None or row.evaluated_ns >= 1)
-            and (which["until_ns"] is None or row.evaluated_ns < 3)
-        )
-
-    expected = [
-        row
-        for _, row in sorted(latest.values(), key=lambda each: each[0], reverse=True)
-        if matches(row)
-    ]
-    found: list[EvaluationRow] = []
-    before, as_of = None, None
-    asked = EvaluationFilter(space=sent.space, **which)  # type: ignore[arg-type]
-    while True:
-        page = engine.evaluations(asked, limit, before, as_of)
-        assert len(page.items) <= limit
-        found += page.items
-        if page.next is None:
-            break
-        before, as_of = page.next, page.as_of
-    assert found == expected
-
-
-def test_a_page_shows_the_list_of_its_commit(engine: Engine) -> None:
-    """A revision that came between two pages moves no record from the one to the other."""
-    sent = Sent(space=new_space())
-    for uid in ("k", "l"):
-        sent.append(
-            engine,
-            evaluations=[evaluation(uid, space=sent.space, evaluation_id=f"{sent.space}{uid}")],
-        )
-    which = EvaluationFilter(space=sent.space)
-    first = engine.evaluations(which, 1)
-    again = evaluation("k", space=sent.space, revision=2, evaluation_id=f"{sent.space}k2")
-    sent.append(engine, evaluations=[again])
-
-    second = engine.evaluations(which, 1, first.next, first.as_of)
-    assert [row.record_uid for row in (*first.items, *second.items)] == ["l", "k"]
-    assert second.items[0].revision == 1
-    assert [row.revision for row in engine.evaluations(which, 9).items] == [2, 1]
-    assert engine.evaluation(sent.space, f"{sent.space}k2") == again
-    assert engine.evaluation(sent.space, "nobody's") is None
 
 
 def test_a_record_has_its_state_and_all_revisions(engine: Engine) -> None:

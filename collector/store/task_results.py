@@ -1,0 +1,137 @@
+"""Results of one task: the newest ones, without the texts of their evaluations."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from collector.store.commit import text_hash
+from collector.store.evaluation_codec import decode_evaluation
+from collector.store.evaluation_conditions import PROFILE, latest, time_conditions
+from collector.store.evaluation_queries import (
+    NewestResult,
+    NewestResultsQuery,
+    TaskValue,
+    TaskValuesQuery,
+)
+from collector.store.reads import Reads, Values
+from collector.store.rows import Scope, TaskRow
+from scouter.evaluate.outcome import Outcome
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
+_N: Final = "BIGINT"
+_TIMES: Final = """
+    SELECT s.trace_id, max(s.end_ns) - min(s.start_ns) FROM spans s
+    WHERE s.space = $1::TEXT AND s.trace_id = ANY($2::TEXT[]) AND s.is_event = 0
+    GROUP BY s.trace_id
+"""
+_BODIES: Final = """
+    SELECT e.record_uid, e.revision, e.body FROM evaluations e
+    WHERE e.space = $1::TEXT AND e.uid_hash = ANY($2::BIGINT[])
+"""
+
+
+class TaskResultReads(Reads):
+    """Reads of the results of one task."""
+
+    def newest_results(self, query: NewestResultsQuery) -> list[NewestResult]:
+        """The newest decided results of a task on records, the latest of each, newest first.
+
+        Cost: a few columns of all results of the task; with values also the texts of what is found.
+        """
+        values = Values()
+        conditions = [
+            f"e.space = {values.of(query.space)}",
+            f"e.alias = {values.of(query.alias)}",
+            f"e.task_id = {values.of(query.task_id)}",
+            "e.outcome NOT IN ('pending', 'skipped')"
+            if query.outcome is None
+            else f"e.outcome = {values.of(query.outcome.value)}",
+            latest("e", "e.seq", values.of(self.last_seq(), _N)),
+            "NOT EXISTS (SELECT 1 FROM evaluations v WHERE v.seq = e.seq AND v.space = e.space"
+            f" AND v.evaluation_id = e.evaluation_id AND v.scope = '{Scope.SESSION}')",
+        ]
+        rows = self.read(
+            "SELECT e.record_uid, e.revision, e.position, e.task_type, e.outcome, e.reason, e.score"
+            f" FROM task_results e WHERE {' AND '.join(conditions)}"
+            f" ORDER BY e.seq DESC, e.record_uid DESC LIMIT {values.of(query.limit, _N)}",
+            values,
+        )
+        whole: Mapping[str, TaskRow] = {}
+        if query.has_values:
+            whole = self._whole_results(query.space, rows)
+        return [NewestResult(uid=row[0], task=_task(query.task_id, row, whole)) for row in rows]
+
+    def _whole_results(self, space: str, rows: Sequence[Sequence[Any]]) -> Mapping[str, TaskRow]:
+        """The whole results by uid of the record."""
+        wanted: dict[str, tuple[int, int]] = {row[0]: (row[1], row[2]) for row in rows}
+        found = self.read(_BODIES, [space, [text_hash(uid) for uid in wanted]])
+        return {
+            uid: decode_evaluation(body).tasks[wanted[uid][1]]
+            for uid, revision, body in found
+            if uid in wanted and wanted[uid][0] == revision
+        }
+
+    def task_values(self, query: TaskValuesQuery) -> list[TaskValue]:
+        """Scores and durations of the newest results of a task, the newest first.
+
+        Cost: linear in the results of the task in that time; then a look at the trace of each span.
+        """
+        values = Values()
+        where = " AND ".join(_conditions(query, values, self.last_seq()))
+        rows = self.read(
+            "SELECT e.evaluated_ns, e.outcome, e.score, v.trace_id FROM task_results e"
+            " JOIN evaluations v ON v.seq = e.seq AND v.evaluation_id = e.evaluation_id"
+            f" WHERE {where} ORDER BY e.evaluated_ns DESC, e.evaluation_id"
+            f" LIMIT {values.of(query.limit, _N)}",
+            values,
+        )
+        traces = sorted({trace_id for *_, trace_id in rows if trace_id})
+        times = dict(self.read(_TIMES, [query.space, traces])) if traces else {}
+        return [
+            TaskValue(
+                at_ns=at_ns, outcome=Outcome(outcome), score=score, duration_ns=times.get(trace_id)
+            )
+            for at_ns, outcome, score, trace_id in rows
+        ]
+
+
+def _conditions(query: TaskValuesQuery, values: Values, last_seq: int) -> Iterator[str]:
+    space = values.of(query.space)
+    yield f"e.space = {space} AND e.task_id = {values.of(query.task_id)}"
+    yield PROFILE.format(values.of(query.profile))
+    yield "e.outcome <> 'pending'"
+    yield from time_conditions(query.since_ns, query.until_ns, values)
+    yield latest("e", "e.seq", values.of(last_seq, _N))
+    asked = [
+        (name, values.of(value))
+        for name, value in (
+            ("service_version", query.service_version), ("environment", query.environment)
+        )
+        if value is not None
+    ]  # fmt: skip
+    if asked:
+        own, of_span = (
+            " AND ".join(f"{table}.{name} = {value}" for name, value in asked)
+            for table in ("v", "s")
+        )
+        unknown = " AND ".join(f"v.{name} = ''" for name, _ in asked)
+        yield (
+            f"({own} OR {unknown} AND v.trace_id IN"
+            f" (SELECT s.trace_id FROM spans s WHERE s.space = {space} AND {of_span}))"
+        )
+
+
+def _task(task_id: str, row: Sequence[Any], whole: Mapping[str, TaskRow]) -> TaskRow:
+    uid, _, _, task_type, outcome, reason, score = row
+    found = whole.get(uid)
+    expected, actual = (None, None) if found is None else (found.expected, found.actual)
+    return TaskRow(
+        task_id=task_id,
+        task_type=task_type,
+        outcome=Outcome(outcome),
+        reason=reason,
+        expected=expected if isinstance(expected, int | float) else None,
+        actual=actual if isinstance(actual, int | float) else None,
+        stated_score=score,
+    )
