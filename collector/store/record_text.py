@@ -80,13 +80,14 @@ class RecordTextReads(RecordReads):
         matches: dict[tuple[int, str], TextMatch] = {}
         last: Place | None = None
         looked_until_ns = None
-        for part in _parts(self.matching_records(query)):
+        for part in _parts(self.matching_places(query)):
             if last is not None and is_over():
                 looked_until_ns = last.received_ns
                 break
-            matches |= self.context_matches(query.space, [place for place, _ in part], finder)
-            found += [each for each in part if each[0].key in matches]
-            last = part[-1][0]
+            hits = self.context_matches(query.space, part, finder)
+            found += self.stated(query, [each for each in part if each.key in hits])
+            matches |= hits
+            last = part[-1]
             if len(found) > query.limit:
                 found = found[: query.limit]
                 last = found[-1][0]
@@ -116,13 +117,12 @@ class RecordTextReads(RecordReads):
         return {key: match for key, match in matches if match is not None}
 
 
-def _parts(found: Iterator[Sequence[Candidate]]) -> Iterator[list[Candidate]]:
+def _parts(found: Iterator[Sequence[Place]]) -> Iterator[list[Place]]:
     """Everything that a list holds, in parts that grow, of a few megabytes of contexts each."""
     size = _FIRST
-    for candidates in found:
-        left = candidates
+    for left in found:
         while left:
-            part = next(split(left, lambda each: (1, each[0].context_bytes), (size, PART_BYTES)))
+            part = next(split(left, lambda each: (1, each.context_bytes), (size, PART_BYTES)))
             yield part
             left = left[len(part) :]
             size = min(_MOST, size * GROWTH)

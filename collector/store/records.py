@@ -212,8 +212,8 @@ class RecordReads(LetterReads):
         records have; else in the page.
         """
         found: list[Candidate] = []
-        for part in self.matching_records(query):
-            found += part
+        for part in self.matching_places(query):
+            found += self.stated(query, part)
             if len(found) > query.limit:
                 break
         page = found[: query.limit]
@@ -226,8 +226,10 @@ class RecordReads(LetterReads):
             next_before=page[-1][0][:2] if len(found) > len(page) else None,
         )
 
-    def matching_records(self, query: RecordQuery) -> Iterator[Sequence[Candidate]]:
-        """The places and states of everything that a list holds, newest first, in growing parts.
+    def matching_places(self, query: RecordQuery) -> Iterator[Sequence[Place]]:
+        """The places of everything that a list holds, newest first, in growing parts.
+
+        Where most records have the state that is asked for, those of another are among them.
 
         Args:
             query: Its limit is about the size of the first part.
@@ -250,13 +252,13 @@ class RecordReads(LetterReads):
                 f" ORDER BY r.seq DESC, r.uid_hash DESC LIMIT {values.of(size, _N)}",
                 values,
             )
-            yield self._stated(query, [Place(*row) for row in rows])
+            yield [Place(*row) for row in rows]
             if len(rows) < size:
                 return
             before, size = rows[-1][:2], min(size * GROWTH, MOST)
 
-    def _stated(self, query: RecordQuery, places: Sequence[Place]) -> list[Candidate]:
-        """Those of some records that have the state that is asked for."""
+    def stated(self, query: RecordQuery, places: Sequence[Place]) -> list[Candidate]:
+        """Those of some records, newest first, that have the state that is asked for."""
         if not places:
             return []
         last = _LAST if query.as_of is None else query.as_of

@@ -9,12 +9,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from collector.store.commit import text_hash
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
 from collector.store.reads import Values
 from collector.store.record_queries import SessionPage, SessionQuery, SessionSummary
 from collector.store.records import (
     GROWTH,
     MOST,
+    OF_HASHES,
     PLACE_COLUMNS,
     RECORD_PROFILE,
     SESSION,
@@ -44,8 +46,12 @@ _TEXTS: Final = "TEXT[]"
 _COUNTED: Final = ("records", "traces", "first_ns", "last_ns", *DECIDED, "undecided")
 _SUMMARIES: Final = f"""
     WITH own AS MATERIALIZED (
-        SELECT {SESSION} AS id, r.seq, r.uid, r.trace_id, r.created_ns FROM records r
-        WHERE r.space = $1 AND {SESSION} IN (SELECT unnest($2::TEXT[]))
+        SELECT r.session_id AS id, r.seq, r.uid, r.trace_id, r.created_ns FROM records r
+        WHERE r.space = $1 AND r.session_id IN (SELECT unnest($2::TEXT[]))
+        UNION ALL
+        SELECT r.uid, r.seq, r.uid, r.trace_id, r.created_ns FROM records r
+        WHERE r.space = $1 AND r.session_id = '' AND {OF_HASHES.format("$3")}
+          AND r.uid IN (SELECT unnest($2::TEXT[]))
     ), latest AS (
         SELECT DISTINCT ON (e.record_uid) e.record_uid, e.outcome FROM evaluations e
         WHERE e.seq >= (SELECT min(seq) FROM own) AND e.space = $1 AND e.scope = 'record'
@@ -189,7 +195,8 @@ class SessionReads(RecordReads, SummaryReads):
         """Some sessions by id: records counted by their latest evaluation, spans summed up."""
         if not session_ids:
             return {}
-        rows = self.read(_SUMMARIES, [space, list(session_ids)])
+        hashes = [text_hash(each) for each in session_ids]
+        rows = self.read(_SUMMARIES, [space, list(session_ids), hashes])
         totals = self.trace_totals(space, {each for traces, *_ in rows for each in traces or ()})
         found: dict[str, SessionSummary] = {}
         for traces, session_id, *counts in rows:
