@@ -17,7 +17,6 @@ _ALL: Final = """
     SELECT name, space, profile, alias, task, label, sum(n)::BIGINT FROM totals
     GROUP BY name, space, profile, alias, task, label
 """
-_ROWS: Final = "SELECT count(*) FROM totals"
 
 
 class TotalReads(Reads):
@@ -28,11 +27,6 @@ class TotalReads(Reads):
         return {
             TotalKey(TotalName(name), *parts): n for name, *parts, n in self.read_for_work(_ALL)
         }
-
-    def total_rows(self) -> int:
-        """Number of the rows that the counts are the sums of."""
-        ((count,),) = self.read_for_work(_ROWS)
-        return count
 
 
 def span_label(*, is_event: int) -> str:
