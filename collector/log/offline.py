@@ -92,11 +92,11 @@ def check_log(folder: Path) -> Iterator[CheckedSegment]:
         ConfigError: A file is not of this version.
         OSError: A file cannot be read.
     """
-    starts = [int(path.stem) for path in segment_paths(folder)]
-    for path, start, following in zip(
-        segment_paths(folder), starts, [*starts[1:], None], strict=True
-    ):
-        yield _check_segment(path, start, following)
+    paths = segment_paths(folder)
+    starts = [int(path.stem) for path in paths]
+    for at, path in enumerate(paths):
+        following = starts[at + 1] if at + 1 < len(paths) else None
+        yield _check_segment(path, starts[at], following)
 
 
 def _check_segment(path: Path, start: int, following: int | None) -> CheckedSegment:

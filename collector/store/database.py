@@ -226,7 +226,14 @@ class Database:
                 except (duckdb.CatalogException, duckdb.BinderException):
                     if number == self._number:  # else a copy took the file's place meanwhile
                         raise
-        except duckdb.OperationalError as error:
+        except duckdb.Error as error:
+            if is_damage(error):
+                raise TransientError(
+                    f"the store is damaged; stop the collector and see `scouter collector check`: "
+                    f"{first_line(error)}"
+                ) from error
+            if not isinstance(error, duckdb.OperationalError):
+                raise
             raise TransientError(f"the store cannot be read: {first_line(error)}") from error
         finally:
             pool.put(connection)

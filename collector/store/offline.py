@@ -79,7 +79,9 @@ class OfflineReads(Reads):
         """
         try:
             return self._connection.execute(sql, list(parameters)).fetchall()
-        except duckdb.OperationalError as error:
+        except duckdb.Error as error:
+            if not isinstance(error, duckdb.OperationalError) and not is_damage(error):
+                raise
             kind = DamagedStoreError if is_damage(error) else TransientError
             raise kind(f"the store in {self.folder} cannot be read: {explain(error)}") from error
 
