@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from collector.access.gate import Gate
@@ -15,6 +15,8 @@ from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.api.parts import Parts, Unready
+from collector.care.data_folder import open_data
+from collector.care.housekeeping import Housekeeping
 from collector.exemplars import TraceExemplars
 from collector.items.limits import Limits
 from collector.judging.answers import KeptAnswers, remove_answers
@@ -27,25 +29,24 @@ from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.spending import Spending
 from collector.judging.worker import JudgeWorker
+from collector.log.brokers import Brokers
 from collector.metrics import RECEIVED, CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
-from collector.pipeline.pipeline import Pipeline
 from collector.prices import PriceTable
 from collector.process import connections_that_fit
-from collector.receivers.ingest import Ingest
+from collector.receivers.intake import Intake
 from collector.receivers.message_servers.named import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
 from collector.results.cursor import CursorFile
 from collector.results.endpoint import connect
 from collector.results.sender import ResultsSender
 from collector.settings.model import CollectorSettings
-from collector.storage.care.housekeeping import Housekeeping
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import Completeness, EvaluationRow, Scope
 from collector.web.routes import serve_page
 from collector.worker.measures import WorkerMeasures
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.times import JoinTimes
+from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.errors import ConfigError
@@ -57,12 +58,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 2.0
-"""The pipeline may be at work, or the store be stuck; what follows a profile comes later then."""
-_COMMIT_PAUSE_S: Final = 0.1
-"""Seconds that a commit waits for more small requests to join it.
-
-Half that pause saves a third of the cost of small requests.
-"""
+"""The worker may be busy, or the store be stuck; what follows a profile comes later then."""
 
 
 class Collector:
@@ -99,12 +95,14 @@ class Collector:
         self._gold_file = None if settings.gold is None else GoldFile(settings.gold)
         for profile in profiles:
             self._check_judges(profile)
-        self.store = DuckDBStore(
+        self._on_sync: Callable[[float], None] = lambda seconds: None
+        self.files = open_data(
             settings.data,
             settings.memory_limit,
-            commit_pause_s=_COMMIT_PAUSE_S,
             accept_loss=accept_loss,
+            on_sync=lambda seconds: self._on_sync(seconds),
         )
+        self.store, self.log = self.files.store, self.files.log
         self.answers: KeptAnswers | None = None
         try:
             self.providers.check_ledger(self.store.missing_files, accept_loss=accept_loss)
@@ -123,16 +121,24 @@ class Collector:
             self.registry.register(settings.space, profile, activate=True)
         self._exemplars = TraceExemplars()
         self.metrics = CollectorMetrics(
-            self._totals, lambda: self.pipeline.waiting, self._exemplars.get
+            self._totals, lambda: self.worker.waiting, self._exemplars.get
         )
         if self.providers.budgets_usd:
             self.metrics.registry.register(
                 Spending(self.providers.ledger, self.providers.budgets_usd)
             )
-        self.pipeline = Pipeline(
+        limits = Limits(
+            max_body=settings.max_body,
+            max_inflated=settings.max_inflated,
+            max_items=settings.max_items,
+            max_item=settings.max_item,
+            max_attributes=settings.max_attributes,
+        )
+        self.worker = Worker(
+            self.log,
             self.store,
             self.registry,
-            times=JoinTimes(
+            JoinTimes(
                 settle_s=settings.settle_s,
                 foreign_settle_s=settings.foreign_settle_s,
                 quiet_s=settings.quiet_s,
@@ -141,17 +147,11 @@ class Collector:
                 session_quiet_s=settings.session_quiet_s,
                 session_deadline_s=settings.session_deadline_s,
             ),
-            memory_spans=settings.join_memory_spans,
-            memory_bytes=settings.join_memory_bytes,
-            memory_records=settings.join_memory_records,
-            span_bytes=settings.join_memory_span_bytes,
-            max_hold_s=settings.max_hold_s,
-            folder=settings.data,
-            drain_s=settings.drain_s,
-            measures=WorkerMeasures(self.metrics.registry),
+            limits=limits,
             observers=(self._observe_waits, self._observe_alerts, self._note_traces),
             on_profiles=self._watch_active,
             on_pending=lambda: self.judging.wake(),
+            measures=WorkerMeasures(self.metrics.registry),
         )
         self.judge_measures = JudgeMeasures(self.metrics.registry)
         self.counting = CountingJudge(
@@ -167,7 +167,7 @@ class Collector:
             lambda: self.watcher.active(),
             int(patience_s * 1e9),
             lambda: self.watcher.erring(),
-            lambda: self.pipeline.backlog().troubles(),
+            lambda: self.worker.backlog().troubles(),
         )
         self.delivery = Delivery(
             channels_of(settings),
@@ -192,56 +192,53 @@ class Collector:
         )
         self.metrics.registry.register(DriftMeasures(self.watcher, self.health, self.monitor))
         self._watch_active()
-        self.ingest = Ingest(
+        self.brokers = Brokers()
+        self.ingest = Intake(
+            self.log,
             self.store,
-            self.registry,
-            self.pipeline,
+            settings.data,
             space=settings.space,
-            max_queued=settings.max_queued,
+            brokers=self.brokers,
             max_behind=settings.max_behind,
             max_in_flight=settings.max_in_flight,
-            # The store holds a payload twice while it writes it; refused, it would come for ever.
+            limits=limits,
+            # The store has a payload twice while it writes it; refused, it would come for ever.
             max_letter=min(settings.max_body, settings.memory_limit // 3),
-            limits=Limits(
-                max_body=settings.max_body,
-                max_inflated=settings.max_inflated,
-                max_items=settings.max_items,
-                max_item=settings.max_item,
-                max_attributes=settings.max_attributes,
-            ),
         )
         budget = self.ingest.budget
         self.telemetry = IngestTelemetry(self.metrics.registry, lambda: budget.used)
         self.metrics.watch_store(
-            self.store.file_bytes,
+            self.files.file_bytes,
             self.store.commit_age_s,
             oldest_ns=self.store.oldest_ns,
             retention_s=settings.retention_days * 86_400,
             max_bytes=settings.max_store_bytes,
         )
-        self.metrics.watch_brokers(self.pipeline.inputs.lags_s)
+        self.metrics.watch_brokers(self.brokers.lags_s)
         self.store.observe_commits(self.metrics.commit_seconds.observe)
-        self.metrics.watch_journal(self.store.pending_bytes)
-        self.store.observe_syncs(self.metrics.journal_sync_seconds.observe)
+        self.metrics.watch_journal(lambda: self.worker.behind_bytes)
+        self._on_sync = self.metrics.journal_sync_seconds.observe
         self.housekeeping = Housekeeping(
             self.store,
+            self.log,
             settings.data,
             retention_days=settings.retention_days,
             max_store_bytes=settings.max_store_bytes,
         )
         self.operation = Operation(
-            self.store,
-            self.pipeline,
+            self.files,
+            self.worker,
             self.tokens,
             self.answers,
             data=settings.data,
             backups=settings.backups,
+            on_erased=self.housekeeping.erased,
         )
         self.known_judges = KnownJudges(self.registry, self.calibrations)
         self.results = self._results()
         self.kafka = self._kafka()
         self.message_receivers = message_receivers(
-            settings, self.ingest, self.pipeline.inputs, self.telemetry
+            settings, self.ingest, self.brokers, self.telemetry
         )
         self.grpc = self._grpc()
         self.app = make_app(self._parts(pace), self.gate, self.telemetry)
@@ -250,7 +247,7 @@ class Collector:
     def start(self) -> None:
         """Take up what was left waiting, then begin to consume."""
         self._warn_of_judges()
-        self.pipeline.start()
+        self.worker.start()
         self.judging.start()
         self.housekeeping.start()
         if self.settings.drift != "off":
@@ -279,8 +276,8 @@ class Collector:
         for each in self.message_receivers:
             each.stop()
         self.judging.stop()
-        self.store.catch_up()  # so that the last round of judging sees the last spans
-        self.pipeline.stop()
+        self.catch_up()  # so that the last round of judging sees the last spans
+        self.worker.stop()
         self.housekeeping.stop()
         self.watcher.stop()
         self.delivery.stop()
@@ -292,7 +289,15 @@ class Collector:
         if self.answers is not None:
             self.answers.close()
         self.providers.ledger.close()
-        self.store.close()
+        self.files.close()
+
+    def catch_up(self, timeout_s: float = 2.0) -> bool:
+        """Wait until the store has everything that was acknowledged before this call.
+
+        Returns:
+            False if it has not after that time.
+        """
+        return self.worker.wait_for(self.log.end, timeout_s)
 
     def unready(self) -> Unready | None:
         """Reason that the collector cannot do its work now; None if it can."""
@@ -302,10 +307,10 @@ class Collector:
         for each in self.message_receivers:
             if not each.is_connected:
                 return Unready(each.name, f"no connection to {each.name} at {each.where}")
-        fault = self.store.fault()
+        fault = self.store.fault() or self.log.fault or self.worker.trouble or self.ingest.no_room
         if fault:
             return Unready("store", fault)
-        stalled = self.pipeline.fault()
+        stalled = self.worker.fault()
         return Unready("judging", stalled) if stalled else None
 
     def _parts(self, pace: Pace) -> Parts:
@@ -320,8 +325,9 @@ class Collector:
             health=self.health,
             delivery=self.delivery,
             pace=pace,
-            pipeline=self.pipeline,
+            worker=self.worker,
             ingest=self.ingest,
+            catch_up=self.catch_up,
             metrics=self.metrics.registry,
             operation=self.operation,
             prices=self.prices,
@@ -349,7 +355,7 @@ class Collector:
         return JudgeWorker(
             self.store,
             self.registry,
-            self.pipeline,
+            self.worker,
             judge_of,
             providers.name_of,
             concurrency=self.settings.judge_concurrency,
@@ -415,7 +421,7 @@ class Collector:
             raise ConfigError(
                 f"reading from Kafka needs {error.name}: pip install 'scouter-agents[collector]'"
             ) from error
-        return KafkaReceiver(self.settings, self.ingest, self.pipeline.inputs, self.telemetry)
+        return KafkaReceiver(self.settings, self.ingest, self.brokers, self.telemetry)
 
     def _grpc(self) -> "GrpcReceiver | None":
         if self.settings.grpc is None:
@@ -491,7 +497,7 @@ class Collector:
     def _profiles_changed(self) -> None:
         """Let alerts and waiting records follow; who asked for it waits a moment for that."""
         with contextlib.suppress(TimeoutError):
-            self.pipeline.profiles_changed().result(_FOLLOW_S)
+            self.worker.profiles_changed().result(_FOLLOW_S)
 
     def _watch_active(self) -> None:
         """Let the alerts follow the active profiles: they are about what runs, not what ran."""

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from collector.storage.port.control import ControlStore
 from collector.store.rows import AlertEvent, AlertState, EvaluationRow
+from collector.store.store import Store
 from scouter.alert.condition import AlertCondition
 from scouter.alert.crons import next_due
 from scouter.drift.profile import AgentEvalProfile
@@ -98,7 +98,7 @@ class AlertMonitor:
         now_ns: Wall clock.
     """
 
-    def __init__(self, store: ControlStore, now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, store: Store, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._store, self._now_ns = store, now_ns
         self._lock = threading.Lock()
         self._looked_ns = 0

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, Self
 
 from collector.api.parameters import read_bucket
 from collector.problem import ProblemError
-from collector.storage.port.reading import ReadStore
+from collector.store.store import Store
 from collector.store.task_counts import TaskQuery
 
 _S: Final = 10**9
@@ -54,7 +54,7 @@ class Buckets(NamedTuple):
         return buckets
 
     @classmethod
-    def chosen(cls, store: ReadStore, query: TaskQuery, points: int) -> Self:
+    def chosen(cls, store: Store, query: TaskQuery, points: int) -> Self:
         """Cut the time from the first result on into so many buckets at most.
 
         Args:
@@ -65,7 +65,7 @@ class Buckets(NamedTuple):
         Raises:
             ProblemError: 400; no `since_ns` is given.
 
-        Cost: that of `ReadStore.extent`.
+        Cost: that of `Store.extent`.
         """
         if query.since_ns is None:
             raise ProblemError(400, "points: a rate over time needs since, too")

@@ -19,8 +19,8 @@ from collector.api.parameters import (
 )
 from collector.api.parts import ThePace, TheRegistry, TheStore
 from collector.problem import ProblemError, problems
-from collector.storage.port.store import Store
 from collector.store.decided import VersionQuery
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.client.models.canary import Canary as CanaryAnswer
 from scouter.client.models.canary import CanaryVersion, Difference

@@ -46,9 +46,9 @@ from collector.api.parts import (
 )
 from collector.items.times import format_time
 from collector.problem import ProblemError, problems
-from collector.storage.port.drift import DriftStore
 from collector.store.alerts import DriftDelivery
 from collector.store.rows import EvaluationRow
+from collector.store.store import Store
 from scouter.client.models.alerts import Culprit as CulpritAnswer
 from scouter.client.models.alerts import (
     DriftExample,
@@ -245,7 +245,7 @@ def drift_router() -> APIRouter:
 
 
 def drift_alerts(
-    watcher: DriftWatcher, store: DriftStore, space: str, conditions: Sequence[AlertStatus]
+    watcher: DriftWatcher, store: Store, space: str, conditions: Sequence[AlertStatus]
 ) -> list[models.DriftAlert]:
     """The open alerts of a space, then those that were resolved last.
 

@@ -25,21 +25,22 @@ from collector.api import models
 from collector.api.evaluations import evaluation_answer, evaluation_filter
 from collector.api.parameters import (
     BAD_CURSOR,
+    CATCH_UP_S,
     COMMON,
     PROBLEMS,
     Cursor,
     read_cursor,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheStore
+from collector.api.parts import CatchUp, TheJudges, TheStore
 from collector.api.records import RecordItem, record_item
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
-from collector.storage.port.reading import ReadStore
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.json_text import load_json
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState
+from collector.store.store import Store
 from scouter.client.call import NEXT_CURSOR
 from scouter.client.models.evaluations import TaskResult
 from scouter.errors import TransientError
@@ -98,6 +99,7 @@ def export_router() -> APIRouter:
     )
     def export(
         store: TheStore,
+        catch_up: CatchUp,
         judges: TheJudges,
         kind: ExportKind,
         query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
@@ -120,7 +122,7 @@ def export_router() -> APIRouter:
         """
         before, as_of = read_cursor(cursor)
         if cursor is None:
-            store.catch_up()  # what was acknowledged before is there
+            catch_up(CATCH_UP_S)  # what was acknowledged before is there
         elif as_of is None:
             raise ProblemError(400, BAD_CURSOR)
         source = _Source(
@@ -179,7 +181,7 @@ def _for_kind(
 class _Source:
     """Query of an export, which reads the store page by page."""
 
-    store: ReadStore
+    store: Store
     judges: KnownJudges
     kind: ExportKind
     query: EvaluationQuery | RecordQuery

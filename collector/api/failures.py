@@ -12,9 +12,9 @@ from fastapi import APIRouter, Query
 
 from collector.api.parameters import NOT_FOUND, Reader, Text, Time, caught_up_router, read_time
 from collector.api.parts import TheNames, TheStore
-from collector.storage.port.reading import ReadStore
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.store.store import Store
 from collector.store.task_counts import TaskQuery
 from collector.store.trace_summaries import Step
 from scouter.client.models.failures import FailureExample, FailureGroup, Failures
@@ -111,7 +111,7 @@ def failures_router() -> APIRouter:
     return router
 
 
-def _part(store: ReadStore, query: EvaluationQuery) -> Part:
+def _part(store: Store, query: EvaluationQuery) -> Part:
     counts = store.task_counts(
         TaskQuery(
             space=query.space,

@@ -27,9 +27,9 @@ from collector.labelling.people import known_name
 from collector.labelling.question import question_about, question_line
 from collector.labelling.queue import LOOKED_AT, MOST_LABELS, TaskOf, places_of
 from collector.problem import ProblemError
-from collector.storage.port.store import Store
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import TaskRow
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from scouter.agent.calibration.drawn import drawn_line, mixed
 from scouter.client.models.labels import LabelAgreement

@@ -34,9 +34,9 @@ from collector.labelling.question import is_readable, question_line, question_of
 from collector.labelling.queue import Asked, Order, TaskOf, origin_of, queue_of
 from collector.labelling.scale import scale_for
 from collector.problem import ProblemError
-from collector.storage.port.store import Store
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.store.store import Store
 from scouter.client.models.labels import LabelTask, LabelTasks
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task

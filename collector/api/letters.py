@@ -7,18 +7,27 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Cursor, Limit, Reader
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Admin,
+    Cursor,
+    Limit,
+    Reader,
+    caught_up,
+)
 from collector.api.parts import TheIngest, TheStore
 from collector.items.times import format_time
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import Ingest
 from collector.receivers.replay import Replayer, ReplayResult
-from collector.storage.port.telemetry import TelemetryStore
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
+from collector.store.store import Store
 from scouter.client.models.operation import ReplayedLetter, ReplayedLetters
 from scouter.errors import TransientError
 
@@ -66,11 +75,11 @@ def letters_router() -> APIRouter:
         prefix="/api/v1",
         tags=["operation"],
         responses=PROBLEMS,
-        dependencies=COMMON,
+        dependencies=(*COMMON, Depends(caught_up)),
     )
 
     def page(
-        store: TelemetryStore,
+        store: Store,
         space: str,
         reason: str | None,
         kind: LetterKind | None,
@@ -159,9 +168,7 @@ def letters_router() -> APIRouter:
     return router
 
 
-def _replay(
-    store: TelemetryStore, ingest: Ingest, space: str
-) -> Callable[[StoredLetter], ReplayedLetter]:
+def _replay(store: Store, ingest: Ingest, space: str) -> Callable[[StoredLetter], ReplayedLetter]:
     replayer = Replayer(store, ingest.in_space(space), space)
 
     def replay(stored: StoredLetter) -> ReplayedLetter:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi._compat import ModelField
 from fastapi.concurrency import run_in_threadpool
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
-from collector.api.parts import TheStore
+from collector.api.parts import CatchUp
 from collector.items.times import parse_asked_ns
 from collector.problem import ProblemError, problems
 from scouter.errors import DataError
@@ -22,6 +22,10 @@ from scouter.model.ids import is_trace_id
 PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 """Error answers that every route may give."""
 NOT_FOUND: Final = problems(404)
+CATCH_UP_S: Final = 2.0
+"""Longest wait for what was acknowledged before a question."""
+BEHIND: Final = "Scouter-Behind"
+"""Header of an answer that may lack what was acknowledged before its question."""
 SEARCH_S: Final = 1.0
 """Time after which a search reads nothing more: its answer is partial and can be continued."""
 
@@ -81,13 +85,16 @@ COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))
 """Dependencies of every route below `/api`."""
 
 
-async def caught_up(store: TheStore) -> None:
+async def caught_up(catch_up: CatchUp, response: Response) -> None:
     """A dependency of routes: what was acknowledged before a question is in its answer.
 
-    Unless the store is stuck: the answer is then what it has.
+    If the worker has not stored it in time, the answer has what is stored, and its header
+    `Scouter-Behind` says so.
     """
-    if not store.catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
-        await run_in_threadpool(store.catch_up)
+    if catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
+        return
+    if not await run_in_threadpool(catch_up, CATCH_UP_S):
+        response.headers[BEHIND] = "true"
 
 
 def caught_up_router(*, below: str = "", tag: str = "results") -> APIRouter:

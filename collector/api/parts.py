@@ -25,12 +25,12 @@ from collector.judging.answers import KeptAnswers
 from collector.judging.gold import GoldAsker
 from collector.judging.known_judges import KnownJudges
 from collector.operation import Operation
-from collector.pipeline.pipeline import Pipeline
 from collector.prices import PriceTable
-from collector.receivers.ingest import Ingest
-from collector.storage.port.store import Store
+from collector.receivers.intake import Intake
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.reevaluate import Reevaluator
+from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 
@@ -60,8 +60,10 @@ class Parts:
         health: Watches what keeps results from being made.
         delivery: Tells people of alerts.
         pace: Quiet time and deadline of a conversation.
-        pipeline: Stores evaluations.
+        worker: Stores evaluations.
         ingest: The way in.
+        catch_up: Waits so many seconds until the store has what was acknowledged; false if it has
+            not.
         metrics: The metrics that Prometheus reads.
         operation: Erases and backs up.
         prices: Of models.
@@ -82,8 +84,9 @@ class Parts:
     health: HealthWatch
     delivery: Delivery
     pace: Pace
-    pipeline: Pipeline
-    ingest: Ingest
+    worker: Worker
+    ingest: Intake
+    catch_up: Callable[[float], bool]
     metrics: CollectorRegistry
     operation: Operation
     prices: PriceTable
@@ -112,7 +115,7 @@ class Parts:
     @cached_property
     def reevaluator(self) -> Reevaluator:
         """Evaluates stored records again."""
-        return Reevaluator(self.store, self.registry, self.pipeline)
+        return Reevaluator(self.store, self.registry, self.worker)
 
 
 def give_parts(app: FastAPI, parts: Parts) -> None:
@@ -139,7 +142,8 @@ TheWatcher: TypeAlias = Annotated[DriftWatcher, Depends(_of(lambda parts: parts.
 TheHealth: TypeAlias = Annotated[HealthWatch, Depends(_of(lambda parts: parts.health))]
 TheDelivery: TypeAlias = Annotated[Delivery, Depends(_of(lambda parts: parts.delivery))]
 ThePace: TypeAlias = Annotated[Pace, Depends(_of(lambda parts: parts.pace))]
-TheIngest: TypeAlias = Annotated[Ingest, Depends(_of(lambda parts: parts.ingest))]
+TheIngest: TypeAlias = Annotated[Intake, Depends(_of(lambda parts: parts.ingest))]
+CatchUp: TypeAlias = Annotated[Callable[[float], bool], Depends(_of(lambda parts: parts.catch_up))]
 TheMetrics: TypeAlias = Annotated[CollectorRegistry, Depends(_of(lambda parts: parts.metrics))]
 TheOperation: TypeAlias = Annotated[Operation, Depends(_of(lambda parts: parts.operation))]
 ThePrices: TypeAlias = Annotated[PriceTable, Depends(_of(lambda parts: parts.prices))]

@@ -11,9 +11,9 @@ from collector.api.parameters import NOT_FOUND, Reader, caught_up_router
 from collector.api.parts import TheJudges, TheRegistry, TheStore
 from collector.comparing.trajectories import Trajectory, trajectories_of
 from collector.problem import ProblemError, problems
-from collector.storage.port.store import Store
 from collector.store.record_queries import RecordHistory
 from collector.store.rows import Scope
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from scouter.client.conversation import read_conversation
 from scouter.client.harvest import harvested

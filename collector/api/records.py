@@ -29,9 +29,9 @@ from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.waiting import why_not_evaluated
 from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.storage.port.reading import ReadStore
 from collector.store.record_queries import RecordQuery, RecordSummary
 from collector.store.rows import RecordRow, RecordState
+from collector.store.store import Store
 from scouter.client.models.records import LetterReason
 from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
@@ -200,7 +200,7 @@ def records_router() -> APIRouter:
     return router
 
 
-def _search(store: ReadStore, query: RecordQuery, text: str) -> RecordPage:
+def _search(store: Store, query: RecordQuery, text: str) -> RecordPage:
     end = time.monotonic() + SEARCH_S
     page = store.search_records(query, text, lambda: time.monotonic() >= end)
     at = page.looked_until_ns

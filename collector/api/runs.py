@@ -19,8 +19,8 @@ from collector.api.parts import TheStore
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.items.times import format_time
 from collector.problem import ProblemError, problems
-from collector.storage.port.store import Store
 from collector.store.runs import RunRow
+from collector.store.store import Store
 from scouter.client.models.runs import RemovedRun
 from scouter.errors import ConfigError
 

@@ -24,7 +24,7 @@ from collector.api.parameters import (
 from collector.api.parts import TheNames, TheStandings, TheStore
 from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.storage.port.reading import ReadStore
+from collector.store.store import Store
 from collector.store.task_counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from scouter.client.models.tasks import RatedTask, RateLine, TaskRate, TaskRates
 from scouter.evaluate.intervals import wilson
@@ -179,7 +179,7 @@ def tasks_router() -> APIRouter:
 
 
 def _buckets(
-    store: ReadStore, query: TaskQuery, bucket: str | None, points: int | None
+    store: Store, query: TaskQuery, bucket: str | None, points: int | None
 ) -> Buckets | None:
     """Cut the time of a rate over time; None where none is asked for."""
     if bucket is None:
@@ -200,7 +200,7 @@ def _series(query: TaskQuery, buckets: Buckets) -> SeriesQuery:
 
 
 def _lines(
-    store: ReadStore, query: TaskQuery, buckets: Buckets, tasks: int
+    store: Store, query: TaskQuery, buckets: Buckets, tasks: int
 ) -> Callable[[str, str], RateLine]:
     """The rates over time of the tasks that a query counts, by profile uid and task."""
     if tasks * buckets.number > MOST_PLACES:

@@ -6,13 +6,13 @@ from dataclasses import fields
 from functools import cache, partial
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from collector.api import models
 from collector.api.answers import json_response
 from collector.api.evaluations import evaluation_answer
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up
 from collector.api.parts import TheJudges, ThePrices, TheStore
 from collector.api.traces import TraceId, read_stored, results_of
 from collector.prices import PriceTable
@@ -56,7 +56,7 @@ def trace_parts_router() -> APIRouter:
         prefix="/api/v1/traces/{trace_id}",
         tags=["results"],
         responses={**PROBLEMS, **NOT_FOUND},
-        dependencies=COMMON,
+        dependencies=(*COMMON, Depends(caught_up)),
     )
 
     @router.get("/columns", response_model=TraceRows)

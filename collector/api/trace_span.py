@@ -4,17 +4,17 @@ import json
 from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import JsonValue, TypeAdapter
 
 from collector.api.answers import json_response
 from collector.api.cut_values import cut_texts, value_at
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up
 from collector.api.parts import TheStore
 from collector.api.trace_parts import file_headers
 from collector.api.traces import TraceId, read_stored, results_of
 from collector.problem import ProblemError
-from collector.storage.port.reading import ReadStore
+from collector.store.store import Store
 from scouter.client.models.trace_parts import CutText, SpanDetail
 from scouter.evaluate.show.trace_view import SpanView, view_span
 from scouter.evaluate.spans.tree import SpanTree
@@ -31,12 +31,10 @@ def trace_span_router() -> APIRouter:
         prefix="/api/v1/traces/{trace_id}/spans",
         tags=["results"],
         responses={**PROBLEMS, **NOT_FOUND},
-        dependencies=COMMON,
+        dependencies=(*COMMON, Depends(caught_up)),
     )
 
-    def span_view(
-        store: ReadStore, space: str, trace_id: str, span_id: str
-    ) -> tuple[str, JsonValue]:
+    def span_view(store: Store, space: str, trace_id: str, span_id: str) -> tuple[str, JsonValue]:
         wanted, found = read_stored(store, space, trace_id)
         tree = SpanTree(found.spans)
         try:

@@ -12,23 +12,21 @@ from collector.api import models
 from collector.api.answers import json_response, match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     SEARCH_S,
     Limit,
     Reader,
-    caught_up,
+    caught_up_router,
     read_trace_id,
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.span_search import check_judged, trace_query, write_span_cursor
 from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.storage.port.reading import ReadStore
 from collector.store import span_queries
 from collector.store.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.store.span_queries import TraceQuery, TraceSummary
+from collector.store.store import Store
 from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
@@ -144,9 +142,9 @@ class TracePage(BaseModel):
 @cache
 def traces_router() -> APIRouter:
     """Make the routes below `/api/v1/traces`."""
-    router = APIRouter(prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=COMMON)
+    router = caught_up_router()
 
-    @router.get("/traces", responses=NOT_FOUND, dependencies=[Depends(caught_up)])
+    @router.get("/traces", responses=NOT_FOUND)
     def traces(
         store: TheStore,
         names: TheNames,
@@ -225,7 +223,7 @@ def traces_router() -> APIRouter:
     return router
 
 
-def _search(store: ReadStore, query: TraceQuery, text: str) -> span_queries.TracePage:
+def _search(store: Store, query: TraceQuery, text: str) -> span_queries.TracePage:
     if query.since_ns is None:
         until_ns = time.time_ns() if query.until_ns is None else query.until_ns
         query = replace(query, since_ns=until_ns - _SEARCHED_NS)
@@ -233,7 +231,7 @@ def _search(store: ReadStore, query: TraceQuery, text: str) -> span_queries.Trac
     return store.search_traces(query, text, lambda: time.monotonic() >= end)
 
 
-def read_stored(store: ReadStore, space: str, trace_id: str) -> tuple[str, StoredTrace]:
+def read_stored(store: Store, space: str, trace_id: str) -> tuple[str, StoredTrace]:
     """Read a trace that a path names; gives its id in lower case, too.
 
     Raises:
@@ -243,7 +241,6 @@ def read_stored(store: ReadStore, space: str, trace_id: str) -> tuple[str, Store
         wanted = read_trace_id(trace_id)
     except ValueError as error:
         raise ProblemError(400, f"trace_id: {error}") from error
-    store.catch_up(trace_id=wanted)
     found = store.trace(space, wanted, MOST_EVALUATIONS)
     if not found.spans:
         raise ProblemError(404, f"no span of the trace {wanted} is stored")

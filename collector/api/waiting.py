@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from collector.storage.port.reading import ReadStore
 from collector.store.record_queries import RecordHistory
 from collector.store.rows import RecordState, TaskRow
+from collector.store.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
 
 _SKIPPED: Final = RecordState.SKIPPED
 
 
-def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
+def why_not_evaluated(store: Store, found: RecordHistory) -> str:
     """Say what a record waits for, or why nothing of it was evaluated.
 
     Returns:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from collector.comparing.side import Side
-from collector.storage.port.store import Store
 from collector.store.span_queries import TraceTotals
+from collector.store.store import Store
 from scouter.client.models.comparison import TraceFigures
 
 _MOST: Final = 100

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
-from collector.storage.port.store import Store
+from collector.store.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
 

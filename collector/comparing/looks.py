@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
 from collector.items.times import format_time
-from collector.storage.port.store import Store
 from collector.store.rows import EvaluationRow
+from collector.store.store import Store
 from collector.worker.kept_values import kept
 from scouter.client.models.comparison import ComparedRecord, Look, LookedTask
 from scouter.client.models.records import ToolCall

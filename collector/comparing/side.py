@@ -8,8 +8,8 @@ from typing import Final
 from collector.comparing.runs import kept_summary, read_body
 from collector.items.times import format_time
 from collector.problem import ProblemError
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import EvaluationQuery, OutcomeRow, TaskOutcome
+from collector.store.store import Store
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome, Reason

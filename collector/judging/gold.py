@@ -18,8 +18,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
 from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
-from collector.storage.port.control import ControlStore
 from collector.store.judges import GoldOutcome, GoldQuery
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
@@ -121,7 +121,7 @@ class GoldAsker:
         self,
         file: GoldFile,
         space: str,
-        store: ControlStore,
+        store: Store,
         registry: ProfileRegistry,
         judge: Judge,
         calibrations: Calibrations,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collector.storage.port.control import ControlStore
 from collector.store.judges import CalibrationRow
+from collector.store.store import Store
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.known import Calibrations, read_calibrations
 from scouter.agent.calibration.rates import digest_of
@@ -15,7 +15,7 @@ from scouter.agent.calibration.rates import digest_of
 _log: Final = logging.getLogger(__name__)
 
 
-def keep_calibrations(store: ControlStore, given: Sequence[Calibration]) -> Calibrations:
+def keep_calibrations(store: Store, given: Sequence[Calibration]) -> Calibrations:
     """Store new calibrations, so that old evaluations keep theirs whatever becomes of files.
 
     Args:

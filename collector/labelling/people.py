@@ -1,6 +1,6 @@
 """The names of people who label."""
 
-from collector.storage.port.store import Store
+from collector.store.store import Store
 
 
 def known_name(store: Store, space: str, name: str) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import NewestResult, NewestResultsQuery
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import TaskRow
+from collector.store.store import Store
 from scouter.agent.calibration.drawn import Place, digest, draw
 from scouter.client.models.labels import LabelPlan
 from scouter.evaluate.outcome import Outcome, Reason

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from collector.storage.port.telemetry import TelemetryStore
 from collector.store.rows import EvaluationRow
+from collector.store.store import Store
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of
@@ -31,7 +31,7 @@ class Link:
 UNLINKED: Final = Link()
 
 
-def links_of(store: TelemetryStore, evaluations: Sequence[EvaluationRow]) -> list[Link]:
+def links_of(store: Store, evaluations: Sequence[EvaluationRow]) -> list[Link]:
     """Find the span of each evaluation.
 
     That is the one in which the record was handed to the queue, else the last call of a model,

@@ -18,8 +18,8 @@ from collector.results.endpoint import Endpoint
 from collector.results.events import Behind, Linked, requests
 from collector.results.links import links_of
 from collector.results.measures import ResultsMeasures
-from collector.storage.port.work import WorkStore
 from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace
+from collector.store.store import Store
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class ResultsSender:
 
     def __init__(
         self,
-        store: WorkStore,
+        store: Store,
         endpoint: Endpoint,
         cursor: CursorFile,
         registry: CollectorRegistry,

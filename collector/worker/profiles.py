@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.port.control import ControlStore
 from collector.store.rows import ProfileChange, ProfileRow, RecordRow
+from collector.store.store import Store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import JUDGE_SAMPLE, is_kept
 from scouter.errors import ConfigError, ScouterError
@@ -156,7 +156,7 @@ class ProfileRegistry:
 
     def __init__(
         self,
-        store: ControlStore,
+        store: Store,
         room: Room | None = None,
         refused: Callable[[str], None] = lambda space: None,
     ) -> None:

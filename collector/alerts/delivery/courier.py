@@ -19,8 +19,8 @@ from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.drift.alert import Alert, DriftAlertState, alert_of
-from collector.storage.port.drift import DriftStore
 from collector.store.alerts import DeliveryState, DriftDelivery
+from collector.store.store import Store
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Courier:
     def __init__(
         self,
         channel: Channel,
-        store: DriftStore,
+        store: Store,
         notice_of: Callable[[Alert], Notice],
         measures: DeliveryMeasures,
         *,

@@ -15,7 +15,7 @@ from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import notice_of, trial_notice
 from collector.alerts.drift.alert import Alert
 from collector.settings.model import CollectorSettings
-from collector.storage.port.store import Store
+from collector.store.store import Store
 from scouter.errors import ConfigError, DataError, TransientError
 
 

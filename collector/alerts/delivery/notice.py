@@ -11,8 +11,8 @@ from urllib.parse import quote
 from collector.alerts.drift.alert import ATTENDED, Alert, DriftAlert, DriftAlertState, Figures
 from collector.alerts.drift.explain import culprits_of, error_of, examples_of
 from collector.alerts.drift.message import bad_word, headline, proof
-from collector.storage.port.store import Store
 from collector.store.rows import EvaluationRow
+from collector.store.store import Store
 from scouter.drift.detect.slices import Culprit
 from scouter.drift.series.series import Kind
 

@@ -10,9 +10,9 @@ from typing import Final
 from collector.alerts.drift.explain import error_of
 from collector.alerts.drift.grown import FEWEST
 from collector.alerts.drift.trouble import Finding, Trouble
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
+from collector.store.store import Store
 from collector.store.task_counts import TaskCounts, TaskQuery
 from scouter.evaluate.outcome import Outcome, Reason
 

@@ -16,8 +16,8 @@ from collector.alerts.drift.kept import HEALTH
 from collector.alerts.drift.message import moment
 from collector.alerts.drift.silence import HOUR_NS, silent_hours
 from collector.alerts.drift.trouble import Finding, Trouble, TroubleKey
-from collector.storage.port.store import Store
 from collector.store.alerts import DriftState
+from collector.store.store import Store
 
 _S: Final = 10**9
 LOOK_NS: Final = 60 * _S

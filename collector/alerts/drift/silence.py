@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from collector.storage.port.store import Store
+from collector.store.store import Store
 from collector.store.task_counts import SeriesQuery, TaskCounts
 
 HOUR_NS: Final = 3_600 * 10**9

@@ -27,7 +27,7 @@ from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.tally import TaskFall, falls_of
 from collector.alerts.drift.trouble import Finding
 from collector.alerts.monitor import AlertMonitor
-from collector.storage.port.store import Store
+from collector.store.store import Store
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.level import stated_by
 from scouter.drift.profile import AgentEvalProfile
