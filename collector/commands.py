@@ -75,12 +75,6 @@ def start(
     max_hold_s: Annotated[str | None, _option("max_hold_s", metavar="TIME")] = None,
     session_quiet_s: Annotated[str | None, _option("session_quiet_s", metavar="TIME")] = None,
     session_deadline_s: Annotated[str | None, _option("session_deadline_s", metavar="TIME")] = None,
-    join_memory_spans: Annotated[int | None, _option("join_memory_spans")] = None,
-    join_memory_span_bytes: Annotated[
-        str | None, _option("join_memory_span_bytes", metavar="SIZE")
-    ] = None,
-    join_memory_bytes: Annotated[str | None, _option("join_memory_bytes", metavar="SIZE")] = None,
-    join_memory_records: Annotated[int | None, _option("join_memory_records")] = None,
     memory_limit: Annotated[str | None, _option("memory_limit", metavar="SIZE")] = None,
     retention_days: Annotated[float | None, _option("retention_days", metavar="DAYS")] = None,
     max_store_bytes: Annotated[str | None, _option("max_store_bytes", metavar="SIZE")] = None,
@@ -90,7 +84,6 @@ def start(
     max_items: Annotated[int | None, _option("max_items")] = None,
     max_item: Annotated[str | None, _option("max_item", metavar="SIZE")] = None,
     max_attributes: Annotated[int | None, _option("max_attributes")] = None,
-    max_queued: Annotated[int | None, _option("max_queued")] = None,
     max_behind: Annotated[str | None, _option("max_behind", metavar="SIZE")] = None,
     drain_s: Annotated[str | None, _option("drain_s", metavar="TIME")] = None,
     log_format: Annotated[str | None, _option("log_format", metavar="text|json")] = None,

@@ -166,7 +166,7 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_tables_series_and_sums_of_storage(start: Start) -> None:  # noqa: F811 the fixture
     """Every table has its row, every series is shown, every state is in the sums."""
-    named = {name for row in rows("internals/storage.md") for name in row[0].split(", ")}
+    named = {name for row in rows("internals/store.md") for name in row[0].split(", ")}
     assert set(TABLES) <= named
     service = start()
     shown = service.http.get("/metrics").text
@@ -180,6 +180,6 @@ def test_the_tables_series_and_sums_of_storage(start: Start) -> None:  # noqa: F
     }
     for kind, beside in aside.items():
         (line,) = re.findall(
-            rf"^    {kind}: +(.*)$", read("internals/storage.md"), flags=re.MULTILINE
+            rf"^    {kind}: +(.*)$", read("internals/store.md"), flags=re.MULTILINE
         )
         assert set(re.findall(r"\w+", line)) == set(sheet[kind]) - beside

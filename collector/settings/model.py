@@ -131,33 +131,13 @@ class CollectorSettings(BaseSettings):
         default=3600.0,
         description="Longest wait of a session that never rests; it is evaluated again later.",
     )
-    join_memory_spans: int = Field(
-        default=20_000,
-        ge=100,
-        description="Spans kept in memory for the join; more are read back from the store.",
-    )
     max_hold_s: Seconds = Field(
         default=3600.0,
         description="Longest time for which a lagging broker holds up records of whose trace "
         "nothing is here, and which may not need the broker.",
     )
-    join_memory_span_bytes: Bytes = Field(
-        default=8 * 2**20,
-        description="Bytes of spans kept in memory for the join, whatever their number.",
-    )
-    join_memory_bytes: Bytes = Field(
-        default=32 * 2**20,
-        description="Bytes of contexts of waiting records in memory, and of results whose "
-        "traces are no longer in memory; more are read back from the store.",
-    )
-    join_memory_records: int = Field(
-        default=30_000,
-        ge=2,
-        description="Waiting records in memory that came by a broker, and half as many more "
-        "that came another way; more wait in the store.",
-    )
     memory_limit: Bytes = Field(
-        default=128 * 10**6, description="Memory that DuckDB may use, such as 128MB."
+        default=512 * 2**20, description="Memory that DuckDB may use, such as 512MiB."
     )
     retention_days: float = Field(
         default=0.0,
@@ -178,8 +158,8 @@ class CollectorSettings(BaseSettings):
     )
     max_in_flight: Bytes = Field(
         default=64 * 2**20,
-        description="Bytes of requests in memory, including those that wait for the join; "
-        "beyond, senders get 429 or RESOURCE_EXHAUSTED.",
+        description="Bytes of requests in memory until they are synced; beyond, senders get 429 or "
+        "RESOURCE_EXHAUSTED.",
     )
     max_items: int = Field(
         default=20_000, ge=1, description="Most spans, log records or records in one request."
@@ -192,15 +172,10 @@ class CollectorSettings(BaseSettings):
         ge=1,
         description="Most attributes, events and links of one span; more are left out.",
     )
-    max_queued: int = Field(
-        default=100_000,
-        ge=1,
-        description="Most spans and records that wait for the join; beyond, senders get 429.",
-    )
     max_behind: Bytes | None = Field(
         default=None,
-        description="Spans and contexts that are due and not evaluated yet, such as 2GB; beyond, "
-        "senders get 429. No bound by default: a lag refuses nothing.",
+        description="Bytes of the log that wait for the worker, such as 2GB; beyond, senders get "
+        "429. No bound by default: a lag refuses nothing.",
     )
     kafka: str | None = Field(
         default=None, description="Kafka bootstrap servers, HOST:PORT[,HOST:PORT…], to read from."

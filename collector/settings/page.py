@@ -53,7 +53,6 @@ _GROUPS: Final = {
         "late_window_s",
         "session_*",
         "max_hold_s",
-        "join_*",
     ),
     "Limits of senders": (
         "max_requests_per_s",
@@ -64,7 +63,6 @@ _GROUPS: Final = {
         "max_in*",
         "max_item*",
         "max_attributes",
-        "max_queued",
         "max_behind",
     ),
     "Memory, age and size of the store": ("memory_limit", "retention_days", "max_store_bytes"),
