@@ -276,7 +276,7 @@ class Collector:
         for each in self.message_receivers:
             each.stop()
         self.judging.stop()
-        self.catch_up()  # so that the last round of judging sees the last spans
+        self.worker.catch_up()  # so that the last round of judging sees the last spans
         self.worker.stop()
         self.housekeeping.stop()
         self.watcher.stop()
@@ -290,14 +290,6 @@ class Collector:
             self.answers.close()
         self.providers.ledger.close()
         self.files.close()
-
-    def catch_up(self, timeout_s: float = 2.0) -> bool:
-        """Wait until the store has everything that was acknowledged before this call.
-
-        Returns:
-            False if it has not after that time.
-        """
-        return self.worker.wait_for(self.log.end, timeout_s)
 
     def unready(self) -> Unready | None:
         """Reason that the collector cannot do its work now; None if it can."""
@@ -327,7 +319,7 @@ class Collector:
             pace=pace,
             worker=self.worker,
             ingest=self.ingest,
-            catch_up=self.catch_up,
+            catch_up=self.worker.catch_up,
             metrics=self.metrics.registry,
             operation=self.operation,
             prices=self.prices,

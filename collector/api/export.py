@@ -25,7 +25,6 @@ from collector.api import models
 from collector.api.evaluations import evaluation_answer, evaluation_filter
 from collector.api.parameters import (
     BAD_CURSOR,
-    CATCH_UP_S,
     COMMON,
     PROBLEMS,
     Cursor,
@@ -41,6 +40,7 @@ from collector.store.json_text import load_json
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState
 from collector.store.store import Store
+from collector.worker.worker import CATCH_UP_S
 from scouter.client.call import NEXT_CURSOR
 from scouter.client.models.evaluations import TaskResult
 from scouter.errors import TransientError

@@ -16,14 +16,13 @@ from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.api.parts import CatchUp
 from collector.items.times import parse_asked_ns
 from collector.problem import ProblemError, problems
+from collector.worker.worker import CATCH_UP_S
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 
 PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 """Error answers that every route may give."""
 NOT_FOUND: Final = problems(404)
-CATCH_UP_S: Final = 2.0
-"""Longest wait for what was acknowledged before a question."""
 BEHIND: Final = "Scouter-Behind"
 """Header of an answer that may lack what was acknowledged before its question."""
 SEARCH_S: Final = 1.0
