@@ -20,14 +20,16 @@ from collector.api.parameters import (
     Reader,
     caught_up,
 )
-from collector.api.parts import TheIngest, TheStore
+from collector.api.parts import TheIngest, TheStore, TheWorker
 from collector.items.times import format_time
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
-from collector.receivers.ingest import Ingest
-from collector.receivers.replay import Replayer, ReplayResult
+from collector.receivers.intake import Intake
+from collector.receivers.letter_replay import LetterReplay
+from collector.receivers.replay import ReplayResult
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from collector.store.store import Store
+from collector.worker.worker import Worker
 from scouter.client.models.operation import ReplayedLetter, ReplayedLetters
 from scouter.errors import TransientError
 
@@ -132,6 +134,7 @@ def letters_router() -> APIRouter:
     def replay_one(
         store: TheStore,
         ingest: TheIngest,
+        worker: TheWorker,
         caller: Admin,
         letter_id: Annotated[str, Path(max_length=64)],
     ) -> ReplayedLetter:
@@ -140,12 +143,13 @@ def letters_router() -> APIRouter:
         found = store.dead_letters(query)
         if not found:
             raise ProblemError(404, f"no dead letter {letter_id!r}; it may have been replayed")
-        return _replay(store, ingest, caller.space)(found[0])
+        return _replay(store, ingest, worker, caller.space)(found[0])
 
     @router.post("/dead-letters/replay")
     def replay_all(
         store: TheStore,
         ingest: TheIngest,
+        worker: TheWorker,
         caller: Admin,
         reason: Reason = None,
         kind: Kind = None,
@@ -154,7 +158,13 @@ def letters_router() -> APIRouter:
     ) -> ReplayedLetters:
         """Take in again what a filter names, page by page."""
         items, following = page(
-            store, caller.space, reason, kind, limit, cursor, _replay(store, ingest, caller.space)
+            store,
+            caller.space,
+            reason,
+            kind,
+            limit,
+            cursor,
+            _replay(store, ingest, worker, caller.space),
         )
         results = [item.result for item in items]
         return ReplayedLetters(
@@ -169,7 +179,7 @@ def letters_router() -> APIRouter:
 
 
 def _replay(store: Store, ingest: Ingest, space: str) -> Callable[[StoredLetter], ReplayedLetter]:
-    replayer = Replayer(store, ingest.in_space(space), space)
+    replayer = LetterReplay(store, ingest.in_space(space), worker, space)
 
     def replay(stored: StoredLetter) -> ReplayedLetter:
         try:

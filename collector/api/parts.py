@@ -143,6 +143,7 @@ TheHealth: TypeAlias = Annotated[HealthWatch, Depends(_of(lambda parts: parts.he
 TheDelivery: TypeAlias = Annotated[Delivery, Depends(_of(lambda parts: parts.delivery))]
 ThePace: TypeAlias = Annotated[Pace, Depends(_of(lambda parts: parts.pace))]
 TheIngest: TypeAlias = Annotated[Intake, Depends(_of(lambda parts: parts.ingest))]
+TheWorker: TypeAlias = Annotated[Worker, Depends(_of(lambda parts: parts.worker))]
 CatchUp: TypeAlias = Annotated[Callable[[float], bool], Depends(_of(lambda parts: parts.catch_up))]
 TheMetrics: TypeAlias = Annotated[CollectorRegistry, Depends(_of(lambda parts: parts.metrics))]
 TheOperation: TypeAlias = Annotated[Operation, Depends(_of(lambda parts: parts.operation))]

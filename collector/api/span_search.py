@@ -24,7 +24,7 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.problem import ProblemError
-from collector.storage.log.attribute_hashes import MAX_ATTRIBUTE_BYTES, is_searched
+from collector.store.attribute_text import LONGEST, is_searched
 from collector.store.span_queries import JudgedBy, SpanPosition, SpanQuery, TraceQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
@@ -39,7 +39,7 @@ Attribute = Annotated[
     Query(
         max_length=16,
         description="`key=value` of any other attribute, the value as text; several are all asked "
-        f"for. Attributes of more than {MAX_ATTRIBUTE_BYTES} bytes are refused: they are not "
+        f"for. Keys and values of more than {LONGEST} characters are refused: they are not "
         "searched.",
     ),
 ]
@@ -202,8 +202,7 @@ def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
             raise ProblemError(
                 400,
                 f"attribute: {key[:100]!r} with a value of {len(value):,} characters cannot be "
-                f"searched for; key, value and what OTLP puts around them have at most "
-                f"{MAX_ATTRIBUTE_BYTES} bytes",
+                f"searched for: key and value have at most {LONGEST} characters",
             )
         pairs.append((key, value))
     return tuple(pairs)

@@ -19,9 +19,10 @@ from collector.items.limits import (
 from collector.items.mend import mended_spans
 from collector.items.record_items import json_bytes, read_json
 from collector.items.wire import SMALL, Refused, RequestParts, take_apart
-from collector.storage.log.span_codec import EARLY_KEYS
 from collector.store.span_places import span_places
 from scouter.errors import DataError
+from scouter.model.attributes import PROCESS_SPAN_COUNT, TRUNCATED
+from scouter.model.genai import early as genai
 from scouter.model.ids import is_trace_id
 from scouter.model.otlp import DecodedSpans, decode_request, encode_request, has_good_ids
 from scouter.model.otlp_cut import cut_span
@@ -29,6 +30,8 @@ from scouter.model.otlp_early import decode_early, early_request
 from scouter.model.otlp_json import Rejected, spans_from_otlp_json
 from scouter.model.span import Span
 
+_EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT, TRUNCATED))
+"""Attributes that every span is asked for on its way into the store and to its judgement."""
 _DEFAULT: Final = Limits()
 _TRACE_ID: Final = b"\x0a\x10"
 """Field 1 of a span: 16 bytes."""
@@ -127,7 +130,7 @@ def _decode(message: ExportTraceServiceRequest, data: bytes) -> DecodedSpans:
     places = span_places(data)
     if places is None or len(places) != _count(message):  # written as no usual sender does
         return decode_request(ExportTraceServiceRequest.FromString(data))
-    return decode_early(message, data, places, EARLY_KEYS)
+    return decode_early(message, data, places, _EARLY_KEYS)
 
 
 def _count(message: ExportTraceServiceRequest) -> int:
