@@ -178,7 +178,9 @@ def letters_router() -> APIRouter:
     return router
 
 
-def _replay(store: Store, ingest: Ingest, space: str) -> Callable[[StoredLetter], ReplayedLetter]:
+def _replay(
+    store: Store, ingest: Intake, worker: Worker, space: str
+) -> Callable[[StoredLetter], ReplayedLetter]:
     replayer = LetterReplay(store, ingest.in_space(space), worker, space)
 
     def replay(stored: StoredLetter) -> ReplayedLetter:
