@@ -19,7 +19,6 @@ from collector.items.drop_reports import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
 from collector.storage.duckdb.schema import TABLES
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import Completeness
 from scouter.cli.app import make_app
 from scouter.model.record import EvalRecord
@@ -27,6 +26,7 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.transport.config import RemoteConfig, TransportConfig
 from tests.collector.conftest import Start, start  # noqa: F401  # pyright: ignore[reportUnusedImport] a fixture
 from tests.contracts.store_data import SPACE, span
+from tests.support.store_appends import AppendingStore
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -147,7 +147,7 @@ def test_the_settings_files(page: str, expected: dict[str, float], tmp_path: Pat
 def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backup can be opened, and the export has the span."""
     monkeypatch.chdir(tmp_path)
-    store = DuckDBStore(Path("scouter-data"))
+    store = AppendingStore(Path("scouter-data"))
     store.append_spans(SPACE, [span(1)], 1).result()
     store.close()
     (example,) = blocks("retention.md", "console")
@@ -155,7 +155,7 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         done = CliRunner().invoke(make_app(), line.split()[2:])
         assert done.exit_code == 0, done.output
     assert [Path(each.path).name for each in known_backups(Path("scouter-data"))] == ["monday"]
-    copy = DuckDBStore(Path("monday"))
+    copy = AppendingStore(Path("monday"))
     assert copy.conservation(SPACE).spans.stored == 1
     copy.close()
     assert {path.stem for path in Path("tables").iterdir()} == set(TABLES)

@@ -34,7 +34,6 @@ from urllib.parse import urlencode
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.span_codec import EARLY_KEYS
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TaskRow
 from collector.store.span_places import span_places
@@ -47,6 +46,7 @@ from tests.bench.collector import Texts, make_profile, process_id, status_mb
 from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProgram
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 _DAY_NS: Final = 86_400 * 10**9
 _HOUR_NS: Final = 3600 * 10**9
@@ -183,7 +183,7 @@ def fill(
         now_ns: End of the day.
         has_records: The evaluated records are stored, too.
     """
-    store = DuckDBStore(folder)
+    store = AppendingStore(folder)
     requests, parser = Requests(1, _STORED_TEXT), early_request()
     step_ns = _DAY_NS // spans
     every = max(1, spans // _PER_TRACE * 2 // evaluations)

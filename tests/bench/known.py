@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from collector.storage.duckdb.database import Database
-from collector.storage.duckdb.store import DuckDBStore
 from scouter.model.span import Resource, Span
 from tests.bench.figures import Figures
 from tests.contracts.store_data import SPACE, record
+from tests.support.store_appends import AppendingStore
 
 _BATCH: Final = 500
 _ROUNDS: Final = 3
@@ -86,7 +86,7 @@ def measure(folder: Path, stored: int, sent: int) -> tuple[float, float]:
             for trace in traces for _ in range(10)
         ])  # fmt: skip
     began = time.perf_counter()
-    with closing(DuckDBStore(folder)) as store:
+    with closing(AppendingStore(folder)) as store:
         opened_s = time.perf_counter() - began
         store._loader.join()  # pyright: ignore[reportPrivateUsage]
         known_s = time.perf_counter() - began

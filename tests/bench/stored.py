@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from collector.storage.duckdb.store import DuckDBStore
 from scouter.model.span import Resource, Span
 from tests.bench.collector import (
     PAUSE_S,
@@ -41,6 +40,7 @@ from tests.bench.collector import (
 from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProgram
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 _BATCH: Final = 5_000
 _ROUNDS: Final = 3
@@ -75,7 +75,7 @@ def fill(folder: Path, spans: int) -> None:
         attributes={"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 17},
         resource=Resource(attributes={"service.name": "bench-agent"}),
     )
-    store = DuckDBStore(folder)
+    store = AppendingStore(folder)
     waiting: deque[Future[Any]] = deque()
     try:
         for start in range(0, spans, _BATCH):

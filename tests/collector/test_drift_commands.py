@@ -11,7 +11,6 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner, Result
 
-from collector.storage.duckdb.store import DuckDBStore
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.cli.app import make_app
@@ -25,6 +24,7 @@ from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import evaluation, span
 from tests.contracts.store_data import profile as profile_row
 from tests.support.served import serve
+from tests.support.store_appends import AppendingStore
 
 START_S: Final = 1_790_000_000
 HOUR_S: Final = 3_600
@@ -55,7 +55,7 @@ def fill(folder: Path, passes: Sequence[bool]) -> AgentEvalProfile:
         alias="answers",
     )
     folder.mkdir(parents=True, exist_ok=True)
-    store = DuckDBStore(folder)
+    store = AppendingStore(folder)
     store.append_profile(
         profile_row(
             made.uid,

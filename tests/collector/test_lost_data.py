@@ -11,11 +11,11 @@ from collector.access.tokens import TokenFile
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
 from collector.service import run_collector
 from collector.settings.load import load_settings
-from collector.storage.duckdb.store import DuckDBStore
 from scouter.cli.app import make_app
 from scouter.errors import ConfigError
 from tests.collector.conftest import Start
 from tests.support.collector_process import CollectorProcess
+from tests.support.store_appends import AppendingStore
 
 
 def test_a_collector_without_its_database(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_collector_without_its_database(tmp_path: Path) -> None:
     checked = CliRunner().invoke(make_app(), ["collector", "check", *data])
     assert checked.exit_code == 0, checked.output
     assert "3 records and 0 spans were lost" in " ".join(checked.output.split())
-    DuckDBStore(tmp_path / "data").close()  # is opened again as any other
+    AppendingStore(tmp_path / "data").close()  # is opened again as any other
 
 
 def test_a_broken_cache_of_answers_begins_anew(

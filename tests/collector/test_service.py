@@ -17,11 +17,11 @@ import pytest
 
 from collector.service import run_collector
 from collector.settings.load import load_settings
-from collector.storage.duckdb.store import DuckDBStore
 from scouter.errors import ConfigError
 from tests.contracts.store_data import record
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 Launch = Callable[..., CollectorProcess]
 
@@ -103,7 +103,7 @@ def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_
     data, backups, source = tmp_path / "data", tmp_path / "backups", tmp_path / "source"
     old = os.umask(0o022)
     try:
-        store = DuckDBStore(source)
+        store = AppendingStore(source)
         store.append_records([record("older")]).result()
         for folder in (data, backups):
             folder.mkdir(mode=0o755)

@@ -13,7 +13,6 @@ import httpx
 import pytest
 
 from collector.alerts.drift.kept import HEALTH
-from collector.storage.duckdb.store import DuckDBStore
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL
 from scouter.drift.series.series_set import SeriesSet
@@ -22,6 +21,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.transport.http.trust import trusted
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 BATCH: Final = 25
 GOOD: Final = [42] * 9 + [41]
@@ -84,7 +84,7 @@ def test_a_killed_detector_goes_on_exactly(tmp_path: Path, kills: int) -> None:
 
 def kept(folder: Path) -> list[Any]:
     """The state of the one group, as it was kept through all kills."""
-    store = DuckDBStore(folder)
+    store = AppendingStore(folder)
     states = [state for state in store.drift_states() if state.name not in ("", HEALTH)]
     found = [json.loads(state.body) for state in states]
     store.close()
@@ -93,7 +93,7 @@ def kept(folder: Path) -> list[Any]:
 
 def anew(folder: Path) -> list[Any]:
     """The state that the stored results give in one go."""
-    store, series = DuckDBStore(folder), SeriesSet()
+    store, series = AppendingStore(folder), SeriesSet()
     while page := store.decided_after(series.place, 100):
         for observed in page:
             series.take(observed)

@@ -19,7 +19,6 @@ from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
-from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.duckdb.write import RefusedSpansJob, SpansJob
 from collector.storage.log.span_codec import encode_batch
 from collector.storage.log.span_log import Place
@@ -30,6 +29,7 @@ from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
+from tests.support.store_appends import AppendingStore
 
 URL = "/api/v1/dead-letters"
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
@@ -383,7 +383,7 @@ def test_what_was_refused_of_something_erased_does_not_come_back(
 def test_spans_that_the_store_refused_go_with_their_trace(start: Start) -> None:
     """Put aside after the trace was erased, as when they were on their way meanwhile."""
     store = start().collector.store
-    assert isinstance(store, DuckDBStore)
+    assert isinstance(store, AppendingStore)
     store.erase(EraseTarget(space="default", trace_id=TRACE)).result()
     batch = encode_batch([span(1), span(1, trace_id="9" * 32)])
     job = SpansJob(space="default", batch=batch, received_ns=1, place=Place(body=0, end=0))

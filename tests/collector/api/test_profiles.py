@@ -17,7 +17,6 @@ from hypothesis import given, settings
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import EvaluationRow
 from collector.worker.profiles import NoRoomError, ProfileRegistry, Room
 from scouter.alert.condition import AlertCondition, AlertThreshold
@@ -30,6 +29,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.conftest import Service, Start
 from tests.scouter.drift.test_wire import ATTACKS, any_json, mutated
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 BELOW = AgentAlertConfig(
     alert_condition=AlertCondition(0.9, AlertThreshold.Below, 0.1), window=20, min_samples=5
@@ -466,7 +466,7 @@ def test_the_token_says_the_space(start: Start, tmp_path: Path) -> None:
 def test_a_space_has_room_for_so_many(
     tmp_path: Path, room: Room, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = DuckDBStore(tmp_path / "data")
+    store = AppendingStore(tmp_path / "data")
     refused: list[str] = []
     try:
         registry = ProfileRegistry(store, room, refused.append)

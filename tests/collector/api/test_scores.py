@@ -8,13 +8,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import TaskRow
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, evaluation, span
 from tests.support.served import serve
+from tests.support.store_appends import AppendingStore
 
 TASKS = (
     TaskRow(task_id="right", task_type="Assertion", outcome=Outcome.FAILED, actual=41),
@@ -81,7 +81,7 @@ def test_exports_have_them(service: Service) -> None:
 
 
 def test_tables_have_them(tmp_path: Any) -> None:
-    store = DuckDBStore(tmp_path / "data")
+    store = AppendingStore(tmp_path / "data")
     store.append_evaluations([evaluation("u1", Outcome.ERRORED, TASKS)]).result()
     files = {file.stem: file for file in store.export(tmp_path / "tables", lambda _: None)}
     store.close()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from collector.judging.lanes import Lane, Lanes
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import PendingEvaluation, ResultPlace
 from collector.worker.profiles import ProfileRegistry
 from scouter.drift.profile import AgentEvalProfile
@@ -20,6 +19,7 @@ from tests.collector.conftest import Service, Start
 from tests.collector.judging.test_service import Gate
 from tests.contracts.store_data import evaluation
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 
 def profile(alias: str, *entries: str) -> AgentEvalProfile:
@@ -123,7 +123,7 @@ def page(*sizes: int) -> Sequence[PendingEvaluation]:
 
 def test_a_lane_leaves_as_much_room_as_it_takes(tmp_path: Path) -> None:
     """Of 100 bytes the first lane gets 50, the second half of the rest; each may have one."""
-    store = DuckDBStore(tmp_path)
+    store = AppendingStore(tmp_path)
     registry = ProfileRegistry(store)
     names = {"a": "a", "b": "b"}
     lanes = Lanes(registry, names.get, most=10, most_bytes=100)

@@ -16,7 +16,6 @@ from collector.results.endpoint import connect
 from collector.results.events import MAX_BYTES, MAX_EXPLANATION, requests
 from collector.results.links import UNLINKED, Link, link
 from collector.results.sender import PAGE, ResultsSender
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace, Scope, TaskRow
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
@@ -27,6 +26,7 @@ from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 from tests.support.collector_process import CollectorProcess
 from tests.support.otlp_logs_server import Fault, LogsServer, OtlpGrpcLogsServer, OtlpLogsServer
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 
 def task(number: int = 0, outcome: Outcome = Outcome.PASSED, **fields: Any) -> TaskRow:
@@ -56,7 +56,7 @@ class Setting:
 
     def __init__(self, folder: Path, server: LogsServer) -> None:
         self.folder = folder
-        self.store = DuckDBStore(folder / "data")
+        self.store = AppendingStore(folder / "data")
         self.server = server
         self.metrics = CollectorRegistry()
         self.sender: ResultsSender | None = None

@@ -20,7 +20,6 @@ from collector.alerts.delivery.notice import notice_of
 from collector.alerts.delivery.slack import SlackChannel
 from collector.alerts.delivery.webhook import WebhookChannel
 from collector.alerts.drift.alert import DriftAlert, DriftAlertState
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.alerts import DeliveryState
 from collector.store.rows import TaskRow
 from scouter.drift.series.series import Kind
@@ -31,6 +30,7 @@ from tests.support.alert_notices import START_NS, drift_alert, trouble_alert
 from tests.support.far_side import dripping, far_side, head
 from tests.support.processes import wait_until
 from tests.support.served import Say, Script, run_script
+from tests.support.store_appends import AppendingStore
 
 State = DriftAlertState
 
@@ -39,7 +39,7 @@ class Round:
     """A store, a far side, and couriers that come one after the other, stepped by hand."""
 
     def __init__(self, folder: Path, script: Script) -> None:
-        self.store = DuckDBStore(folder)
+        self.store = AppendingStore(folder)
         self.script = script
         self.ticks_s = 1_000.0
         self.alerts: dict[str, DriftAlert] = {}

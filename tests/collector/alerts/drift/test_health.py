@@ -10,10 +10,10 @@ from collector.alerts.drift.health import CALM_NS, LOOK_NS, SAMPLE_NS, HealthWat
 from collector.alerts.drift.silence import HOUR_NS, WEEK_NS, usual_if_silent
 from collector.alerts.drift.trouble import Finding
 from collector.metrics import TotalKey, TotalName
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record
+from tests.support.store_appends import AppendingStore
 
 HOUR = HOUR_NS
 NOW = 2_976 * WEEK_NS
@@ -22,14 +22,14 @@ PATIENCE = 660 * 10**9
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[DuckDBStore]:
-    store = DuckDBStore(tmp_path)
+def store(tmp_path: Path) -> Iterator[AppendingStore]:
+    store = AppendingStore(tmp_path)
     yield store
     store.close()
 
 
 @pytest.fixture
-def health(store: DuckDBStore) -> HealthWatch:
+def health(store: AppendingStore) -> HealthWatch:
     return HealthWatch(store, lambda: {(SPACE, "answers")}, PATIENCE)
 
 
@@ -39,12 +39,12 @@ def found(health: HealthWatch, now_ns: int) -> list[Finding]:
     return health.findings(SPACE)
 
 
-def test_nothing_is_found_where_nothing_is_wrong(store: DuckDBStore, health: HealthWatch) -> None:
+def test_nothing_is_found_where_nothing_is_wrong(store: AppendingStore, health: HealthWatch) -> None:
     store.append_records([record(received_ns=NOW)]).result()
     assert found(health, NOW + PATIENCE) == []
 
 
-def test_a_record_without_an_evaluation(store: DuckDBStore, health: HealthWatch) -> None:
+def test_a_record_without_an_evaluation(store: AppendingStore, health: HealthWatch) -> None:
     store.append_records([record("u1", received_ns=NOW), record("u2", received_ns=NOW)]).result()
     (first,) = found(health, NOW + PATIENCE + 1)
     assert first.trouble == "not_evaluated"
@@ -59,7 +59,7 @@ def test_a_record_without_an_evaluation(store: DuckDBStore, health: HealthWatch)
     assert found(health, calm_ns) == []
 
 
-def test_each_space_with_a_record_without_an_evaluation(store: DuckDBStore) -> None:
+def test_each_space_with_a_record_without_an_evaluation(store: AppendingStore) -> None:
     health = HealthWatch(store, set, PATIENCE)
     old = [record(f"u{n}", space=space, received_ns=NOW + n) for n, space in enumerate("baab")]
     store.append_records([*old, record("new", space="c", received_ns=NOW + PATIENCE)]).result()
@@ -70,14 +70,14 @@ def test_each_space_with_a_record_without_an_evaluation(store: DuckDBStore) -> N
     assert "results record u0 says why" in said["b"]
 
 
-def test_a_judge_that_does_not_answer(store: DuckDBStore, health: HealthWatch) -> None:
+def test_a_judge_that_does_not_answer(store: AppendingStore, health: HealthWatch) -> None:
     store.append_evaluations([evaluation("u1", Outcome.PENDING, evaluated_ns=NOW)]).result()
     assert found(health, NOW + HOUR) == []
     (finding,) = found(health, NOW + HOUR + LOOK_NS)
     assert finding.trouble == "judge_waits"
 
 
-def test_each_space_with_a_task_that_waits_for_its_judge(store: DuckDBStore) -> None:
+def test_each_space_with_a_task_that_waits_for_its_judge(store: AppendingStore) -> None:
     """Shop has one old task; bank has two, one of them old; new has a new one."""
     health = HealthWatch(store, set, PATIENCE)
     waiting = [("shop", "s1", 0), ("bank", "b1", HOUR), ("bank", "b2", 1), ("new", "n1", HOUR)]
@@ -110,7 +110,7 @@ def test_each_space_with_a_task_that_waits_for_its_judge(store: DuckDBStore) -> 
     ],
 )
 def test_counts_that_grew_within_an_hour(
-    store: DuckDBStore, health: HealthWatch, name: TotalName, label: str, count: int,
+    store: AppendingStore, health: HealthWatch, name: TotalName, label: str, count: int,
     received: int, trouble: str,
 ) -> None:  # fmt: skip
     """Ten or more, and one in a hundred; what was there before does not count."""
@@ -130,7 +130,7 @@ def test_counts_that_grew_within_an_hour(
     ("lacking", "whole", "is_told"), [(10, 1_000, 1), (10, 1_001, 0), (9, 9, 0)]
 )
 def test_traces_that_lacked_spans(
-    store: DuckDBStore, health: HealthWatch, lacking: int, whole: int, is_told: int
+    store: AppendingStore, health: HealthWatch, lacking: int, whole: int, is_told: int
 ) -> None:
     """Ten or more, and one in a hundred of the records that were evaluated."""
     assert found(health, NOW) == []
@@ -149,7 +149,7 @@ def erred(number: int, at_ns: int, outcome: Outcome = Outcome.ERRORED) -> Evalua
 
 @pytest.mark.parametrize(("errors", "others", "is_told"), [(10, 10, 1), (10, 11, 0), (9, 0, 0)])
 def test_a_task_of_which_half_of_the_results_err(
-    store: DuckDBStore, health: HealthWatch, errors: int, others: int, is_told: int
+    store: AppendingStore, health: HealthWatch, errors: int, others: int, is_told: int
 ) -> None:
     """Ten or more, and half of those of the hour; a hundred passes before it change nothing."""
     old = [erred(1_000 + n, NOW - HOUR - 1, Outcome.PASSED) for n in range(100)]
@@ -167,7 +167,7 @@ def test_a_task_of_which_half_of_the_results_err(
         )
 
 
-def test_a_space_whose_evaluation_is_behind(store: DuckDBStore) -> None:
+def test_a_space_whose_evaluation_is_behind(store: AppendingStore) -> None:
     behind = {SPACE: "900 records and traces are due and wait"}
     health = HealthWatch(store, set, PATIENCE, behind=lambda: behind)
     (finding,) = found(health, NOW)
@@ -176,7 +176,7 @@ def test_a_space_whose_evaluation_is_behind(store: DuckDBStore) -> None:
     assert found(health, NOW + 2 * CALM_NS) == []
 
 
-def test_errors_that_a_detector_tells_of_are_told_once(store: DuckDBStore) -> None:
+def test_errors_that_a_detector_tells_of_are_told_once(store: AppendingStore) -> None:
     proven = {(SPACE, "answers")}
     health = HealthWatch(store, set, PATIENCE, lambda: proven)
     assert found(health, NOW) == []
@@ -186,7 +186,7 @@ def test_errors_that_a_detector_tells_of_are_told_once(store: DuckDBStore) -> No
     assert [each.trouble for each in found(health, NOW + 2 * LOOK_NS)] == ["errored"]
 
 
-def test_counts_of_the_last_hour_outlast_the_process(store: DuckDBStore) -> None:
+def test_counts_of_the_last_hour_outlast_the_process(store: AppendingStore) -> None:
     """Five letters before a restart and five behind it; two days later they are long ago."""
     key = TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")
     first = HealthWatch(store, set, PATIENCE)
@@ -203,7 +203,7 @@ def test_counts_of_the_last_hour_outlast_the_process(store: DuckDBStore) -> None
     assert found(HealthWatch(store, set, PATIENCE), NOW + 48 * HOUR) == []
 
 
-def test_a_clock_that_goes_back_stops_no_look(store: DuckDBStore, health: HealthWatch) -> None:
+def test_a_clock_that_goes_back_stops_no_look(store: AppendingStore, health: HealthWatch) -> None:
     assert found(health, NOW + 48 * HOUR) == []
     key = TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")
     assert found(health, NOW) == []
@@ -212,7 +212,7 @@ def test_a_clock_that_goes_back_stops_no_look(store: DuckDBStore, health: Health
 
 
 def test_an_hour_without_any_result_that_mostly_has_some(
-    store: DuckDBStore, health: HealthWatch
+    store: AppendingStore, health: HealthWatch
 ) -> None:
     """The same hour of the four weeks before had 20 results or more in three of them."""
     rows = list[EvaluationRow]()
@@ -255,7 +255,7 @@ def test_a_silent_hour(count: int, weeks: list[int], hours: list[int], usual: fl
 
 
 def test_silence_for_want_of_evaluation_is_one_finding(
-    store: DuckDBStore, health: HealthWatch
+    store: AppendingStore, health: HealthWatch
 ) -> None:
     rows = [
         evaluation(f"u{hour}-{n}", evaluated_ns=NOW - hour * HOUR - 1)

@@ -18,7 +18,6 @@ from collector.alerts.drift.message import evidence, headline
 from collector.alerts.drift.trouble import Finding, Trouble
 from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
 from collector.alerts.monitor import AlertMonitor
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.rows import TaskRow
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.healthy import Healthy, SavedRun
@@ -32,6 +31,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from tests.contracts.store_data import SPACE, evaluation
+from tests.support.store_appends import AppendingStore
 
 SECOND = 10**9
 START = 1_800_000_000 * SECOND
@@ -50,7 +50,7 @@ class Watch:
     def __init__(
         self, folder: Path, *, is_shadow: bool = False, on_trial: Sequence[str] = ()
     ) -> None:
-        self.store = DuckDBStore(folder)
+        self.store = AppendingStore(folder)
         self.now_ns = START
         self.findings: list[Finding] = []
         self.profile = PROFILE

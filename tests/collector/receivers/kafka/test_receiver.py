@@ -25,13 +25,13 @@ from collector.receivers.kafka.receiver import KafkaReceiver, Rebalance
 from collector.receivers.message_servers.consumer_name import FILE_NAME
 from collector.receivers.way_in import Delivery, WayIn
 from collector.settings.load import load_settings
-from collector.storage.duckdb.store import DuckDBStore
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker, create_topics
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 
 def bad_span() -> bytes:
@@ -195,7 +195,7 @@ def test_a_partition_that_moves_under_load_is_read_once(
     producer.flush()
     producer.close()
 
-    store = DuckDBStore(tmp_path / "first" / "data")
+    store = AppendingStore(tmp_path / "first" / "data")
     left = store.conservation("default").spans
     store.close()
     wait_until(lambda: left.stored + stored(second) >= 64 * sent, what="all spans")
