@@ -1,4 +1,4 @@
-"""The commands `scouter collector backup`, `restore`, `export`, `migrate` and `check`."""
+"""The commands `scouter collector backup`, `restore`, `export` and `check`."""
 
 import time
 from collections.abc import Callable, Generator
@@ -9,8 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from collector.settings.model import CollectorSettings
-from collector.settings.values import parse_bytes
-from scouter.errors import ConfigError, TransientError
+from scouter.errors import TransientError
 from scouter.model.visible import visible
 
 DAMAGED: Final = 1
@@ -18,7 +17,6 @@ DAMAGED: Final = 1
 _TOKEN: Final = "SCOUTER_AUTH_TOKEN"  # noqa: S105 the variable's name
 _DATA: Final[Path] = CollectorSettings.model_fields["data"].default
 _FOLDER: Final = "FOLDER"
-_LEAST_MEMORY: Final = 16 * 10**6
 
 _Data = Annotated[
     Path,
@@ -54,19 +52,13 @@ def backup(
         return
     from collector.access.tokens import TokenFile
     from collector.care.backups import KnownBackup, known_backups, note_backup, pass_on
+    from collector.care.offline import copy_data
     from collector.judging.ledger import copy_ledger
-    from collector.storage.care.offline import OfflineStore, copy_store
 
-    with _progress() as tell, OfflineStore(data) as store:
+    with _progress() as tell:
         known_backups(data)
-        if store.has_rests():
-            raise ConfigError(
-                f"the files in {data} still hold bytes of what was erased, and a copy would, too; "
-                "start the collector, which takes them out within ten minutes, or at once for "
-                "`backup --server`"
-            )
         tell("copying")
-        copied = copy_store(data, folder)
+        copied = copy_data(data, folder)
         TokenFile(data).copy_to(folder)
         copy_ledger(data, folder)
         try:
@@ -89,24 +81,20 @@ def restore(
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.access.tokens import TokenFile
     from collector.care.backups import known_backups, take_over
+    from collector.care.offline import copy_data
     from collector.judging.ledger import copy_ledger
-    from collector.storage.care.offline import KNOWN_VERSION, OfflineStore, copy_store
+    from collector.store.files import store_files
 
-    with _progress() as tell, OfflineStore(folder) as store:
-        if store.version() > KNOWN_VERSION:
-            raise ConfigError(
-                f"{folder} was made by a newer program: it has version {store.version()}, this one "
-                f"knows versions up to {KNOWN_VERSION}"
-            )
+    with _progress() as tell:
         known_backups(folder)
         tell("copying")
-        copied = copy_store(folder, data)
+        copied = copy_data(folder, data)
         has_tokens = (folder / "access.db").exists()
         if has_tokens:
             TokenFile(folder).copy_to(data)
         copy_ledger(folder, data)
         try:
-            take_over(folder, data, store.path.stat().st_mtime_ns)
+            take_over(folder, data, store_files(folder)[-1].stat().st_mtime_ns)
         except OSError as error:
             typer.echo(f"scouter: {data} does not list this backup: {error}", err=True)
     typer.echo(f"{data}: {copied.files} files, {_size(copied.size_bytes)}")
@@ -122,67 +110,26 @@ def restore(
 def export(
     folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="Gets one file for each table.")],
     data: _Data = _DATA,
-    memory_limit: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory that DuckDB may use, at least 16MB; the command itself takes up to 300 MB "
-            "more. Rows are read in parts that fit.",
-        ),
-    ] = "128MB",
 ) -> None:
     """Write every table of a store into a Parquet file; no collector may have it open.
 
     The files are called TABLE.parquet.partial until all are complete; one that fails leaves none.
-    A store of an older version is brought up to date first; see `migrate`.
 
     \b
         scouter collector export /exports/tables --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
-    from collector.storage.care.offline import OfflineStore
-    from collector.storage.duckdb.store import DuckDBStore
+    from collector.care.offline import export_tables
 
-    limit = _memory(memory_limit)
-    with OfflineStore(data):
-        pass  # there is one, and nobody has it open: nothing is made by mistake
     with _progress() as tell:
-        tell("opening")
-        store = DuckDBStore(data, limit)
-        try:
-            files = store.export(folder, tell)
-        finally:
-            store.close()
+        files = export_tables(data, folder, tell=tell)
     for file in files:
         typer.echo(f"{file}  {_size(file.stat().st_size)}")
-
-
-def migrate(data: _Data = _DATA) -> None:
-    """Bring a store up to date with this program; a start of the collector does the same.
-
-    Make a backup before: no older program opens the store then. One that is newer is refused.
-
-    \b
-        scouter collector backup /backups/before --data /var/lib/scouter
-        scouter collector migrate --data /var/lib/scouter
-    """  # noqa: D301 the mark of lines that click leaves as they are
-    from collector.storage.care.offline import KNOWN_VERSION, OfflineStore
-    from collector.storage.duckdb.store import DuckDBStore
-
-    with OfflineStore(data) as store:
-        before = store.version()
-    if before == KNOWN_VERSION:
-        typer.echo(f"{data}: version {before}, up to date")
-        return
-    with _progress() as tell:
-        tell(f"version {before} to {KNOWN_VERSION}")
-        DuckDBStore(data).close()
-    typer.echo(f"{data}: from version {before} to {KNOWN_VERSION}")
 
 
 def check(data: _Data = _DATA) -> None:
     """Verify a store that no collector has open, and show what became of everything.
 
-    Reads every frame of the span log and every row, and changes nothing. The exit code is 0 if all
+    Reads every item of the log and every row, and changes nothing. The exit code is 0 if all
     is well, 1 if something is damaged, 2 if the store cannot be looked at.
 
     \b
@@ -192,11 +139,11 @@ def check(data: _Data = _DATA) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
+    from collector.care.check import check_data
     from collector.items.times import format_time
-    from collector.storage.care.check import check_store
 
     with _progress() as tell:
-        report = check_store(data, tell)
+        report = check_data(data, tell)
     console = Console()
     for space, sheet in report.sheets.items():
         title = Text(visible(f"space {space}"))  # a text would be read as rich's markup
@@ -210,8 +157,7 @@ def check(data: _Data = _DATA) -> None:
             table.add_row(name, *cells)
         console.print(table, highlight=False)
     sizes = ", ".join(f"{name} {_size(size)}" for name, size in report.sizes.items())
-    version = f"version {report.version}" if report.version else "no database"
-    typer.echo(f"{version}; {report.frames} frames, {report.spans} spans; {sizes}")
+    typer.echo(f"version {report.version}; {report.spans} spans, {report.items} items; {sizes}")
     oldest, newest = report.received_ns
     if oldest is not None and newest is not None:
         typer.echo(f"received from {format_time(oldest)} to {format_time(newest)}")
@@ -244,16 +190,6 @@ def _ask(server: str, name: str) -> dict[str, Any]:
         raise TransientError(
             f"--server {server}: {type(cause).__name__}: {cause}; does a collector listen there?"
         ) from error
-
-
-def _memory(text: str) -> int:
-    try:
-        size = parse_bytes(text)
-    except ValueError as error:
-        raise ConfigError(f"--memory-limit: {error}") from error
-    if not isinstance(size, int) or size < _LEAST_MEMORY:
-        raise ConfigError(f"--memory-limit {text}: DuckDB needs at least 16MB")
-    return size
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from collector.care_commands import backup, check, export, migrate, restore
+from collector.care_commands import backup, check, export, restore
 from collector.log_lines import JsonLines
 from collector.process import tune_process
 from collector.settings.load import load_settings
@@ -37,7 +37,6 @@ for _command, _short in (
     (backup, "Copy a store and its tokens."),
     (restore, "Make a data folder of a backup."),
     (export, "Write every table into a Parquet file."),
-    (migrate, "Bring a store up to date with this program."),
     (check, "Verify a store and show its sheet."),
 ):
     collector.command(short_help=_short)(_command)

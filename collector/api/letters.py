@@ -25,8 +25,7 @@ from collector.items.times import format_time
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.intake import Intake
-from collector.receivers.letter_replay import LetterReplay
-from collector.receivers.replay import ReplayResult
+from collector.receivers.replay import LetterReplay, ReplayResult
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from collector.store.store import Store
 from collector.worker.worker import Worker

@@ -1,25 +1,26 @@
-"""Dead letters taken in again, once what was wrong with them is mended."""
+"""Replay of dead letters: what can be used by now goes the way of everything else, by the log."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from collector.items.letters import MAX_PAYLOAD, UNREADABLE, is_cut
-from collector.items.logs import LogsBody, decode_logs_json, decode_logs_protobuf
-from collector.items.record_items import check_record, read_json, read_records_body
+from collector.items.logs import decode_logs_json, decode_logs_protobuf
+from collector.items.record_items import check_record, json_bytes, read_json, read_records_body
 from collector.items.traces import decode_json, decode_protobuf
-from collector.pipeline.join.input_clock import Via
-from collector.receivers.ingest import Ingest
-from collector.storage.port.telemetry import TelemetryStore
+from collector.receivers.outcomes import Taken
+from collector.receivers.way_in import WayIn
 from collector.store.letters import (
-    LARGE,
     DeadLetter,
     LetterKind,
     LetterQuery,
+    LettersRemoved,
     StoredLetter,
 )
+from collector.store.rows import RecordRow
 from scouter.errors import DataError, TransientError
 
 COMMIT_S: Final = 60.0
@@ -45,101 +46,154 @@ class Replayed:
     message: str = ""
 
 
-class Replayer:
-    """Sends dead letters through the way in that they came by.
+class Letters(Protocol):
+    """The store, as far as replay needs it."""
+
+    def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
+        """List dead letters."""
+        ...
+
+    def remove_dead_letters(self, space: str, letter_ids: Sequence[str]) -> LettersRemoved:
+        """Take letters out."""
+        ...
+
+    def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
+        """The digests of stored records, by uid."""
+        ...
+
+    def records_of(self, space: str, uids: Sequence[str]) -> list[RecordRow]:
+        """Stored records."""
+        ...
+
+
+class Work(Protocol):
+    """The worker, as far as replay needs it."""
+
+    def wait_for(self, offset: int, timeout_s: float) -> bool:
+        """Wait until everything before an offset of the log is stored; False after the time."""
+        ...
+
+    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
+        """Let an accepted record that became a dead letter wait again."""
+        ...
+
+
+class LetterReplay:
+    """Appends the content of dead letters to the log, and removes letters whose content is stored.
+
+    What was erased meanwhile stays erased: the store refuses its keys.
 
     Args:
-        store: Holds the letters.
-        ingest: The way in.
+        store: Has the letters.
+        way: The way in, of the letters' space.
+        work: Stores what is appended.
         space: The space whose letters they are.
     """
 
-    def __init__(self, store: TelemetryStore, ingest: Ingest, space: str) -> None:
-        self._store, self._ingest, self._space = store, ingest, space
+    def __init__(self, store: Letters, way: WayIn, work: Work, space: str) -> None:
+        self._store, self._way, self._work, self._space = store, way, work, space
 
     def replay(self, stored: StoredLetter) -> Replayed:
-        """Take one letter in; it is removed only after its content is durable elsewhere.
+        """Take one letter in; it is removed only after its content is stored elsewhere.
 
         Args:
             stored: The letter; of its payload as much as was read.
 
         Raises:
             FullError: There is no memory for it now.
-            TransientError: The store cannot take it now.
+            TransientError: Log or store cannot take it now.
         """
-        letter = stored.letter
+        letter, result = stored.letter, ReplayResult.ACCEPTED
         try:
             if letter.was_accepted:
-                return self._admit_again(stored)
-            if is_cut(letter.message, stored.size_bytes):
+                self._admit_again(stored)
+                result = ReplayResult.WAITING
+            elif is_cut(letter.message, stored.size_bytes):
                 raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were kept")
-            with self._ingest.lease() as lease:
-                lease.take(stored.size_bytes)
-                _done(self._ingest.while_nothing_is_erased(lambda: self._take_in(stored)))
+            else:
+                with self._way.lease() as lease:
+                    lease.take(stored.size_bytes)
+                    self._take_in(stored)
         except DataError as error:
-            message = str(error)
             return Replayed(
-                letter_id=stored.letter_id, result=ReplayResult.REFUSED, message=message
+                letter_id=stored.letter_id, result=ReplayResult.REFUSED, message=str(error)
             )
-        return Replayed(letter_id=stored.letter_id, result=ReplayResult.ACCEPTED)
+        return Replayed(letter_id=stored.letter_id, result=result)
 
     def _take_in(self, stored: StoredLetter) -> None:
-        """Store a letter's content, then remove it, unless it was erased since it was read."""
         query = LetterQuery(space=self._space, letter_id=stored.letter_id, limit=1)
         found = self._store.dead_letters(query)
         if not found:
             raise DataError("it is not there any more: it was erased, or replayed by another")
-        for letter in contents_of(found[0].letter):
+        for letter in _contents_of(found[0].letter):
             self._take(letter)
-        _done(self._store.remove_dead_letters(self._space, [stored.letter_id]))
+        self._store.remove_dead_letters(self._space, [stored.letter_id])
 
-    def _admit_again(self, stored: StoredLetter) -> Replayed:
+    def _admit_again(self, stored: StoredLetter) -> None:
         rows = self._store.records_of(self._space, [stored.letter.uid])
         if not rows:
             raise DataError(f"the record {stored.letter.uid!r} is not stored any more")
-        _done(self._ingest.admit_again(stored.letter_id, rows[0]))
-        return Replayed(letter_id=stored.letter_id, result=ReplayResult.WAITING)
+        _done(self._work.admit_again(stored.letter_id, rows[0]))
 
     def _take(self, letter: DeadLetter) -> None:
-        """Store the letter's content, or raise DataError and store nothing."""
-        is_json = letter.payload.lstrip()[:1] == b"{"
+        """Have the letter's content stored, or raise DataError and append nothing."""
+        payload, way = letter.payload, self._way
+        is_json = payload[:1] == b"{"  # protobuf begins with a tag, which is another byte
         match letter.kind:
             case LetterKind.SPAN | LetterKind.SPANS_MESSAGE:
                 decode = decode_json if is_json else decode_protobuf
-                body = decode(letter.payload, self._ingest.limits)
+                body = decode(payload, way.limits)
                 if body.refused and not body.spans:
                     raise DataError(body.refused[0].message)
-                via = Via.BROKER if letter.kind in LARGE else Via.DIRECT
-                futures = self._ingest.take_body(body, letter.source, len(letter.payload), via)
-                for future in futures:
-                    _done(future)
+                self._wait(way.traces(payload, letter.source, is_json=is_json))
             case LetterKind.RECORD | LetterKind.RECORDS_MESSAGE:
-                self._take_records(LogsBody(items=self._records(letter.payload)), letter)
+                items = self._records(payload)
+                digests = _digests(items)
+                self._wait(way.records(json_bytes({"records": items}), letter.source))
+                self._check_stored(digests)
             case LetterKind.LOG:
                 decode_logs = decode_logs_json if is_json else decode_logs_protobuf
-                self._take_records(decode_logs(letter.payload, self._ingest.limits), letter)
+                logs = decode_logs(payload, way.limits)
+                if refused := [*logs.refused, *logs.refused_events]:
+                    raise DataError(refused[0].message)
+                digests = _digests(logs.items)
+                self._wait(way.logs(payload, letter.source, is_json=is_json))
+                self._check_stored(digests)
 
     def _records(self, payload: bytes) -> list[object]:
         """One record; or those of a message that holds the body of a request."""
         item = read_json(payload)
         if isinstance(item, dict) and "records" in item:
-            return read_records_body(payload, self._ingest.limits)
+            return read_records_body(payload, self._way.limits)
         return [item]
 
-    def _take_records(self, body: LogsBody, letter: DeadLetter) -> None:
-        if refused := [*body.refused, *body.refused_events]:
-            raise DataError(refused[0].message)
-        for item in body.items:
-            check_record(item)
-        taken = self._ingest.take_logs(body, letter.source, len(letter.payload))
+    def _wait(self, taken: Taken) -> None:
         for future in taken.futures:
-            _done(future)
-        problems = taken.outcome().problems
-        if problems:
-            raise DataError(problems[0].message)
+            if not self._work.wait_for(_done(future), COMMIT_S):
+                raise TransientError(f"not stored within {COMMIT_S:g} s", 5)
+
+    def _check_stored(self, digests: Mapping[str, str]) -> None:
+        """Refuse records in whose place others are stored, or that were erased."""
+        stored = self._store.stored_records(self._space, digests)
+        for uid, digest in digests.items():
+            if uid not in stored:
+                raise DataError(f"the record {uid!r} was erased")
+            if stored[uid] != digest:
+                raise DataError(
+                    f"uid {uid} was accepted before with another content; the first one is kept"
+                )
 
 
-def contents_of(letter: DeadLetter) -> list[DeadLetter]:
+def _digests(items: Iterable[object]) -> dict[str, str]:
+    """The digests of records, by uid.
+
+    Raises:
+        DataError: One of them cannot be used.
+    """
+    return {checked.uid: checked.digest for checked in map(check_record, items)}
+
+
+def _contents_of(letter: DeadLetter) -> list[DeadLetter]:
     """The letter; of a batch that can be read by now one for each of its messages.
 
     Raises:
@@ -154,8 +208,8 @@ def contents_of(letter: DeadLetter) -> list[DeadLetter]:
     return [replace(letter, payload=value) for value in values_in(letter.payload)]
 
 
-def _done(future: "Future[Any]") -> None:
+def _done(future: "Future[Any]") -> Any:  # noqa: ANN401 - whatever it gives
     try:
-        future.result(COMMIT_S)
+        return future.result(COMMIT_S)
     except FutureTimeoutError as error:
         raise TransientError(f"no commit within {COMMIT_S:g} s", 5) from error

@@ -10,8 +10,7 @@ import pytest
 
 from collector.log.brokers import Brokers
 from collector.receivers.intake import Intake
-from collector.receivers.letter_replay import LetterReplay
-from collector.receivers.replay import ReplayResult
+from collector.receivers.replay import LetterReplay, ReplayResult
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.letters import DeadLetter, LetterKind, LetterQuery, LettersRemoved

@@ -1,1 +1,0 @@
-"""From committed spans and records to stored evaluations."""

@@ -1,1 +1,0 @@
-"""Evaluation of joined records and sessions, and the commit of the results."""

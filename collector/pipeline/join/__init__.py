@@ -1,1 +1,0 @@
-"""The join of records with the spans of their traces, in bounded memory."""

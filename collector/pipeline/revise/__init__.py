@@ -1,1 +1,0 @@
-"""New evaluations of stored records: late spans, other profile versions."""

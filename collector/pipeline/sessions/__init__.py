@@ -1,1 +1,0 @@
-"""The join and the evaluation of whole sessions."""

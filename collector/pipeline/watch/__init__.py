@@ -1,1 +1,0 @@
-"""Traces that profiles watch without records."""

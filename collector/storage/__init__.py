@@ -1,1 +1,0 @@
-"""The storage port and the store that needs nothing else to run."""

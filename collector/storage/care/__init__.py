@@ -1,1 +1,0 @@
-"""Care for a store: retention, backup, check, export and repair."""

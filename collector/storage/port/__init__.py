@@ -1,1 +1,0 @@
-"""The port of a store, and the plain rows that pass through it."""
