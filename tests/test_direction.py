@@ -15,7 +15,7 @@ ROWS = {
         " replay; formats; client; mock trace types testing cli pytest_plugin"
     ),
     "scouter.evaluate": (
-        "outcome; intervals steps; files patterns statistics; operators; paths; schema;"
+        "outcome; intervals weight; files patterns statistics; operators; paths; schema;"
         " operators.values operators.table; judge; results; show.console annotate.embed;"
         " annotate.minilm; trajectory; journey.case journey.case_faults report.field_metrics"
         " report.metrics_config; tasks; spans; responses; journey report accuracy; engine;"

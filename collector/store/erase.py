@@ -66,6 +66,8 @@ class Gone:
     """The rows that an erasure takes, by their keys."""
 
     space: str
+    is_superseded: bool = False
+    """True if others came in its place: then nobody waits for its bytes to go."""
     uids: list[str] = field(default_factory=list[str])
     session_uids: list[str] = field(default_factory=list[str])
     """`record_uid` of the evaluations on whole sessions that go."""
@@ -119,7 +121,8 @@ class EraseReads(CountingReads, Runs):
         letters and runs of the space.
         """
         space = target.space
-        gone = Gone(space=space, last_seq=self.last_seq())
+        is_superseded = bool(target.superseded)
+        gone = Gone(space=space, last_seq=self.last_seq(), is_superseded=is_superseded)
         condition, value = _condition(target)
         records = self.read_for_work(
             f"SELECT r.uid, r.trace_id, {_SESSION} FROM records r"
@@ -147,7 +150,7 @@ class EraseReads(CountingReads, Runs):
             "t.space = $1 AND t.record_uid = ANY($2::TEXT[])",
             [space, [*gone.uids, *gone.session_uids]],
         )
-        self._count(gone, is_superseded=bool(target.superseded))
+        self._count(gone)
         return gone
 
     def _spans_of_session(self, space: str, session_id: str | None) -> dict[str, list[str]]:
@@ -252,14 +255,14 @@ class EraseReads(CountingReads, Runs):
                     found.append(letter_id)
         return found
 
-    def _count(self, gone: Gone, *, is_superseded: bool) -> None:
+    def _count(self, gone: Gone) -> None:
         n = gone.counts.totals
 
         def erased(label: str) -> TotalKey:
             return TotalKey(TotalName.ERASED, gone.space, label=label)
 
         n[erased("record")] += len(gone.uids)
-        if is_superseded:
+        if gone.is_superseded:
             n[TotalKey(TotalName.SUPERSEDED, gone.space)] += len(gone.uids)
         traces = [*gone.traces, *gone.spans]
         for first, last, _ in self._ranges(traces):
@@ -320,7 +323,8 @@ def change_of(gone: Gone) -> Change:
         for evaluation_id, text in gone.blank.items():
             run("UPDATE evaluations SET body = $3 WHERE space = $1 AND evaluation_id = $2",
                 evaluation_id, text)  # fmt: skip
-        connection.execute("INSERT INTO erasures SELECT coalesce(max(seq), 0) FROM offsets", [])
+        if not gone.is_superseded:
+            connection.execute("INSERT INTO erasures SELECT coalesce(max(seq), 0) FROM offsets", [])
 
     return change
 

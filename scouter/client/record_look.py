@@ -17,7 +17,6 @@ from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.plan import Plan, reads_spans
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import OneRecord
 from scouter.model.otlp_json import spans_from_otlp_json
 
 
@@ -113,8 +112,7 @@ def _asked(
             **{need.task_id: need.answer if need.question else need.actual for need in needs},
         }
     try:
-        with OneRecord():
-            (first, *_) = next(judge.ask(context, record.uid, record.context, spans))
+        (first, *_) = next(judge.ask(context, record.uid, record.context, spans))
     except TaskFault:
         return ()
     return [Asked(role=each["role"], content=each["content"]) for each in first.messages]

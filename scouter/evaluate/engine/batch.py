@@ -28,18 +28,17 @@ from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.columns import RecordColumns, TaskColumn
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import ManyRecords, SpentTogether
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.model.record import EvalRecord
 
 _STRETCH: Final = 512
 """Records that are worked on together; their contexts stay in the processor's cache."""
-_STRETCH_OF_TRACES: Final = 8
-"""Traces that are worked on together.
+_SHORT_STRETCH: Final = 8
+"""Records that are worked on together where a task reads spans or is run record by record.
 
-Reading spans takes milliseconds per record, so a longer stretch gains little; and a caller that is
-late has to wait for the end of a stretch.
+That takes some milliseconds per record, so a longer stretch gains little; a caller that is late has
+to wait for the end of a stretch, and what tasks make of their records is in memory until then.
 """
 _ALONE: Final = 16
 """A stretch this short with a fault in it is evaluated record by record."""
@@ -95,8 +94,8 @@ def evaluate_in_turn(
 ) -> Iterator[RecordResult]:
     """Judge as `evaluate_batch` does, for a caller who lets go of each result before the next.
 
-    Then no more is in memory than the largest results of one record, or those of some hundred
-    records that together make less of their values than a single one may.
+    Then no more is in memory than the results of one record where tasks make texts of its values,
+    of eight where they make lists of them, and of some hundred where they only compare them.
 
     Args:
         plan: From `compile_plan`; without judge tasks.
@@ -108,7 +107,8 @@ def evaluate_in_turn(
     """
     ways = ways_of(plan) if ways is None else ways
     has_begun = False
-    for stretch in _stretches(records, _STRETCH_OF_TRACES if plan.reads_spans else _STRETCH):
+    is_quick = not plan.reads_spans and all(way.comparison is not None for way in ways)
+    for stretch in _stretches(records, _STRETCH if is_quick else _SHORT_STRETCH):
         if has_begun and is_late():
             return
         seen = [trees.get(record.trace_id or "") for record in stretch]
@@ -143,33 +143,16 @@ def _judged_together(
 ) -> bool:
     """Evaluate a stretch by column; False, and nothing is taken, where it has to be one by one."""
     began = time.perf_counter_ns()
-    # Steps that several tasks of a record share are taken from one record after the other.
-    if not plan.is_flat or plan.shares_steps:
+    if not plan.is_flat or plan.makes_texts:
         return False
     contexts = _contexts(stretch)
-    if contexts is None or not _judged(plan, columns, ways, contexts, trees):
+    if contexts is None:
         return False
-    columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
-    return True
-
-
-def _judged(
-    plan: Plan,
-    columns: RecordColumns,
-    ways: "Sequence[Way]",
-    contexts: list[JsonValue],
-    trees: Sequence[SpanTree | None],
-) -> bool:
-    """Fill the tasks' columns; False, and nothing is filled, where one record may be too much."""
     followed: dict[Keys, list[JsonValue]] = {(): contexts}
-    try:
-        with ManyRecords(), shared_responses() if plan.shares_responses else nullcontext():
-            for way, column in zip(ways, columns.tasks, strict=True):
-                way.judge(column, followed, trees)
-    except SpentTogether:
-        for column in columns.tasks:
-            column.cut(len(columns))
-        return False
+    with shared_responses() if plan.shares_responses else nullcontext():
+        for way, column in zip(ways, columns.tasks, strict=True):
+            way.judge(column, followed, trees)
+    columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
     return True
 
 

@@ -14,14 +14,13 @@ from scouter.evaluate.engine.trajectory import compile_trajectory
 from scouter.evaluate.operators.show import show, show_name
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.responses.metered import parsed
+from scouter.evaluate.responses.bounds import parsed
 from scouter.evaluate.responses.read import compile_reader
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import compile_find, compile_find_work
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
@@ -50,10 +49,6 @@ _OF_REPORT: Final = {"metrics", "reference", "report"}
 """Fields of a report task that say what it looks at."""
 _OF_RELIABILITY: Final = {"expected_tool_calls", "order_matters", "exact_match", "predicted"}
 """Fields of a reliability task that say what it looks at."""
-_TASK_STEPS: Final = 4
-"""Steps charged for the task of an attribute filter, beside those that it charges itself."""
-_SPANS_PER_STEP: Final = 4
-"""Spans that are looked at for one step, in any trace assertion."""
 
 
 def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
@@ -166,7 +161,6 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
                 f"the {whose} no spans here; record the work under a tracer, and give "
                 "the record its trace id",
             )
-        charge(1 + len(spans.spans) // _SPANS_PER_STEP)
         return measure(spans)
 
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
@@ -189,7 +183,6 @@ def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree
         found = [span.attributes[key] for span in tree.spans if has_attribute(span.attributes, key)]
         if not found:
             raise TaskFault(Reason.MISSING_PATH, f"no span has the attribute {show_name(key)}")
-        charge(_TASK_STEPS * len(found))
         fault: EvalTaskResult | None = None
         for attribute in found:
             value = parsed(attribute_json(attribute))

@@ -23,7 +23,6 @@ from scouter.evaluate.paths.syntax import Getter
 from scouter.evaluate.paths.templates import Resolve, compile_template, has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, Explain, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 
 Run: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], EvalTaskResult]
 """Function from the task's scope, the record's spans and its own context to the result.
@@ -37,8 +36,6 @@ Read: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
 
 MAX_MESSAGE: Final = 2_000
 """Most characters of a fault's message; it contains names from records, which may be very long."""
-_ITEM_BYTES: Final = 16
-"""Bytes charged for each item in a list of compared parts."""
 _PASSED: Final = Outcome.PASSED
 _FAILED: Final = Outcome.FAILED
 _ERRORED: Final = Outcome.ERRORED
@@ -214,7 +211,6 @@ def _prepare_value(
     def look_into(value: JsonValue) -> JsonValue:
         found = value
         if isinstance(value, list):
-            charge(1 + len(value), held=_ITEM_BYTES * len(value))
             found = [item(part) for part in value]
         return found if measure is None else measure(found)
 

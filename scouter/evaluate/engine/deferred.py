@@ -25,7 +25,6 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import OneRecord
 from scouter.model.record import EvalRecord
 
 _LONGEST: Final = 50_000_000
@@ -89,7 +88,6 @@ def _deferred(
 ) -> Deferred:
     found = Found()
     kept: set[int] = set()
-    one_record = OneRecord()
     for step in plan.steps:
         for at in step:
             needs, spec = plan.dependencies[at], plan.specs[at]
@@ -100,13 +98,11 @@ def _deferred(
             scope = found.scope_of(context, needs) if needs else context
             judge = plan.judges.get(at)
             if judge is None:
-                with one_record:
-                    found.results[at] = plan.runs[at](scope, spans, context)
+                found.results[at] = plan.runs[at](scope, spans, context)
                 continue
-            with one_record:
-                result, question = _not_asked(
-                    judge, scope, uid, context, spans, is_wanted=spec.task_id in known
-                )
+            result, question = _not_asked(
+                judge, scope, uid, context, spans, is_wanted=spec.task_id in known
+            )
             earlier = known.get(spec.task_id)
             if earlier is not None and question == earlier.question:
                 result = earlier.result

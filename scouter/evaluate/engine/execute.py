@@ -17,7 +17,6 @@ from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import OneRecord
 from scouter.model.record import EvalRecord
 
 _PASSED: Final = Outcome.PASSED
@@ -94,8 +93,7 @@ def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = Non
 
 def _run_all(plan: Plan, context: JsonValue, spans: SpanTree | None) -> tuple[EvalTaskResult, ...]:
     if plan.is_flat:
-        with OneRecord():
-            return tuple([run(context, spans, context) for run in plan.runs])
+        return tuple([run(context, spans, context) for run in plan.runs])
     return _finish(walk(plan, context, spans))
 
 
@@ -134,45 +132,42 @@ def walk(
     found = Found() if found is None else found
     results, answers = found.results, found.answers
     judges: Mapping[int, AskingTask] = {} if asking_for is None else plan.judges
-    one_record = OneRecord()
     for step in plan.steps:
         asking: dict[int, Asking] = {}
-        with one_record:
-            for at in step:
-                if at in results:
+        for at in step:
+            if at in results:
+                continue
+            needs = plan.dependencies[at]
+            scope = context
+            if needs:
+                blocked = blocked_by(plan, at, results, spans)
+                if blocked is not None:
+                    results[at] = blocked
                     continue
-                needs = plan.dependencies[at]
-                scope = context
-                if needs:
-                    blocked = blocked_by(plan, at, results, spans)
-                    if blocked is not None:
-                        results[at] = blocked
-                        continue
-                    scope = found.scope_of(context, needs)
-                if at not in judges:
-                    results[at] = plan.runs[at](scope, spans, context)
-                elif judges[at].is_sampled(asking_for or ""):
-                    asking[at] = judges[at].ask(scope, asking_for or "", context, spans)
-                else:
-                    results[at] = judges[at].not_sampled()
+                scope = found.scope_of(context, needs)
+            if at not in judges:
+                results[at] = plan.runs[at](scope, spans, context)
+            elif judges[at].is_sampled(asking_for or ""):
+                asking[at] = judges[at].ask(scope, asking_for or "", context, spans)
+            else:
+                results[at] = judges[at].not_sampled()
         if asking:
-            for at, (result, answer) in (yield from _ask(judges, asking, one_record)).items():
+            for at, (result, answer) in (yield from _ask(judges, asking)).items():
                 results[at], answers[at] = result, answer
     return tuple(results[at] for at in range(len(plan.tasks)))
 
 
 def _ask(
-    judges: Mapping[int, AskingTask], asking: Mapping[int, Asking], one_record: OneRecord
+    judges: Mapping[int, AskingTask], asking: Mapping[int, Asking]
 ) -> Generator[Sequence[JudgeQuestion], Sequence[Reply], dict[int, ResultAndAnswer]]:
     """Let the judge tasks of one stage ask together, until each has its outcome."""
     steps = together(asking, lambda at, error: judges[at].fault(error))
     try:
-        with one_record:
-            asked = next(steps)
+        asked = next(steps)
         while True:
-            replies = yield [JudgeQuestion(judges[at], request) for at, request in asked]
-            with one_record:
-                asked = steps.send(replies)
+            asked = steps.send(
+                (yield [JudgeQuestion(judges[at], request) for at, request in asked])
+            )
     except StopIteration as end:
         return cast("dict[int, ResultAndAnswer]", end.value)
 

@@ -25,12 +25,10 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.journey import JourneyTask
 
 MOST_PAIRS: Final = 20_000
 """Goals times calls and texts that are compared."""
-_STEPS_PER_PAIR: Final = 5
 _GROWING: Final = frozenset(("success", "completion", "recall"))
 """Measures that more calls cannot lower."""
 
@@ -89,7 +87,6 @@ def _check_size(case: Case, messages: Sequence[JourneyMessage]) -> None:
             f"{len(case.goals)} goals and the calls and texts of this conversation make "
             f"{pairs:,} pairs; at most {MOST_PAIRS:,} are compared",
         )
-    charge(1 + _STEPS_PER_PAIR * pairs)
 
 
 def _measured(task: JourneyTask, result: JourneyResult) -> Measured:

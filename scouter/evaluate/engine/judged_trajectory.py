@@ -18,7 +18,6 @@ from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import find_calls
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.tasks.trajectory_prompts import (
@@ -37,8 +36,6 @@ from scouter.model.tool_call import ToolCall
 
 _Get: TypeAlias = Callable[[JsonValue], JsonValue]
 _HISTORY: Final = Path(HISTORY)
-_SPANS_PER_STEP: Final = 4
-"""Spans that are searched for definitions of tools in one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +100,9 @@ class JudgedTrajectory(AskingTask):
             made = _told(_all_calls(spans, self.task.calls_told_by), with_results=expected is None)
         else:
             made = _shown(read_trajectory(self.predicted(base), "the calls"))
-        charge(len(made))
         values: dict[str, JsonValue] = {CALLS: list[JsonValue](made)}
         if expected is not None:
             wanted = _shown(read_reference(expected, "reference_trajectory"))
-            charge(len(wanted))
             values[REFERENCE] = list[JsonValue](wanted)
         if reads(prompt, TOOLS):
             values[TOOLS] = self._tools(scope, spans)
@@ -119,7 +114,6 @@ class JudgedTrajectory(AskingTask):
         """The agent's tools: the task's or the record's, else what spans tell."""
         found = _found(self.tools, scope)
         if not found and self.predicted is None and spans is not None:
-            charge(1 + len(spans.spans) // _SPANS_PER_STEP)
             found = tool_definitions(spans.spans)
         return found or NO_TOOLS
 

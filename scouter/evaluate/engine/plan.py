@@ -8,13 +8,13 @@ from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compile import compile_task
 from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, Run
 from scouter.evaluate.engine.needs import may_read
-from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
-from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 
@@ -49,8 +49,8 @@ class Plan:
     """True if no task depends on another."""
     shares_responses: bool
     """True if a task reads responses, so that each is read once, however often it is looked at."""
-    shares_steps: bool
-    """True if a record may be validated by JSON schemas several times, within one bound for all."""
+    makes_texts: bool
+    """True if a task makes texts of a record's values, so that its results may be large."""
     session: "Plan | None" = None
     """Plan of the session-scoped tasks, which runs once per session; None without such tasks."""
 
@@ -130,7 +130,7 @@ def _compiled(
         ),
         is_flat=not any(dependencies),
         shares_responses=any(isinstance(task, AgentAssertionTask) for task in given),
-        shares_steps=sum(map(_validations, given)) > 1,
+        makes_texts=any(has_template(task.expected_value) for task in given),
     )
 
 
@@ -157,15 +157,6 @@ def reads_spans(task: Task) -> bool:
     return isinstance(task, TraceAssertionTask) or (
         isinstance(task, AgentAssertionTask) and task.source == "spans"
     )
-
-
-def _validations(task: Task) -> int:
-    """Times that a task may validate a value by a JSON schema; 2 stands for any higher number."""
-    if isinstance(task, TraceAssertionTask) and isinstance(
-        task.assertion, AttributeFilterAssertion
-    ):
-        return 2 * _validations(task.assertion.task.task)
-    return int(task.operator is ComparisonOperator.MatchesJsonSchema)
 
 
 def _check_scopes(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]) -> None:

@@ -11,7 +11,6 @@ from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.trajectory.call import read_trajectory
 
@@ -34,7 +33,6 @@ def compile_reliability(task: ReliabilityTask, subject: Subject) -> CompiledTask
             names = [call.name for call in work_of_spans(spans).tool_calls]
         else:
             names = _names_at(path, base)
-        charge(1 + len(names))
         found = evaluator.check(names)
         return Measured(score=float(found.passed), told=found.summary)
 

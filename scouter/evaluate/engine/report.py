@@ -18,16 +18,12 @@ from scouter.evaluate.report.markdown import read_report
 from scouter.evaluate.report.metrics_config import AVERAGE, FieldConfig
 from scouter.evaluate.report.tree import SectionScore, TreeScorer
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.report import ReportTask
 
 MOST_TEXT: Final = 100_000
 """Characters of a report in Markdown."""
-_STEPS_PER_CHARACTER: Final = 15
-"""Steps charged for reading a character of Markdown at its worst: one bracket behind another."""
-_CHARACTERS_PER_STEP: Final = 4
-"""Characters that are compared for one step."""
-_STEPS_PER_FIELD: Final = 15
+MOST_COMPARED: Final = 8_000_000
+"""Characters of a report and its reference times levels of the tree of fields."""
 _TOLD_FIELDS: Final = 5
 """Fields that are named in the message of a result."""
 
@@ -61,7 +57,6 @@ class Reports:
     scorer: TreeScorer
     path: Path
     reference: Path | Mapping[str, JsonValue]
-    fields: int
     levels: int
 
     @staticmethod
@@ -76,7 +71,6 @@ class Reports:
             scorer=TreeScorer(config=tree),
             path=Path(task.report),
             reference=Path(given) if isinstance(given := task.reference, str) else given,
-            fields=sum(1 for _ in tree.root.nodes()),
             levels=_levels(tree.root),
         )
 
@@ -111,11 +105,16 @@ class Reports:
             judge: Scores fields without waiting.
 
         Raises:
-            TaskFault: The record's tasks take more steps than they may.
+            TaskFault: Both are too large for a tree of so many levels (`Reason.LIMIT`).
         """
         report, expected = pair
         size = len(as_text(report)) + len(as_text(expected))
-        charge(_STEPS_PER_FIELD * self.fields + self.levels * size // _CHARACTERS_PER_STEP)
+        if size * self.levels > MOST_COMPARED:
+            raise TaskFault(
+                Reason.LIMIT,
+                f"the report and its reference have {size:,} characters; at most "
+                f"{MOST_COMPARED // self.levels:,} are compared in {self.levels} levels",
+            )
         return replace(self.scorer, judge=judge).score_now(expected, report)
 
 
@@ -138,7 +137,6 @@ def _read(path: Path, found: JsonValue) -> JsonValue:
             f"path {path.text!r}: the report has {len(found):,} characters; at most "
             f"{MOST_TEXT:,} are read",
         )
-    charge(_STEPS_PER_CHARACTER * len(found))
     return read_report(found)
 
 

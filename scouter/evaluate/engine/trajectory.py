@@ -13,7 +13,6 @@ from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import Call, read_trajectory
 from scouter.evaluate.trajectory.comparison import compare, uses_tool
@@ -48,7 +47,6 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
         expected = None if reference is None else reference(scope)
         try:
             calls = read_trajectory(given, "the calls", is_wire=task.rules.compat == "vertex")
-            charge(len(calls))
             found, told = score(calls, expected)
         except TaskFault:
             raise

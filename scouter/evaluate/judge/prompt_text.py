@@ -12,18 +12,9 @@ from scouter.evaluate.files.json_ends import is_longer
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.steps import Meter, charge, charge_weight
 
 MAX_CHARACTERS: Final = 10_000_000
 """Most characters that variables put into the messages of one prompt together."""
-FILLED: Final = Meter(
-    MAX_CHARACTERS, f"variables put more than {MAX_CHARACTERS:,} characters into the prompt"
-)
-"""Count of those characters; it restarts for every prompt."""
-_VALUES_PER_STEP: Final = 2
-"""Values that are written as JSON for one step."""
-_CHARACTERS_PER_STEP: Final = 200
-"""Characters of that JSON that are written for one step."""
 CUT_JSON: Final = " of JSON, so that this is no whole JSON value,"
 
 _VARIABLE: Final = re.compile(
@@ -50,16 +41,13 @@ def fill(path: Path, scope: JsonValue, most: int) -> str:
         raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
     if isinstance(value, str):
         return shorten(value, most)
-    charge_weight(value, _VALUES_PER_STEP)
     if is_longer(value, MAX_CHARACTERS):
         raise TaskFault(
             Reason.LIMIT,
             f"prompt variable ${{{path.text}}}: its JSON has more than {MAX_CHARACTERS:,} "
             "characters; name a part of it",
         )
-    text = as_text(value)
-    charge(len(text) // _CHARACTERS_PER_STEP)
-    return shorten(text, most, CUT_JSON)
+    return shorten(as_text(value), most, CUT_JSON)
 
 
 def as_text(value: JsonValue) -> str:

@@ -8,9 +8,9 @@ from pydantic import JsonValue
 from scouter.evaluate.judge.fences import fence_code, fence_sentence, fenced
 from scouter.evaluate.judge.port import Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
-from scouter.evaluate.judge.prompt_text import FILLED, fill, split_variables
+from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS, fill, split_variables
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.steps import charge
 
 Render: TypeAlias = Callable[[JsonValue], tuple[Message, ...]]
 """Function from a task's scope to the messages; raises `TaskFault` if a variable leads nowhere."""
@@ -47,9 +47,9 @@ def compile_prompt(
     most, is_fenced = prompt.max_value_characters, prompt.fence and bool(by_text)
 
     def render(scope: JsonValue) -> tuple[Message, ...]:
-        FILLED.restart()
         values = {text: fill(path, scope, most) for text, path in by_text.items()}
         said = list(notes)
+        _check_size(every, values)
         if is_fenced:
             code = fence_code(fixed, list(values.values()))
             values = {text: fenced(value, code) for text, value in values.items()}
@@ -81,13 +81,19 @@ def _fill(messages: Sequence[_Parts], values: Mapping[str, str]) -> list[Message
     return [
         Message(
             role=role,
-            content="".join(p if isinstance(p, str) else _put(values[p.text]) for p in parts),
+            content="".join(p if isinstance(p, str) else values[p.text] for p in parts),
         )
         for role, parts in messages
     ]
 
 
-def _put(value: str) -> str:
-    FILLED.spend(len(value))
-    charge(1, held=len(value) if value.isascii() else 4 * len(value))
-    return value
+def _check_size(messages: Sequence[_Parts], values: Mapping[str, str]) -> None:
+    """Refuse values that make messages of `MAX_CHARACTERS`, however often each of them is put in.
+
+    Raises:
+        TaskFault: They do (`Reason.LIMIT`).
+    """
+    places = (part.text for _, parts in messages for part in parts if isinstance(part, Path))
+    if sum(len(values[place]) for place in places) > MAX_CHARACTERS:
+        text = f"variables put more than {MAX_CHARACTERS:,} characters into the prompt"
+        raise TaskFault(Reason.LIMIT, text)

@@ -5,8 +5,6 @@ import unicodedata
 from functools import cache
 from typing import Final
 
-from scouter.evaluate.steps import charge
-
 _LONGEST_RUN: Final = 30
 """Marks on one character. Bringing more into order takes the square of their number; Unicode's
 Stream-Safe Text Format has no more, either."""
@@ -14,8 +12,6 @@ _FIRST_MARK: Final = 0x300
 _BEHIND_LAST_MARK: Final = 0x1F000
 _WINDOW: Final = 64
 """Characters; so many marks in a row are in order, or out of it, within twice as many."""
-_LOOKED_AT_PER_STEP: Final = 200
-_COMPOSED_PER_STEP: Final = 8
 """Characters of a text that is looked at, and of one that has to be written anew."""
 
 
@@ -30,10 +26,8 @@ def canonical(text: str) -> str:
     """
     if text.isascii():
         return text
-    charge(len(text) // _LOOKED_AT_PER_STEP)
     if _is_composed(text):
         return text
-    charge(len(text) // _COMPOSED_PER_STEP)
     if _too_many_marks().search(text):
         return text
     return unicodedata.normalize("NFC", text)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
@@ -10,17 +10,11 @@ from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.costs import MAX_FORMAT, MAX_ITEMS, too_large
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason, TaskFault, VacuousFault
-from scouter.evaluate.steps import charge
 
 Check: TypeAlias = Callable[[JsonValue], bool]
 """Decides one value, or raises `TaskFault` where it cannot."""
 
 Number: TypeAlias = int | float
-
-SMALL: Final = 1_000
-"""Items of a list that is searched, or characters of a text, that cost too little to be charged."""
-_ITEMS_PER_STEP: Final = 2
-"""Items that are compared for one step; a slower comparison charges the rest itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +77,6 @@ def each_item(operator: str, test: Check) -> Comparison:
         if type(value) is list:
             if len(value) > MAX_ITEMS:
                 raise too_large(operator, len(value), MAX_ITEMS, "items")
-            charge(1 + len(value) // _ITEMS_PER_STEP)
             return bool(value) and all(map(test, value))
         return test(value)
 

@@ -12,16 +12,20 @@ MAX_ITEMS: Final = 1_000_000
 MAX_CHARACTERS: Final = 10_000_000
 """Characters of a text in which another text is looked for."""
 MAX_SEARCHED: Final = 100_000_000
-"""Characters of a text times the texts that are looked for in it; of a word, its characters times
-the places where it is found but does not stand alone."""
+"""Characters of a text times the texts that are looked for in it; of a word, its characters and 50
+more times the places where it is found but does not stand alone."""
 MAX_FORMAT: Final = 1_000_000
 """Characters of a text whose form or letters are looked at."""
 MAX_SIMILAR: Final = 10_000
 """Characters of either of two texts whose similarity is measured; it costs their product."""
-MAX_STEPS: Final = 250_000
-"""Steps of all validations by JSON schema for one record: one for each keyword and value that meet
-(four for a reference), one for each item or key that a keyword goes through, and more for what is
-compared or searched as a whole."""
+MAX_LIKENESS: Final = 1_000_000_000
+"""Characters of all texts of a list times those of the text whose similarity to each is measured;
+about half a second."""
+MAX_MEETINGS: Final = 250_000
+"""Values that are validated by a JSON schema times the keywords that may meet one of them; a
+second or three at the very worst. See `scouter.evaluate.schema.load`."""
+MAX_INSIDE: Final = 1_000_000
+"""Values inside of the items of a list that is compared as a set, at any depth."""
 
 CONSTANT: Final = "constant"
 SMALLER: Final = "linear in the smaller of the two values"
@@ -40,9 +44,10 @@ class Cost:
 
 
 _EACH: Final = ((MAX_ITEMS, "items"),)
+_SET: Final = ((MAX_ITEMS, "items"), (MAX_INSIDE, "values inside"))
 _FORM: Final = ((MAX_FORMAT, "characters"), (MAX_ITEMS, "items"))
 _FOUND: Final = ((MAX_CHARACTERS, "characters"), (MAX_ITEMS, "items"))
-_ALL_FOUND: Final = ((MAX_SEARCHED, "characters times expected texts"), (MAX_ITEMS, "items"))
+_ALL_FOUND: Final = ((MAX_SEARCHED, "characters times expected texts"), *_SET)
 
 COSTS: Final[dict[Op, Cost]] = {
     **dict.fromkeys(
@@ -62,7 +67,7 @@ COSTS: Final[dict[Op, Cost]] = {
     **dict.fromkeys(
         (Op.ContainsAll, Op.ContainsAny, Op.ContainsNone), Cost(cost=LINEAR, limits=_ALL_FOUND)
     ),
-    **dict.fromkeys((Op.SetEquals, Op.HasUniqueItems), Cost(cost=LINEAR, limits=_EACH)),
+    **dict.fromkeys((Op.SetEquals, Op.HasUniqueItems), Cost(cost=LINEAR, limits=_SET)),
     **dict.fromkeys(
         (Op.Matches, Op.MatchesRegex),
         Cost(cost=LINEAR, limits=((MAX_TEXT, "characters"), (MAX_ITEMS, "items"))),
@@ -83,9 +88,16 @@ COSTS: Final[dict[Op, Cost]] = {
         ),
         Cost(cost=CONSTANT),
     ),
-    Op.MatchesJsonSchema: Cost(cost="schema times value", limits=((MAX_STEPS, "steps"),)),
+    Op.MatchesJsonSchema: Cost(
+        cost="schema times value", limits=((MAX_MEETINGS, "keywords times values"),)
+    ),
     Op.SimilarityAtLeast: Cost(
-        cost=SQUARE, limits=((MAX_SIMILAR, "characters"), (MAX_ITEMS, "items"))
+        cost=SQUARE,
+        limits=(
+            (MAX_SIMILAR, "characters"),
+            (MAX_ITEMS, "items"),
+            (MAX_LIKENESS, "characters times expected characters"),
+        ),
     ),
 }  # fmt: skip
 

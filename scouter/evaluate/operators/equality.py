@@ -9,14 +9,9 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.operators.canonical import canonical, same_text
-from scouter.evaluate.steps import charge
 
 _SMALL: Final = 1 << 31
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
-_ITEMS_PER_STEP: Final = 8
-"""Items of a list or an object that are compared for one step."""
-_EXACT_STEPS: Final = 5
-"""Steps charged for reading a text as an exact number."""
 _LARGEST_EXPONENT: Final = 400
 """Ten to this is more than any float is."""
 _LONGEST: Final = 100
@@ -35,9 +30,6 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
         equals itself), booleans only with booleans, texts in their composed form, lists item by
         item in order, objects key by key in any order.
 
-    Raises:
-        TaskFault: It takes more than the tasks of one record may together (`Reason.LIMIT`).
-
     Cost: linear in the smaller value.
     """
     if isinstance(left, bool) or isinstance(right, bool):
@@ -45,12 +37,10 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
     if isinstance(left, list):
         if not isinstance(right, list) or len(left) != len(right):
             return False
-        charge(1 + len(left) // _ITEMS_PER_STEP)
         return all(map(deep_equal, left, right))
     if isinstance(left, dict):
         if not isinstance(right, dict) or len(left) != len(right):
             return False
-        charge(1 + len(left) // _ITEMS_PER_STEP)
         if left.keys() != right.keys():
             left, right = _composed(left), _composed(right)
             if left.keys() != right.keys():
@@ -104,7 +94,6 @@ def text_is(text: str, number: float) -> bool:
         return False
     except OverflowError:  # an integer beyond all floats: compared exactly below
         pass
-    charge(_EXACT_STEPS)
     exact = number_in(text)
     return exact is not None and is_this_number(exact, number)
 

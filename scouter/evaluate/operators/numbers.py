@@ -17,10 +17,6 @@ from scouter.evaluate.operators.compiled import (
     type_fault,
     want_flag,
 )
-from scouter.evaluate.steps import charge
-
-_EXACT_STEPS: Final = 5
-"""Steps charged for a comparison in fractions."""
 
 
 def _limit(operator: str, expected: JsonValue) -> Number:
@@ -191,7 +187,6 @@ def is_within(value: Number, target: Number, tolerance: Number, scale: Number) -
     else:
         if abs(gap - bound) > doubt:
             return gap < bound
-    charge(_EXACT_STEPS)
     gap_exact = abs(_exact(value) - _exact(target))
     return gap_exact <= _exact(tolerance) * _exact(scale)
 

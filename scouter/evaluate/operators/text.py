@@ -8,7 +8,6 @@ from pydantic import JsonValue
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
-    SMALL,
     Comparison,
     Number,
     each_text,
@@ -17,21 +16,22 @@ from scouter.evaluate.operators.compiled import (
     vacuous_fault,
     want_flag,
 )
-from scouter.evaluate.operators.costs import MAX_CHARACTERS, MAX_SEARCHED, MAX_SIMILAR, too_large
+from scouter.evaluate.operators.costs import (
+    MAX_CHARACTERS,
+    MAX_LIKENESS,
+    MAX_SEARCHED,
+    MAX_SIMILAR,
+    too_large,
+)
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns.pattern import compile_pattern
-from scouter.evaluate.steps import charge
 
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})
 """Operators whose expected value steers the comparison itself: it is checked when a plan is built,
 and never comes from a record."""
-_CHARACTERS_PER_STEP: Final = 5
-"""Characters that are looked at one by one for one step."""
-_SEARCHED_PER_STEP: Final = 400
-"""Characters that are searched for a word in one step."""
-_PAIRS_PER_STEP: Final = 2_000
-"""Characters of one text times those of another whose similarity is measured."""
+_PLACE: Final = 50
+"""Characters that are searched in the time of a look at what stands beside a word."""
 
 
 def _text(operator: str, expected: JsonValue) -> str:
@@ -86,19 +86,14 @@ def stands_in(word: str, text: str) -> bool:
 
     Raises:
         TaskFault: It is found in so many places, and stands alone in none, that looking further
-            takes more than `MAX_SEARCHED` steps (`Reason.LIMIT`).
+            takes as long as searching `MAX_SEARCHED` characters (`Reason.LIMIT`).
     """
-    if len(text) > SMALL:
-        charge(len(text) // _SEARCHED_PER_STEP)
-    at, looked, places = text.find(word), 0, 0
+    at, looked = text.find(word), 0
     while at >= 0:
         end = at + len(word)
         if not _in_word(text[at - 1 : at]) and not _in_word(text[end : end + 1]):
             return True
-        looked += len(word)
-        places += 1
-        if places % SMALL == 0:
-            charge(SMALL)
+        looked += len(word) + _PLACE
         if looked > MAX_SEARCHED:
             raise too_large(Op.ContainsWord, looked, MAX_SEARCHED, "characters of such words")
         at = text.find(word, at + 1)
@@ -121,11 +116,19 @@ def similarity_at_least(expected: JsonValue) -> Comparison:
     if not 0 <= least <= 1:
         raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
 
-    def found(value: str) -> bool:
-        charge(1 + len(value) * len(text) // _PAIRS_PER_STEP)
-        return is_similar(value, text, least)
+    each = each_text(
+        Op.SimilarityAtLeast, lambda value: is_similar(value, text, least), MAX_SIMILAR
+    )
 
-    return each_text(Op.SimilarityAtLeast, found, MAX_SIMILAR)
+    def check(value: JsonValue) -> bool:
+        if type(value) is list:
+            likeness = len(text) * sum(len(item) for item in value if type(item) is str)
+            if likeness > MAX_LIKENESS:
+                unit = "characters times expected characters"
+                raise too_large(Op.SimilarityAtLeast, likeness, MAX_LIKENESS, unit)
+        return each.check(value)
+
+    return Comparison(check=check, item=each.item)
 
 
 def _lower(value: str) -> bool:
@@ -154,7 +157,6 @@ def property_of_text(
         wanted = want_flag(expected)
 
         def found(value: str) -> bool:
-            charge(1 + len(value) // _CHARACTERS_PER_STEP)
             return test(value) is wanted
 
         return each_text(operator, found)

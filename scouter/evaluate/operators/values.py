@@ -8,7 +8,6 @@ from pydantic import JsonValue
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
-    SMALL,
     Check,
     Comparison,
     Number,
@@ -22,6 +21,7 @@ from scouter.evaluate.operators.compiled import (
 )
 from scouter.evaluate.operators.costs import (
     MAX_CHARACTERS,
+    MAX_INSIDE,
     MAX_ITEMS,
     MAX_SEARCHED,
     too_large,
@@ -35,19 +35,9 @@ from scouter.evaluate.operators.equality import (
 )
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.steps import charge, charge_weight
+from scouter.evaluate.weight import weight
 
 _GROUPS: Final = frozenset({dict, list})
-_SEARCHED_PER_STEP: Final = 400
-"""Characters of a text times the texts that are looked for in it."""
-_TEXTS_PER_STEP: Final = 50
-"""Items among which a text is looked for."""
-_ITEMS_PER_STEP: Final = 2
-"""Among which anything else is looked for."""
-_KEYS_PER_STEP: Final = 1
-"""Values of which `identity` makes keys in one step."""
-_KEY_BYTES: Final = 64
-"""Bytes charged for each such key, while a set of them is compared."""
 
 
 def equals(expected: JsonValue) -> Comparison:
@@ -93,7 +83,6 @@ def _contains(operator: str, expected: JsonValue) -> Check:
     def check(value: JsonValue) -> bool:
         if type(value) is list:
             _check_size(operator, len(value), MAX_ITEMS, "items")
-            charge(1 + len(value) // _ITEMS_PER_STEP)
             return any(deep_equal(item, expected) for item in value)
         if type(value) is str:
             raise expected_fault(operator, "a text, as the value is a text", expected)
@@ -112,13 +101,9 @@ def _contains_text(operator: str, expected: str) -> Check:
     def check(value: JsonValue) -> bool:
         if type(value) is str:
             _check_size(operator, len(value), MAX_CHARACTERS, "characters")
-            if len(value) > SMALL:
-                charge(len(value) // _SEARCHED_PER_STEP)
             return part in (value if value.isascii() else canonical(value))
         if type(value) is list:
             _check_size(operator, len(value), MAX_ITEMS, "items")
-            if len(value) > SMALL:
-                charge(len(value) // _TEXTS_PER_STEP)
             if part in value or any(
                 type(item) is str and not item.isascii() and canonical(item) == part
                 for item in value
@@ -174,7 +159,7 @@ def _sought(operator: str, expected: JsonValue) -> frozenset[Hashable]:
         raise expected_fault(operator, "a list of items to look for", expected)
     if not expected:
         raise vacuous_fault(operator, "at least one item to look for", "the list is empty")
-    return frozenset(_wanted(expected))
+    return frozenset(_keys(operator, expected))
 
 
 def _missing(operator: str, sought: frozenset[Hashable], value: JsonValue) -> frozenset[Hashable]:
@@ -187,7 +172,6 @@ def _missing(operator: str, sought: frozenset[Hashable], value: JsonValue) -> fr
     if type(value) is str:
         searched = len(value) * len(sought)
         _check_size(operator, searched, MAX_SEARCHED, "characters times expected texts")
-        charge(searched // _SEARCHED_PER_STEP)
         composed = canonical(value)
         return frozenset(item for item in sought if cast(str, item) not in composed)
     raise type_fault(operator, "a list or a text", value)
@@ -203,11 +187,8 @@ def _check_texts(operator: str, expected: JsonValue, value: JsonValue) -> None:
 def _keys(operator: str, items: list[JsonValue]) -> set[Hashable]:
     """The items as keys: what is equal is one."""
     _check_size(operator, len(items), MAX_ITEMS, "items")
-    return _wanted(items)
-
-
-def _wanted(items: list[JsonValue]) -> set[Hashable]:
-    charge_weight(items, _KEYS_PER_STEP, passing=_KEY_BYTES)
+    inside = weight(items, MAX_INSIDE)  # each becomes a part of a key, of about 100 bytes
+    _check_size(operator, inside, MAX_INSIDE, "values inside")
     return set(map(identity, items))
 
 
@@ -285,7 +266,7 @@ def set_equals(expected: JsonValue) -> Comparison:
     """Build SetEquals."""
     if not isinstance(expected, list):
         raise expected_fault(Op.SetEquals, "a list", expected)
-    wanted = _wanted(expected)
+    wanted = _keys(Op.SetEquals, expected)
 
     def check(value: JsonValue) -> bool:
         if type(value) is not list:

@@ -6,6 +6,7 @@ what the library has beyond the standard is refused.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final, cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch, NodeList
@@ -27,7 +28,7 @@ from jsonpath.filter import (
     StringLiteral,
 )
 from jsonpath.function_extensions import ExpressionType, FilterFunction, Length
-from jsonpath.segments import JSONPathSegment
+from jsonpath.segments import JSONPathRecursiveDescentSegment, JSONPathSegment
 from jsonpath.selectors import (
     Filter,
     IndexSelector,
@@ -40,39 +41,26 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.equality import deep_equal
-from scouter.evaluate.outcome import TaskFault
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.fault import missing
 from scouter.evaluate.paths.syntax import Getter, check_count, check_size
 from scouter.evaluate.patterns.pattern import compile_pattern
-from scouter.evaluate.steps import (
-    Meter,
-    charge,
-    charge_done,
-    no_steps,
-    steps_left,
-    weight,
-)
+from scouter.evaluate.weight import weight
 
-MAX_NODES: Final = 500_000
-"""Values that one JSONPath looks at in one record; beyond it the task is errored."""
-_METER: Final = Meter(
-    MAX_NODES, f"a JSONPath looks at more than {MAX_NODES:,} values; name the way more closely"
-)
-_VALUES_PER_STEP: Final = 8
-"""Values that are compared in the time of a step."""
-_STEPS_PER_NODE: Final = 3
-"""Steps charged for each value that a JSONPath looks at."""
-_STEPS_PER_SELECTOR: Final = 1
-"""Steps charged for each value and each further selector of a segment."""
-_STEPS_PER_EXPRESSION: Final = 2
-"""Steps charged for each value and each part of a filter."""
-_STEPS_PER_SEGMENT: Final = 4
-_NODE_BYTES: Final = 8
-"""Bytes charged for each value in the list of found values."""
+MAX_LOOKS: Final = 200_000
+"""Values that one JSONPath looks at in one record, each once for every selector and every part of
+a filter, and once more for `..`; about half a second. Their number is known before a segment is
+followed; beyond it the task is errored."""
+_COMPARED: Final = 8
+"""Values inside a value that are compared in the time of a look."""
+_WORK: Final = 2_000
+"""Instructions of a pattern times characters of a text, in the time of a look."""
+_PLAIN: Final = 10
+"""Instructions that the comparison of texts is worth."""
 
 
 class _Node(JSONPathMatch):
-    """A found value; keeps neither its path nor its children, and is metered."""
+    """A found value; keeps neither its path nor its children."""
 
     __slots__ = ()
 
@@ -83,16 +71,10 @@ class _Node(JSONPathMatch):
         self._filter_context = {}
 
     def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
-        _METER.spend(1 + _width(obj))
         return _Node(obj, self, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
         pass
-
-
-def _width(value: object) -> int:
-    inside = cast(JsonValue, value)
-    return len(inside) if isinstance(inside, list) or isinstance(inside, dict) else 0  # noqa: SIM101
 
 
 class _PatternFunction(FilterFunction):
@@ -113,7 +95,6 @@ class _PatternFunction(FilterFunction):
         if not isinstance(text, str):
             return False
         compiled = compile_pattern(self.shape.format(pattern), "JSONPath")
-        _METER.spend(compiled.steps(text))
         return compiled.found_in(text)
 
 
@@ -147,7 +128,6 @@ def _value(side: object) -> object:
 
 def _equal(left: object, right: object) -> bool:
     one, other = cast(JsonValue, left), cast(JsonValue, right)
-    _METER.spend(weight(one) // _VALUES_PER_STEP)
     return deep_equal(one, other)
 
 
@@ -172,12 +152,12 @@ def compile_json_path(text: str) -> Getter:
         A function from a value to what the path finds: for a singular query (names and indexes
         only) the one value, else the list of values in document order, which may be empty. It
         raises `TaskFault` where a singular query finds nothing (`Reason.MISSING_PATH`), and
-        where more than `MAX_NODES` values are looked at (`Reason.LIMIT`).
+        where more than `MAX_LOOKS` values are looked at (`Reason.LIMIT`).
 
     Raises:
         ConfigError: Not a JSONPath, or one that is not supported; says what.
 
-    Cost: one step for every value that is looked at, and for every item of a list that is passed.
+    Cost: a microsecond or two for every value that is looked at.
     """
     check_size(text)
     try:
@@ -211,61 +191,146 @@ def _steps(path: JSONPath) -> tuple[str | int, ...]:
 
 
 def _one(text: str, steps: tuple[str | int, ...]) -> Getter:
-    def get(root: JsonValue) -> JsonValue:
-        node = root
-        for at, step in enumerate(steps):
-            if isinstance(step, str):
-                if not isinstance(node, dict) or step not in node:
-                    raise missing(text, node, step, steps[:at])
-                node = node[step]
-            else:
-                if not isinstance(node, list) or not -len(node) <= step < len(node):
-                    raise missing(text, node, step, steps[:at])
-                node = node[step]
-        return node
+    return lambda root: _follow(text, steps, root)
 
-    return get
+
+def _follow(text: str, steps: tuple[str | int, ...], root: JsonValue) -> JsonValue:
+    node = root
+    for at, step in enumerate(steps):
+        if isinstance(step, str):
+            if not isinstance(node, dict) or step not in node:
+                raise missing(text, node, step, steps[:at])
+            node = node[step]
+        else:
+            if not isinstance(node, list) or not -len(node) <= step < len(node):
+                raise missing(text, node, step, steps[:at])
+            node = node[step]
+    return node
 
 
 def _many(path: JSONPath) -> Getter:
-    segments, per_node = path.segments, _steps_per_node(path)
+    parts = [_Part(segment) for segment in path.segments]
 
     def get(root: JsonValue) -> JsonValue:
-        charge(_STEPS_PER_SEGMENT * (1 + len(segments)))
-        room = min(_METER.limit, steps_left() // per_node)
-        _METER.left = room
-        try:
-            found = _found(segments, root)
-        except TaskFault:
-            if _METER.left < 0 and room < _METER.limit:
-                raise no_steps() from None
-            raise
-        finally:
-            charge_done(per_node * (room - max(_METER.left, 0)))
-        charge(0, held=_NODE_BYTES * len(found))
-        return found
+        looks = 0
+        nodes: list[JSONPathMatch] = [_Node(root, None, root)]
+        for part in parts:
+            looks += part.looks(nodes, root, MAX_LOOKS - looks)
+            if looks > MAX_LOOKS:
+                raise TaskFault(
+                    Reason.LIMIT,
+                    f"a JSONPath looks at more than {MAX_LOOKS:,} values; name the way more "
+                    "closely",
+                )
+            nodes = list(_not_of_texts(part.segment.resolve(nodes)))
+        return [cast(JsonValue, node.obj) for node in nodes]
 
     return get
 
 
-def _steps_per_node(path: JSONPath) -> int:
-    """Give the steps charged per value, as every selector and filter may look at it."""
-    selectors = [each for segment in path.segments for each in segment.selectors]
-    filters = sum(_parts_of(each.expression) for each in selectors if isinstance(each, Filter))
-    more = len(selectors) - len(path.segments)
-    return _STEPS_PER_NODE + _STEPS_PER_SELECTOR * more + _STEPS_PER_EXPRESSION * filters
+class _Part:
+    """A segment, and what it costs to follow it."""
+
+    __slots__ = (
+        "_instructions",
+        "_is_deep",
+        "_looks_inside",
+        "_of_root",
+        "_slices",
+        "_times",
+        "segment",
+    )
+
+    def __init__(self, segment: JSONPathSegment) -> None:
+        self.segment = segment
+        selectors = segment.selectors
+        conditions = [each.expression for each in selectors if isinstance(each, Filter)]
+        expressions = list(chain.from_iterable(map(_parts_of, conditions)))
+        self._is_deep = isinstance(segment, JSONPathRecursiveDescentSegment)
+        self._looks_inside = not all(
+            isinstance(each, NameSelector | IndexSelector) for each in selectors
+        )
+        self._slices = any(isinstance(each, SliceSelector) for each in selectors)
+        self._times = len(selectors) + len(expressions) + self._is_deep
+        self._of_root = [
+            _steps(each.path) for each in expressions if isinstance(each, RootFilterQuery)
+        ]
+        self._instructions = sum(map(_instructions, expressions))
+
+    def looks(self, nodes: Sequence[JSONPathMatch], root: JsonValue, most: int) -> int:
+        """Count the values that are looked at where the segment is followed from some nodes.
+
+        Args:
+            nodes: Values from which it is followed.
+            root: The whole value, of which filters may compare a part with each value.
+            most: The number to stop at; the real one is then larger.
+        """
+        times = self._times + sum(self._size(_find(steps, root)) for steps in self._of_root)
+        found = 0
+        for node in nodes:
+            value = cast(JsonValue, node.obj)
+            count = 1
+            if self._is_deep:
+                count += weight(value, most // times)
+            elif self._looks_inside:
+                count += _width(value)
+            if self._slices:  # the library's take a text for a list
+                count += _characters(value) if self._is_deep else _length(value)
+            found += count * times
+            if self._instructions:
+                found += _characters(value) * self._instructions // _WORK
+            if found > most:
+                break
+        return found
+
+    def _size(self, value: JsonValue) -> int:
+        """Looks in whose time a value is compared or searched."""
+        if isinstance(value, str):
+            return len(value) * max(_PLAIN, self._instructions) // _WORK
+        return weight(value) // _COMPARED
 
 
-def _parts_of(expression: BaseExpression) -> int:
-    return 1 + sum(map(_parts_of, expression.children()))
+def _instructions(expression: BaseExpression) -> int:
+    """Size of the pattern of a part of a filter."""
+    if isinstance(expression, FunctionExtension) and expression.name != "length":
+        return compile_pattern(cast(StringLiteral, expression.args[1]).value).size
+    return 0
 
 
-def _found(segments: Sequence[JSONPathSegment], root: JsonValue) -> list[JsonValue]:
-    _METER.spend(1 + _width(root))
-    nodes: Iterable[JSONPathMatch] = [_Node(root, None, root)]
-    for segment in segments:
-        nodes = _not_of_texts(segment.resolve(nodes))
-    return [cast(JsonValue, node.obj) for node in nodes]
+def _parts_of(expression: BaseExpression) -> Iterator[BaseExpression]:
+    yield expression
+    for each in expression.children():
+        yield from _parts_of(each)
+
+
+def _find(steps: tuple[str | int, ...], root: JsonValue) -> JsonValue:
+    """Follow names and indexes; None where they lead nowhere."""
+    try:
+        return _follow("", steps, root)
+    except TaskFault:
+        return None
+
+
+def _characters(value: JsonValue) -> int:
+    """Count the characters of all texts inside a value, or of a text."""
+    count, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            count += len(item)
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            waiting += item.values()
+    return count
+
+
+def _length(value: JsonValue) -> int:
+    return len(value) if isinstance(value, str) else 0
+
+
+def _width(value: JsonValue) -> int:
+    return len(value) if isinstance(value, list) or isinstance(value, dict) else 0  # noqa: SIM101
 
 
 def _not_of_texts(nodes: Iterable[JSONPathMatch]) -> Iterator[JSONPathMatch]:

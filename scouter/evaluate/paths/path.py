@@ -3,18 +3,12 @@
 from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
-from typing import Final, cast
+from typing import cast
 
 from pydantic import JsonValue
 
 from scouter.evaluate.paths.fault import missing
 from scouter.evaluate.paths.syntax import Getter, Segment, is_digits, parse_path
-from scouter.evaluate.steps import charge
-
-_ITEM_BYTES: Final = 16
-"""Bytes charged for each item of the lists that a path makes."""
-_QUICK_PER_STEP: Final = 4
-"""Items whose way is followed by subscription in the time of a step."""
 
 
 class Path:
@@ -71,7 +65,6 @@ class Path:
         """
         segments = self.segments
         if isinstance(root, list) and segments and _is_key(segments[0]):
-            charge(len(root), held=_ITEM_BYTES * len(root))
             return [self._walk(item, 0, (index,)) for index, item in enumerate(root)]
         return self._walk(root, 0, ())
 
@@ -99,17 +92,14 @@ class Path:
         pairs: Iterable[tuple[Segment, JsonValue]]
         if isinstance(node, list):
             chosen = range(len(node)) if segment is None else range(len(node))[cast(slice, segment)]
-            count, pairs = len(chosen), ((index, node[index]) for index in chosen)
+            pairs = ((index, node[index]) for index in chosen)
         elif isinstance(node, dict) and segment is None:
-            count, pairs = len(node), node.items()
+            pairs = node.items()
         else:
             raise missing(self.text, node, segment, seen)
-        charge(1 + count, held=_ITEM_BYTES * count)
         rest = [self._walk(item, at + 1, (*seen, name)) for name, item in pairs]
         if any(map(_spreads, self.segments[at + 1 :])):
             lists = [item for item in rest if isinstance(item, list)]
-            joined = sum(map(len, lists))
-            charge(joined // _QUICK_PER_STEP, held=_ITEM_BYTES * joined)
             return list(chain.from_iterable(lists))
         return rest
 
@@ -216,9 +206,6 @@ def _spreading(way: Getter, segment: Segment, after: Getter, follow: Getter) -> 
         items = way(root)
         if type(items) is not list:
             return follow(root)
-        # Of items that a slice passes over nothing is made.
-        count = len(items) if segment is None else len(range(len(items))[chosen])
-        charge(count // _QUICK_PER_STEP, held=_ITEM_BYTES * count)
         try:
             return list(map(after, items if segment is None else items[chosen]))
         except (LookupError, TypeError):

@@ -7,7 +7,6 @@ expanded again.
 """
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
@@ -18,19 +17,10 @@ from scouter.evaluate.files.json_ends import is_longer
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.steps import Meter, charge, charge_weight
 
-MAX_CHARACTERS: Final = 10_000_000
-"""Most characters that templates put into the texts of one expected value."""
-_METER: Final = Meter(
-    MAX_CHARACTERS,
-    f"templates put more than {MAX_CHARACTERS:,} characters into the texts of the expected value",
-)
-
-_CHARACTERS_PER_STEP: Final = 200
-"""Characters of a text that are put together for one step."""
-_VALUES_PER_STEP: Final = 2
-"""Values that are written as JSON for one step."""
+MAX_CHARACTERS: Final = 1_000_000
+"""Most characters that templates put into the texts of one expected value; 256 tasks of one record
+make a text each."""
 
 Resolve: TypeAlias = Callable[[JsonValue], JsonValue]
 """Function from a task's scope to the value with its templates filled in."""
@@ -56,8 +46,7 @@ def compile_template(value: JsonValue) -> Resolve | None:
     Returns:
         None if there is no template and the value can be used as it is; else a function from the
         task's scope to the resolved value, which raises `TaskFault` (`Reason.EXPECTED`) where a
-        path leads nowhere, or (`Reason.LIMIT`) more than `MAX_CHARACTERS` are put into texts, or
-        more is made than the record's tasks may take together.
+        path leads nowhere, or (`Reason.LIMIT`) more than `MAX_CHARACTERS` are put into texts.
 
     Raises:
         ConfigError: A template that is not closed, or whose path is not one.
@@ -66,11 +55,7 @@ def compile_template(value: JsonValue) -> Resolve | None:
         return None
     resolve = _compile(value)
 
-    def resolve_all(scope: JsonValue) -> JsonValue:
-        _METER.restart()
-        return resolve(scope)
-
-    return resolve_all
+    return lambda scope: resolve(scope, _Room())
 
 
 def template_paths(value: JsonValue) -> Iterator[Path]:
@@ -86,52 +71,64 @@ def template_paths(value: JsonValue) -> Iterator[Path]:
             yield from template_paths(each)
 
 
-def _compile(value: JsonValue) -> Resolve:
+class _Room:
+    """Characters that still fit into the texts of one expected value."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_CHARACTERS
+
+    def write(self, value: JsonValue) -> str:
+        """Write a value for a text: a text as it is, anything else as JSON.
+
+        Raises:
+            TaskFault: It does not fit (`Reason.LIMIT`).
+        """
+        if is_longer(value, self._left):  # paths make texts of hundreds of MB of a small context
+            raise _too_long()
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self._left -= len(text)
+        if self._left < 0:
+            raise _too_long()
+        return text
+
+
+def _too_long() -> TaskFault:
+    return TaskFault(
+        Reason.LIMIT,
+        f"templates put more than {MAX_CHARACTERS:,} characters into the texts of the expected "
+        "value",
+    )
+
+
+_Fill: TypeAlias = Callable[[JsonValue, _Room], JsonValue]
+"""Function from a task's scope and the room for texts to the value."""
+
+
+def _compile(value: JsonValue) -> _Fill:
     if isinstance(value, str):
         return _compile_text(value)
     if isinstance(value, list):
         items = [_compile(item) for item in value]
-        return lambda scope: _held([item(scope) for item in items])
+        return lambda scope, room: [item(scope, room) for item in items]
     if isinstance(value, dict):
         fields = {key: _compile(item) for key, item in value.items()}
-        return lambda scope: _held({key: field(scope) for key, field in fields.items()})
-    return lambda _: value
+        return lambda scope, room: {key: field(scope, room) for key, field in fields.items()}
+    return lambda _, __: value
 
 
-def _held(made: JsonValue) -> JsonValue:
-    """Count a list or an object of the profile that is made anew for every record."""
-    charge(1, held=sys.getsizeof(made))
-    return made
-
-
-def _compile_text(text: str) -> Resolve:
+def _compile_text(text: str) -> _Fill:
     parts = _split(text)
     if len(parts) == 1 and isinstance(parts[0], Path):
-        return _reader(parts[0], text)
+        read = _reader(parts[0], text)
+        return lambda scope, _: read(scope)
     pieces = [part if isinstance(part, str) else _reader(part, text) for part in parts]
 
-    def resolve(scope: JsonValue) -> JsonValue:
-        texts = [p if isinstance(p, str) else _as_text(p(scope)) for p in pieces]
-        size = sum(map(len, texts))
-        charge(1 + size // _CHARACTERS_PER_STEP, held=size * max(map(_width, texts)))
-        return "".join(texts)
+    def resolve(scope: JsonValue, room: _Room) -> JsonValue:
+        return "".join([p if isinstance(p, str) else room.write(p(scope)) for p in pieces])
 
     return resolve
-
-
-def _as_text(value: JsonValue) -> str:
-    if not isinstance(value, str):
-        charge_weight(value, _VALUES_PER_STEP)
-        if is_longer(value, _METER.left):  # paths make texts of hundreds of MB of a small context
-            _METER.spend(_METER.left + 1)
-        value = json.dumps(value, ensure_ascii=False)
-    _METER.spend(len(value))
-    return value
-
-
-def _width(text: str) -> int:
-    """Bytes of each of its characters, at most."""
-    return 1 if text.isascii() else 4
 
 
 def _reader(path: Path, template: str) -> Resolve:

@@ -18,7 +18,6 @@ from typing import Final, Protocol, cast
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns.proof import prove
-from scouter.evaluate.steps import charge
 from scouter.model.json_value import plain_text
 
 MAX_PATTERN: Final = 4_096
@@ -32,11 +31,6 @@ MAX_WORK: Final = 200_000_000
 SHORT_TEXT: Final = 4_096
 """Characters up to which Python's `re` is asked, where it may be."""
 _MAX_MEMORY: Final = 8 << 20
-_WORK_PER_STEP: Final = 2_000
-"""Instructions times characters for one step of a schema or a JSONPath."""
-_WORK_PER_CHARGE: Final = 200
-_LITTLE_WORK: Final = 200
-"""Instructions times characters that cost too little to be charged."""
 
 Found = Callable[[str], bool]
 
@@ -62,16 +56,11 @@ class Pattern:
         self.found_in: Found = found_in
         """Tell whether the pattern is somewhere in a text; linear in the text.
 
-        Raises `TaskFault` (`Reason.LIMIT`) beyond `MAX_TEXT`, `MAX_WORK` or what the tasks of one
-        record may take together."""
+        Raises `TaskFault` (`Reason.LIMIT`) beyond `MAX_TEXT` or `MAX_WORK`."""
         self.in_linear_re: bool = in_linear_re
         """True if short ASCII texts are searched by Python's `re`."""
         self.size: int = size
         """Instructions that the pattern becomes."""
-
-    def steps(self, text: str) -> int:
-        """Give the steps charged for a search where many are metered together; at least 1."""
-        return 1 + self.size * len(text) // _WORK_PER_STEP
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
@@ -108,7 +97,7 @@ def compile_pattern(text: str, what: str = "pattern") -> Pattern:
     compiled = re.compile(proven.pattern, re.ASCII)
     return Pattern(
         text,
-        _search_by_re(compiled.match if proven.anchored else compiled.search, slow, size),
+        _search_by_re(compiled.match if proven.anchored else compiled.search, slow),
         True,
         size,
     )
@@ -148,19 +137,14 @@ def _search_by_re2(searcher: _Searcher, size: int, what: str) -> Found:
                 f"{what}: the text has {len(data)} bytes; with a pattern of {size} instructions "
                 f"at most {longest} are searched",
             )
-        charge(1 + size * len(data) // _WORK_PER_CHARGE)
         return search(data) is not None
 
     return found_in
 
 
-def _search_by_re(search: Callable[[str], object], slow: Found, size: int) -> Found:
-    little = _LITTLE_WORK // size
-
+def _search_by_re(search: Callable[[str], object], slow: Found) -> Found:
     def found_in(text: str) -> bool:
         if len(text) <= SHORT_TEXT and text.isascii():
-            if len(text) > little:
-                charge(1 + size * len(text) // _WORK_PER_CHARGE)
             return search(text) is not None
         return slow(text)
 

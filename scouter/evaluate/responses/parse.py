@@ -12,7 +12,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show_name
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.responses import vendors
-from scouter.evaluate.responses.metered import charge_response, parsed
+from scouter.evaluate.responses.bounds import check_response, parsed
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.messages import field, text
 
@@ -153,19 +153,19 @@ def _find(value: JsonValue, formats: tuple[str, ...]) -> Found:
         The response as it was sent, and what it says.
 
     Raises:
-        TaskFault: Nothing there is in one of the formats; says what there is. Or it takes more
-            than the record's tasks may (`Reason.LIMIT`).
+        TaskFault: Nothing there is in one of the formats; says what there is. Or it is too large
+            (`Reason.LIMIT`).
     """
-    value = parsed(value, is_held=True)
-    charge_response(value)
+    value = parsed(value)
+    check_response(value)
     answers = [name for name in formats if name in RESPONSES]
     work = _parse(value, answers) if isinstance(value, dict) else None
     if work is not None:
         return value, work
     if isinstance(value, dict) and "response" in value:
-        inner = parsed(value["response"], is_held=True)
+        inner = parsed(value["response"])
         if inner is not value["response"]:
-            charge_response(inner)
+            check_response(inner)
         work = _parse(inner, formats)
         if work is not None:
             return inner, work

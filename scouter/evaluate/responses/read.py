@@ -14,7 +14,6 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.guardrails import action_taken, count_runs, strictest_verdict
 from scouter.evaluate.responses.parse import find_response, formats_of
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
     AgentAssertionTask,
@@ -43,8 +42,6 @@ Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValu
 _GUARDRAILS: Final = (
     GuardrailVerdictAssertion, GuardrailActionAssertion, GuardrailCountAssertion,
 )  # fmt: skip
-_CALLS_PER_STEP: Final = 10
-"""Calls of tools whose names are looked at."""
 _ANSWERS: Final = frozenset({"ResponseContent", "ResponseIsBlank"})
 _FIELDS: Final = {
     "ResponseContent": "content",
@@ -252,7 +249,6 @@ def _named(work: AgentWork, name: str | None) -> list[ToolCall]:
 
 
 def _names(work: AgentWork) -> list[str]:
-    charge(1 + len(work.tool_calls) // _CALLS_PER_STEP)
     names = [call.name for call in work.tool_calls]
     if "" in names:
         raise TaskFault(
@@ -268,7 +264,6 @@ def _calls_of(work: AgentWork, name: str) -> int:
 
 
 def _calls(work: AgentWork, name: str) -> list[ToolCall]:
-    charge(1 + len(work.tool_calls) // _CALLS_PER_STEP)
     calls = [call for call in work.tool_calls if is_called(call.name, name)]
     if not calls:
         names = list(dict.fromkeys(call.name for call in work.tool_calls))

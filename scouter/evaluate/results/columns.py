@@ -72,14 +72,6 @@ class TaskColumn:
         self.codes += codes
         self.actuals += actuals
 
-    def cut(self, rows: int) -> None:
-        """Forget the results behind so many rows."""
-        del self.codes[rows:]
-        del self.actuals[rows:]
-        del self.span_ids[rows:]
-        for row in [each for each in self.rest if each >= rows]:
-            del self.rest[row]
-
     def result(self, row: int) -> EvalTaskResult:
         """Make the object for one record."""
         reason, expected, message, score = self.rest.get(row, (None, self.expected, None, None))

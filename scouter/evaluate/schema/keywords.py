@@ -1,9 +1,10 @@
-"""JSON Schema's keywords as `jsonschema` has them, made fit for schemas and values of strangers.
+"""JSON Schema's keywords as `jsonschema` has them, made fit for schemas and values of others.
 
-Every keyword is metered. Those that would run a pattern by backtracking, compare all pairs or
-count with rounded fractions are replaced.
+Those that would run a pattern by backtracking, compare all pairs or count with rounded fractions
+are replaced. References are counted, as a schema may refer to itself.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -14,18 +15,16 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from pydantic import JsonValue
 
-from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.operators.equality import identity
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.schema.formats import FORMATS
-from scouter.evaluate.steps import RecordMeter, weight
+from scouter.evaluate.schema.load import REFERENCES, Object
 
 MAX_UNEVALUATED: Final = 1_000
 """Items or keys of a value under `unevaluatedItems` or `unevaluatedProperties`, whose cost is
 square."""
 
-Object: TypeAlias = dict[str, JsonValue]
 Errors: TypeAlias = Iterator[ValidationError]
 
 
@@ -46,55 +45,60 @@ class Within(Protocol):
 Keyword: TypeAlias = Callable[[Within, JsonValue, JsonValue, Object], Errors | None]
 """Function from validator, the keyword's value, the instance and its schema to errors."""
 
-_GOES_THROUGH: Final = frozenset(
-    {
-        "items", "prefixItems", "additionalItems", "contains", "uniqueItems", "propertyNames",
-        "additionalProperties", "patternProperties", "unevaluatedItems", "unevaluatedProperties",
-    }
-)  # fmt: skip
-"""Keywords that look at every item or key, whatever their own size."""
-_COMPARED: Final = ("const", "enum")
-"""Keywords whose own value may be compared as a whole."""
-_KEYS_PER_STEP: Final = 2
-"""Values that `identity` looks at in the time of a step."""
-_FRACTION_STEPS: Final = 4
-"""Steps charged for a division of decimals."""
-_REGEX_STEPS: Final = 1_000
-"""Steps charged for a check of the format `regex`: a short text may take long to compile."""
+MAX_REFERENCES: Final = 10_000
+"""References that are followed in one validation, about a second."""
 
-METER: Final = RecordMeter(
-    MAX_STEPS,
-    f"MatchesJsonSchema: more than {MAX_STEPS:,} steps for one record; its values are too large "
-    "for the schemas, or a schema refers to itself too often",
-)
+
+class _Followed(threading.local):
+    """References that one validation has followed; every thread has its own count."""
+
+    count = 0
+
+
+FOLLOWED: Final = _Followed()
 
 
 @lru_cache(maxsize=8)
-def metered(draft: type[Validator]) -> type[Validator]:
-    """Make the validator of a draft that counts its steps and never runs a foreign pattern."""
+def bounded(draft: type[Validator]) -> type[Validator]:
+    """Make the validator of a draft: its patterns are RE2's, its references are counted."""
     known = cast("Mapping[str, Keyword]", draft.VALIDATORS)
-    keywords = {**known, **{name: own for name, own in _OWN.items() if name in known}}
-    wrapped = {name: _metered(name, keyword) for name, keyword in keywords.items()}
-    return cast("type[Validator]", validators.extend(draft, wrapped))
+    own = {name: keyword for name, keyword in _OWN.items() if name in known}
+    references = {name: _counted(known[name]) for name in REFERENCES if name in known}
+    square = {
+        name: _of_few(name, keyword)
+        for name, keyword in known.items()
+        if name.startswith("unevaluated")
+    }
+    return cast("type[Validator]", validators.extend(draft, {**own, **references, **square}))
 
 
-def _metered(name: str, keyword: Keyword) -> Keyword:
-    goes_through = name in _GOES_THROUGH
-    base = 4 if name in ("$ref", "$dynamicRef", "$recursiveRef") else 1
-    square = name.startswith("unevaluated")
+def _counted(keyword: Keyword) -> Keyword:
+    def run(
+        validator: Within, value: JsonValue, instance: JsonValue, schema: Object
+    ) -> Errors | None:
+        FOLLOWED.count += 1
+        if FOLLOWED.count > MAX_REFERENCES:
+            raise TaskFault(
+                Reason.LIMIT,
+                f"MatchesJsonSchema: more than {MAX_REFERENCES:,} references are followed; the "
+                "schema refers to itself too often",
+            )
+        return keyword(validator, value, instance, schema)
 
+    return run
+
+
+def _of_few(name: str, keyword: Keyword) -> Keyword:
     def run(
         validator: Within, value: JsonValue, instance: JsonValue, schema: Object
     ) -> Errors | None:
         size = _size(instance)
-        if square and size > MAX_UNEVALUATED:
+        if size > MAX_UNEVALUATED:
             raise TaskFault(
                 Reason.LIMIT,
                 f"MatchesJsonSchema: {name} meets {size:,} items or keys, at most "
                 f"{MAX_UNEVALUATED:,} are compared",
             )
-        width = weight(value) if name in _COMPARED else _size(value)
-        METER.spend(base + width + (size if goes_through else 0))
         return keyword(validator, value, instance, schema)
 
     return run
@@ -105,9 +109,7 @@ def _size(value: JsonValue) -> int:
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    compiled = compile_pattern(pattern)
-    METER.spend(compiled.steps(text))
-    return compiled.found_in(text)
+    return compile_pattern(pattern).found_in(text)
 
 
 def _pattern(_: Within, pattern: JsonValue, instance: JsonValue, __: Object) -> Errors:
@@ -141,7 +143,6 @@ def _additional_properties(
 def _unique_items(_: Within, wanted: JsonValue, instance: JsonValue, __: Object) -> Errors:
     if not wanted or not isinstance(instance, list):
         return
-    METER.spend(weight(instance) // _KEYS_PER_STEP)
     if len(set(map(identity, instance))) < len(instance):
         yield ValidationError("uniqueItems")
 
@@ -152,7 +153,6 @@ def _multiple_of(validator: Within, wanted: JsonValue, instance: JsonValue, _: O
         return
     number, divisor = cast("int | float", instance), cast("int | float", wanted)
     exact = isinstance(number, int) and isinstance(divisor, int)
-    METER.spend(0 if exact else _FRACTION_STEPS)
     rest = number % divisor if exact else Fraction(repr(number)) % Fraction(repr(divisor))
     if rest:
         yield ValidationError("multipleOf")
@@ -162,7 +162,6 @@ def _format(_: Within, name: JsonValue, instance: JsonValue, __: Object) -> Erro
     check = FORMATS.get(name) if isinstance(name, str) else None
     if check is None or not isinstance(instance, str):
         return
-    METER.spend(_REGEX_STEPS if name == "regex" else 0)
     if not check(instance):
         yield ValidationError("format")
 

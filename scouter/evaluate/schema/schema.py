@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from jsonschema import validators
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -28,13 +28,9 @@ from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.syntax import format_path
 from scouter.evaluate.patterns.pattern import compile_pattern
-from scouter.evaluate.schema.keywords import METER, NO_FORMATS, Object, metered
-from scouter.evaluate.steps import charge, charge_done
+from scouter.evaluate.schema.keywords import FOLLOWED, NO_FORMATS, bounded
+from scouter.evaluate.schema.load import Bound, Loads, Object, Resolver
 
-_VALIDATION_STEPS: Final = 10
-"""Steps charged to the record for each validation."""
-_RECORD_STEPS: Final = 4
-"""Steps charged to the record for each step of a validation."""
 MAX_FAULTS: Final = 20
 MAX_SCHEMA: Final = 100_000
 """Characters of a schema written as JSON."""
@@ -61,36 +57,23 @@ _SINGLE: Final = (
 )  # fmt: skip
 
 
-class _Resolver(Protocol):
-    """Part of the library's resolver that is used here; its types are only partly known."""
-
-    def lookup(self, ref: str) -> "_Resolved": ...
-    def in_subresource(self, subresource: object) -> "_Resolver": ...
-
-
-class _Resolved(Protocol):
-    """Target of a reference inside a schema."""
-
-    contents: JsonValue
-    resolver: _Resolver
-
-
 class Schema:
     """A checked schema; made by `compile_schema`."""
 
-    __slots__ = ("_validator", "_what")
+    __slots__ = ("_validator", "_what", "bound")
 
-    def __init__(self, validator: Validator, what: str) -> None:
+    def __init__(self, validator: Validator, bound: Bound, what: str) -> None:
         self._validator, self._what = validator, what
+        self.bound: Bound = bound
+        """What a validation may cost."""
 
     def is_valid(self, value: JsonValue) -> bool:
         """Tell whether a value is valid.
 
         Raises:
-            TaskFault: It takes more than `MAX_STEPS` steps, those of the record's other
-                validations among them, or is nested too deeply (`Reason.LIMIT`).
+            TaskFault: It is too large for the schema, or nested too deeply (`Reason.LIMIT`).
 
-        Cost: at most `MAX_STEPS` steps of some microseconds, for all values of one record.
+        Cost: at most `MAX_MEETINGS` times some microseconds.
         """
         return self._first_error(value) is None
 
@@ -108,19 +91,18 @@ class Schema:
         Raises:
             TaskFault: As `is_valid` does.
         """
-        with self._counting():
+        with self._bounded(value):
             found = islice(self._validator.iter_errors(cast(Any, value)), MAX_FAULTS)
             return [(str(error.validator), _describe(error)) for error in found]
 
     def _first_error(self, value: JsonValue) -> ValidationError | None:
-        with self._counting():
+        with self._bounded(value):
             return next(self._validator.iter_errors(cast(Any, value)), None)
 
     @contextmanager
-    def _counting(self) -> Generator[None]:
-        charge(_VALIDATION_STEPS)
-        METER.restart()
-        before = METER.left
+    def _bounded(self, value: JsonValue) -> Generator[None]:
+        self.bound.check(value, self._what)
+        FOLLOWED.count = 0
         try:
             yield
         except RecursionError:
@@ -129,9 +111,6 @@ class Schema:
                 f"{self._what}: the value is nested too deeply for the schema, or the schema "
                 "refers to itself without end",
             ) from None
-        finally:
-            charge_done(_RECORD_STEPS * (before - max(METER.left, 0)))
-            METER.pause()
 
 
 def compile_schema(schema: JsonValue, what: str = "schema") -> Schema:
@@ -163,14 +142,14 @@ def compile_schema(schema: JsonValue, what: str = "schema") -> Schema:
 def _compile(text: str, what: str) -> Schema:
     schema = cast("Object | bool", json.loads(text))
     try:
-        return Schema(_checked(schema), what)
+        return Schema(*_checked(schema), what)
     except ValueError as error:  # also of the library, for an $id that is no URI
         raise ConfigError(f"{what}: {error}") from error
     except RecursionError:
         raise ConfigError(f"{what}: the schema is nested too deeply") from None
 
 
-def _checked(schema: Object | bool) -> Validator:
+def _checked(schema: Object | bool) -> tuple[Validator, Bound]:
     name = _DEFAULT
     if isinstance(schema, dict) and "$schema" in schema:
         # taken out, as the library would go back to its own keywords where it meets it
@@ -183,12 +162,19 @@ def _checked(schema: Object | bool) -> Validator:
     _check_parts(schema, draft, specification)
     for _, part in list(_parts(schema, "#")):
         _forbid_in_words(part)
-    return metered(draft)(schema, registry=_empty_registry())
+    bound = Loads(specification).of(schema, _resolver_of(schema, specification))
+    return bounded(draft)(schema, registry=_empty_registry()), bound
 
 
 def _empty_registry() -> "Registry[AnySchema]":
     """A registry that retrieves nothing; the library's own default would go to the network."""
     return Registry()
+
+
+def _resolver_of(schema: Object | bool, specification: "Specification[AnySchema]") -> Resolver:
+    root: Resource[AnySchema] = specification.create_resource(schema)
+    registry = _empty_registry().with_resource(root.id() or "", root)
+    return cast(Resolver, registry.resolver_with_root(root))
 
 
 def _check_itself(draft: type[Validator], schema: Object | bool, root: str = "#") -> None:
@@ -204,11 +190,9 @@ def _check_parts(
     schema: Object | bool, draft: type[Validator], specification: "Specification[AnySchema]"
 ) -> None:
     """Look at what the schema of schemas does not see: references and patterns."""
-    root: Resource[AnySchema] = specification.create_resource(schema)
-    registry = _empty_registry().with_resource(root.id() or "", root)
     references = _References(draft, specification)
     references.add("#", schema)
-    references.follow("#", schema, cast(_Resolver, registry.resolver_with_root(root)))
+    references.follow("#", schema, _resolver_of(schema, specification))
     _check_elsewhere("#", schema, references.known)
     if {"unevaluatedProperties", "patternProperties"} <= references.keywords:
         raise ConfigError(
@@ -292,7 +276,7 @@ class _References:
             self.keywords.update(part)
             self.patterns.update(_patterns(where, part))
 
-    def follow(self, place: str, schema: JsonValue, resolver: _Resolver) -> None:
+    def follow(self, place: str, schema: JsonValue, resolver: Resolver) -> None:
         """Follow the references in a schema, and those where they lead to what was no schema."""
         if not isinstance(schema, dict):
             return
@@ -304,7 +288,7 @@ class _References:
         for where, child in _children(schema):
             self.follow(f"{place}/{where}", child, inner)
 
-    def _enter(self, place: str, keyword: str, ref: str, resolver: _Resolver) -> None:
+    def _enter(self, place: str, keyword: str, ref: str, resolver: Resolver) -> None:
         try:
             found = resolver.lookup(ref)
         except (Unresolvable, ValueError):

@@ -4,7 +4,6 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.steps import charge, charge_done, weight
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Attributes, AttributeValue
 
@@ -15,15 +14,8 @@ def has_attribute(attributes: Attributes, key: str) -> bool:
 
 
 def attribute_json(value: AttributeValue) -> JsonValue:
-    """Turn an attribute's value into JSON: tuples become lists, bytes base64.
-
-    Raises:
-        TaskFault: It takes more than the record's tasks may (`Reason.LIMIT`).
-    """
+    """Turn an attribute's value into JSON: tuples become lists, bytes base64."""
     kind = type(value)
     if kind is str or kind is int or kind is bool:
         return cast(JsonValue, value)
-    charge(1)
-    made = to_json_value(value)
-    charge_done(weight(made))
-    return made
+    return to_json_value(value)

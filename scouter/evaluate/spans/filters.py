@@ -28,7 +28,6 @@ from scouter.evaluate.spans.masks import (
     unite,
 )
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.span_filter import (
     AncestorOfFilter,
     AndFilter,
@@ -58,8 +57,6 @@ from scouter.model.span import Attributes, Span, SpanEvent, SpanKind, StatusCode
 MaskOf: TypeAlias = Callable[[SpanTree], Mask]
 Test: TypeAlias = Callable[[Span], bool]
 
-_LOOKS_PER_STEP: Final = 4
-"""Spans and their events that a filter looks at."""
 _STATUS: Final = {
     SpanStatus.Ok: StatusCode.OK,
     SpanStatus.Error: StatusCode.ERROR,
@@ -96,7 +93,6 @@ def compile_mask(filter: SpanFilter) -> MaskOf:
     def mask_of(tree: SpanTree) -> Mask:
         known = tree.masks.get(key)
         if known is None:
-            charge(1 + tree.looks // _LOOKS_PER_STEP)
             known = tree.masks[key] = make(tree)
         return known
 

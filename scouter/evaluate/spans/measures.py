@@ -13,7 +13,6 @@ from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.filters import compile_filter, compile_mask
 from scouter.evaluate.spans.runs import count_runs, sequence_names
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.span_filter import SpanFilter, WithAttributeFilter
 from scouter.evaluate.tasks.trace import (
     AggregationType,
@@ -35,9 +34,6 @@ from scouter.model.span import AttributeValue, Span
 
 Measure: TypeAlias = Callable[[SpanTree], JsonValue]
 
-_VALUE_BYTES: Final = 40
-"""Bytes charged for each item in a list of durations or of an attribute's values."""
-_DURATIONS_PER_STEP: Final = 4
 _NUMBERS: Final = frozenset((int, float))
 _OF_ANY_VALUES: Final = frozenset(
     {AggregationType.Count, AggregationType.First, AggregationType.Last}
@@ -95,7 +91,6 @@ def _duration(filter: SpanFilter) -> Measure:
 
     def measure(tree: SpanTree) -> JsonValue:
         spans = _some(select(tree), tree)
-        charge(1 + len(spans) // _DURATIONS_PER_STEP, held=_VALUE_BYTES * len(spans))
         values: list[JsonValue] = [span.duration_ns // 1_000_000 for span in spans]
         return values[0] if len(values) == 1 else values
 
@@ -104,7 +99,6 @@ def _duration(filter: SpanFilter) -> Measure:
 
 def _some(spans: list[Span], tree: SpanTree) -> list[Span]:
     if not spans:
-        charge(len(tree))
         names = sorted(set(tree.names))
         raise TaskFault(
             Reason.NO_SPANS,
@@ -115,7 +109,6 @@ def _some(spans: list[Span], tree: SpanTree) -> list[Span]:
 
 
 def _values(spans: list[Span], key: str) -> list[JsonValue]:
-    charge(1 + len(spans), held=_VALUE_BYTES * len(spans))
     # As `has_attribute`, without a call for each span.
     found = [value for span in spans if (value := span.attributes.get(key)) is not None]
     if not found:
@@ -126,7 +119,6 @@ def _values(spans: list[Span], key: str) -> list[JsonValue]:
 
 
 def _no_attribute(key: str, spans: list[Span]) -> TaskFault:
-    charge(sum(len(span.attributes) for span in spans))
     keys = sorted({name for span in spans for name in span.attributes})
     shown = show_names(keys, len(keys)) or "none"
     what = f"span {show_name(spans[0].name)}" if len(spans) == 1 else f"none of {len(spans)} spans"
@@ -197,7 +189,6 @@ def compile_lacking(assertion: SpanAggregationAssertion) -> Callable[[SpanTree],
         held = [_value(span, key) for span in spans]
         if None not in held:
             return ""
-        charge(1 + len(spans))
         having = [span for span, value in zip(spans, held, strict=True) if value is not None]
         without = [span for span, value in zip(spans, held, strict=True) if value is None]
         names = {span.name for span in having}

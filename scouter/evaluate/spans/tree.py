@@ -122,12 +122,6 @@ class SpanTree:
         return bytes([span.status == _ERROR and has_failed(span) for span in self.spans])
 
     @once
-    def looks(self) -> int:
-        """Number of spans and events, since a filter may look at each."""
-        events = sum(len(span.events) for span in self.spans) if self.has_events else 0
-        return len(self.spans) + events
-
-    @once
     def has_events(self) -> bool:
         """Tells whether any span has an event."""
         return any(map(attrgetter("events"), self.spans))

@@ -10,12 +10,8 @@ from scouter.evaluate.operators.costs import MAX_SIMILAR, too_large
 from scouter.evaluate.operators.numbers import is_within
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.patterns.pattern import compile_pattern
-from scouter.evaluate.steps import charge
 from scouter.evaluate.trajectory.equality import KeyOf
 from scouter.evaluate.trajectory.rules import ArgumentRules, KeyRule
-
-_SIMILAR_PER_STEP: Final = 2_000
-"""Characters of one text times those of the other."""
 
 AgreesByPath: TypeAlias = dict[str, bool]
 """Result of each compared argument, True if it agrees; arguments that are ignored have none."""
@@ -48,7 +44,6 @@ def agreement(rules: ArgumentRules, key_of: KeyOf) -> Agreement:
     own = {path: (_split(path), _check(rule, key_of)) for path, rule in rules.keys.items()}
 
     def compare(called: JsonValue, expected: JsonValue) -> AgreesByPath:
-        charge(1 + len(own))
         if not isinstance(called, dict) or not isinstance(expected, dict):
             if rules.mode == "ignore" and not own:
                 return {}
@@ -138,7 +133,6 @@ def _alike(rule: KeyRule, key_of: KeyOf) -> Callable[[JsonValue, JsonValue], boo
         longest = max(len(called), len(expected))
         if longest > MAX_SIMILAR:
             raise too_large("fuzzy", longest, MAX_SIMILAR, "characters")
-        charge(len(called) * len(expected) // _SIMILAR_PER_STEP)
         return is_similar(called, expected, rule.fuzzy or 1.0)
 
     def near(called: JsonValue, expected: JsonValue) -> bool:

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from scouter.errors import DataError
-from scouter.evaluate.steps import charge
 from scouter.evaluate.trajectory.arguments import Agreement, AgreesByPath, agreement
 from scouter.evaluate.trajectory.assignment import (
     Choose,
@@ -23,10 +22,7 @@ from scouter.evaluate.trajectory.rules import TrajectoryRules
 MAX_COMPARISONS: Final = 500_000
 """Most comparisons of two calls whose equality does not follow from equal keys."""
 MAX_WEIGHING: Final = 10_000_000
-"""Most work for one tool with partial credit: (smaller number of calls)² times the larger one."""
-
-_CHOICES_PER_STEP: Final = 10
-"""Calls that may fill a place, for one step."""
+"""Most work with partial credit: the sum of (smaller number of calls)² times the larger one."""
 
 Pair: TypeAlias = tuple[int, int]
 """Places of a call in the predicted and in the reference trajectory."""
@@ -151,7 +147,6 @@ class Matcher:
         return self.key(call) if self.is_exact(call.name) else call.name
 
     def _spend(self, choices: int) -> None:
-        charge(choices // _CHOICES_PER_STEP)
         if choices > 1:  # the first one did not fit
             self._count(choices)
 
@@ -186,18 +181,19 @@ class Matcher:
         """Pair calls of one tool so that the sum of their credits is largest.
 
         Raises:
-            DataError: A tool's calls are more than `MAX_WEIGHING` allows.
+            DataError: The calls are more than `MAX_WEIGHING` allows.
         """
         found: list[tuple[int, int, float]] = []
+        work = 0
         for tool, called, expected in self._by_tool():
             less, more = sorted((len(called), len(expected)))
-            if less * less * more > MAX_WEIGHING:
+            work += less * less * more
+            if work > MAX_WEIGHING:
                 raise DataError(
                     f"{tool!r}: partial credit of {len(called):,} calls for {len(expected):,} "
-                    f"expected ones takes {less * less * more:,} steps, at most "
+                    f"expected ones brings the comparisons to {work:,}, at most "
                     f"{MAX_WEIGHING:,} are made"
                 )
-            charge(less * less * more // 5)
             credits = [[self.credit(left, right) for right in expected] for left in called]
             for left, right in heaviest_matching(
                 len(called), len(expected), lambda a, b, credits=credits: credits[a][b]

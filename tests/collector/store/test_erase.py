@@ -172,6 +172,15 @@ def test_the_sheet_counts_what_was_erased(store: Store) -> None:
     assert (spans.accepted, spans.stored, spans.erased) == (6, 3, 3)
 
 
+def test_what_others_replaced_leaves_no_rests(store: Store) -> None:
+    """Nobody asked for its bytes to go: the file is not written anew for each such record."""
+    fill(store, "a")
+    erased = store.erase(EraseTarget(space="a", superseded=("r3",)))
+    assert (erased.uids, store.has_rests()) == ({"r3"}, False)
+    store.erase(EraseTarget(space="a", record_uid="r0"))
+    assert store.has_rests()
+
+
 def texts_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 

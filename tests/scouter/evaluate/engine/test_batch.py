@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate import steps as meter
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.batch import evaluate_batch, evaluate_in_turn
 from scouter.evaluate.engine.context import are_plain, plain_context
@@ -152,61 +151,6 @@ def test_values_that_contain_themselves_are_refused() -> None:
     assert result[0].outcome is Outcome.ERRORED
     assert not are_plain((knot,))
     assert not are_plain((twins,))
-
-
-COSTLY: dict[str, tuple[list[tuple[str, Op, Any]], Any]] = {
-    "patterns": (
-        [("v", Op.Matches, f"(?:a|b)*a(?:a|b){{450}}c{n}") for n in range(40)],
-        "".join(random.Random(1).choices("ab", k=1_000)),
-    ),
-    "JSONPaths": ([(f"$..x{n}", Op.IsEmpty, True) for n in range(40)], [1] * 4_000),
-    "items": ([("v", Op.IsEmail, True)] * 40, ["a@b.cd"] * 4_000),
-    "letters": ([("v", Op.IsAlphabetic, True)] * 40, "x" * 40_000),
-    "words": ([("v", Op.ContainsWord, "a")] * 40, "ba" * 4_000),
-    "parts": ([("v", Op.ContainsAny, [f"{n}y" for n in range(25)])] * 40, "x" * 40_000),
-    "likeness": ([("v", Op.SimilarityAtLeast, ["b" * 900, 0])] * 40, ["a" * 900] * 9),
-    "sets": ([("v", Op.HasUniqueItems, True)] * 40, [[n, str(n)] for n in range(900)]),
-    "within": ([("v", Op.Contains, [n]) for n in range(40)], [[n, str(n)] for n in range(3_000)]),
-}  # fmt: skip
-"""Tasks and a value: each comparison is within its own limit, and all take too much."""
-
-
-@pytest.mark.parametrize("kind", COSTLY)
-def test_what_a_records_tasks_take_together_is_bounded(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with a hundredth of the steps; records before and behind are judged as ever."""
-    monkeypatch.setattr(meter, "MAX_RECORD_STEPS", 50_000)
-    wanted, value = COSTLY[kind]
-    tasks: list[Task] = [
-        AssertionTask(f"t{at}", path, expected, operator)
-        for at, (path, operator, expected) in enumerate(wanted)
-    ]
-    plan = compile_plan([*tasks, AssertionTask("cheap", "n", 1, Op.Equals)])
-    small = EvalRecord(context={"n": 1, "v": "x"})
-    heavy = EvalRecord(context={"n": 1, "v": value})
-
-    first, found, last = evaluate_batch(plan, [small, heavy, small], {})
-
-    assert [task.reason for task in found.tasks[:2]] == [None, None]
-    assert found.tasks[-2].reason is Reason.LIMIT
-    assert "this record's tasks" in found.tasks[-2].message
-    assert found.tasks[-1].outcome is Outcome.PASSED
-    assert comparable(found) == comparable(evaluate_record(plan, heavy))
-    assert comparable(first) == comparable(last) == comparable(evaluate_record(plan, small))
-    assert Reason.LIMIT not in {task.reason for task in first.tasks}
-
-
-def test_many_records_have_each_their_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound of a single record is no bound of five hundred together."""
-    monkeypatch.setattr(meter, "MAX_RECORD_STEPS", 5_000)
-    plan = compile_plan([AssertionTask("items", "v", 0, Op.GreaterThan)])
-    records = [EvalRecord(context={"v": [1] * 4_000, "n": n}) for n in range(60)]
-
-    results = evaluate_batch(plan, records, {})
-
-    assert results.counts()[Outcome.PASSED] == 60
-    assert [each.record_uid for each in results] == [each.uid for each in records]
 
 
 def test_the_sequence_behaves_as_a_list() -> None:

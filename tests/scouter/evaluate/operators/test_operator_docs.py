@@ -9,12 +9,12 @@ from pydantic import JsonValue
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Comparison
-from scouter.evaluate.operators.costs import COSTS, MAX_SIMILAR, MAX_STEPS
+from scouter.evaluate.operators.costs import COSTS, MAX_MEETINGS, MAX_SIMILAR
 from scouter.evaluate.operators.table import compile_comparison
-from scouter.evaluate.paths.json_path import MAX_NODES
+from scouter.evaluate.paths.json_path import MAX_LOOKS
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.syntax import MAX_BYTES, MAX_SEGMENTS
-from scouter.evaluate.paths.templates import compile_template
+from scouter.evaluate.paths.templates import MAX_CHARACTERS, compile_template
 from scouter.evaluate.patterns.pattern import (
     MAX_PATTERN,
     MAX_PROGRAM,
@@ -22,10 +22,10 @@ from scouter.evaluate.patterns.pattern import (
     MAX_WORK,
     SHORT_TEXT,
 )
+from scouter.evaluate.responses.bounds import MAX_JSON, MAX_VALUES
 from scouter.evaluate.schema.formats import FORMATS
-from scouter.evaluate.schema.keywords import MAX_UNEVALUATED
+from scouter.evaluate.schema.keywords import MAX_REFERENCES, MAX_UNEVALUATED
 from scouter.evaluate.schema.schema import MAX_SCHEMA
-from scouter.evaluate.steps import MAX_RECORD_STEPS
 
 DOCS = File(__file__).parents[4] / "docs"
 OPERATORS = (DOCS / "operators.md").read_text(encoding="utf-8")
@@ -77,12 +77,11 @@ def test_a_row_says_what_the_code_does(operator: Op) -> None:
 
 def test_the_numbers_of_the_text() -> None:
     for number in (
-        MAX_PATTERN, MAX_PROGRAM, MAX_WORK, MAX_TEXT, SHORT_TEXT, MAX_SIMILAR, MAX_STEPS,
-        MAX_RECORD_STEPS,
-        MAX_SCHEMA, MAX_UNEVALUATED,
+        MAX_PATTERN, MAX_PROGRAM, MAX_WORK, MAX_TEXT, SHORT_TEXT, MAX_SIMILAR, MAX_MEETINGS,
+        MAX_SCHEMA, MAX_UNEVALUATED, MAX_REFERENCES, MAX_JSON, MAX_VALUES,
     ):  # fmt: skip
         assert f"{number:,}" in OPERATORS
-    for number in (MAX_BYTES, MAX_SEGMENTS, MAX_NODES):
+    for number in (MAX_BYTES, MAX_SEGMENTS, MAX_LOOKS, MAX_CHARACTERS):
         assert f"{number:,}" in PATHS
     for name in FORMATS:
         assert f"`{name}`" in OPERATORS

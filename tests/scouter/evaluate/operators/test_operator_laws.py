@@ -19,7 +19,10 @@ from scouter.evaluate.operators.costs import (
     COSTS,
     MAX_CHARACTERS,
     MAX_FORMAT,
+    MAX_INSIDE,
     MAX_ITEMS,
+    MAX_LIKENESS,
+    MAX_MEETINGS,
     MAX_SEARCHED,
     MAX_SIMILAR,
 )
@@ -154,6 +157,8 @@ LISTED: dict[Op, JsonValue] = {
     Op.ApproximatelyEquals: [0, 1], Op.WithinAbsoluteTolerance: [0, 1],
     Op.WithinRelativeTolerance: [0, 1], Op.StartsWith: "b", Op.EndsWith: "b", Op.SetEquals: [1],
 }  # fmt: skip
+COUNTED = ("items", "values inside")
+CONTAIN = {Op.ContainsAll, Op.ContainsAny, Op.ContainsNone}
 LIMITED = [(op, number, unit) for op in Op for number, unit in COSTS[op].limits]
 
 
@@ -175,18 +180,31 @@ def test_beyond_its_limit_an_operator_does_not_compare(
     operator: Op, limit: int, unit: str, long_text: str
 ) -> None:
     """At the stated limit there is an answer, one beyond it there is none."""
-    if unit == "steps":  # see test_schemas
+    if "times" in unit and operator not in CONTAIN:  # see test_schema, and likeness below
         return
-    expected = LISTED.get(operator, True) if unit == "items" else WORDS.get(operator, True)
+    expected = LISTED.get(operator, True) if unit in COUNTED else WORDS.get(operator, True)
     comparison = compile_comparison(operator, expected)
 
     def value(size: int) -> JsonValue:
+        if unit == "values inside":
+            inner: JsonValue = [*[0] * (size - 1)]
+            return [inner]
         zeros: list[JsonValue] = [0] * size if unit == "items" else []
         return zeros or long_text[:size]
 
     assert not is_limited(comparison, value(limit))
     with pytest.raises(TaskFault, match=f"at most {limit}|at most {limit:,}") as caught:
         comparison.check(value(limit + 1))
+    assert caught.value.reason is Reason.LIMIT
+
+
+def test_likeness_to_all_texts_of_a_list_is_bounded() -> None:
+    """A text of 10,000 and ten such texts in a list are 1,000,000,000 pairs of characters."""
+    comparison = compile_comparison(Op.SimilarityAtLeast, ["ab" * 5_000, 0])
+    texts: list[JsonValue] = ["a" * 10_000] * 10
+    assert comparison.check(texts)
+    with pytest.raises(TaskFault, match="at most 1,000,000,000 are compared") as caught:
+        comparison.check([*texts, "a"])
     assert caught.value.reason is Reason.LIMIT
 
 
@@ -208,6 +226,7 @@ def test_the_limits_are_those_of_the_documents() -> None:
     """Changing one is a change of what profiles mean: change docs/operators.md, too."""
     limits = (MAX_ITEMS, MAX_CHARACTERS, MAX_SEARCHED, MAX_FORMAT, MAX_SIMILAR, MAX_TEXT)
     assert limits == (10**6, 10**7, 10**8, 10**6, 10**4, 10**6)
+    assert (MAX_INSIDE, MAX_LIKENESS, MAX_MEETINGS) == (10**6, 10**9, 250_000)
 
 
 @pytest.mark.pace

@@ -88,7 +88,7 @@ def test_what_is_put_into_texts_has_a_limit() -> None:
     long: JsonValue = "a" * (MAX_CHARACTERS // 4 + 1)
     wide: JsonValue = [*[0] * (MAX_CHARACTERS // 11)]
     for text in (long, wide):
-        with pytest.raises(TaskFault, match="more than 10,000,000 characters") as caught:
+        with pytest.raises(TaskFault, match="more than 1,000,000 characters") as caught:
             resolve({"text": text})
         assert caught.value.reason is Reason.LIMIT
 
