@@ -1,5 +1,6 @@
 """The store: everything that was accepted and decided, behind one class."""
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -24,7 +25,7 @@ from collector.store.evaluations import EvaluationReads
 from collector.store.files import FIRST_FILE
 from collector.store.judges import Judges
 from collector.store.labels import Labels
-from collector.store.mark import Mark, MarkFile, missing_files
+from collector.store.mark import TOKENS_NAME, Mark, MarkFile, missing_files
 from collector.store.opening import NOTED, Opening, lost_since
 from collector.store.profiles import Profiles
 from collector.store.rates import RateReads
@@ -45,6 +46,7 @@ from collector.store.waiting import WaitingReads
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
 
+_log: Final = logging.getLogger(__name__)
 _BITS: Final = 1 << 27
 """Bits of a filter of keys, 16 MB: of 5 million traces it takes one new one in 9,000 for known."""
 _FREE: Final = 0.25
@@ -129,6 +131,8 @@ class Store(
         """Marks of everything that was erased."""
         mark = opening.mark
         self.missing_files: Final = missing_files(folder, mark)
+        if TOKENS_NAME in self.missing_files:
+            _log.warning("%s is gone: nobody is asked for a token", folder / TOKENS_NAME)
         """Files beside the store that were there at the last start, and not at this one."""
         self._mark = MarkFile(folder, self.identity, () if accept_loss else self.missing_files)
         if opening.lost:
