@@ -131,9 +131,9 @@ class Store(
         """Marks of everything that was erased."""
         mark = opening.mark
         self.missing_files: Final = missing_files(folder, mark)
+        """Files beside the store that were there at the last start, and not at this one."""
         if TOKENS_NAME in self.missing_files:
             _log.warning("%s is gone: nobody is asked for a token", folder / TOKENS_NAME)
-        """Files beside the store that were there at the last start, and not at this one."""
         self._mark = MarkFile(folder, self.identity, () if accept_loss else self.missing_files)
         if opening.lost:
             self.lose(mark)
