@@ -22,7 +22,7 @@ from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.facets import facets_router
 from collector.api.failures import failures_router
-from collector.api.front import ApiFront
+from collector.api.front import IS_BEHIND, ApiFront
 from collector.api.genai import genai_router
 from collector.api.judge_answers import judge_answers_router
 from collector.api.judges import judges_router
@@ -140,8 +140,11 @@ def make_app(parts: Parts, gate: Gate, telemetry: IngestTelemetry) -> FastAPI:
     return app
 
 
-async def _on_problem(_: Request, error: Exception) -> JSONResponse:
+async def _on_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ProblemError)  # noqa: S101 registered for nothing else
+    if error.status == HTTPStatus.NOT_FOUND and getattr(request.state, IS_BEHIND, False):
+        detail = f"{error.detail} yet, and the collector is behind; ask again"
+        return problem_response(503, detail, {"Retry-After": "2"})
     return problem_response(error.status, error.detail, error.headers)
 
 

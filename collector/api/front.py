@@ -13,6 +13,9 @@ from collector.api.turns import Turns
 from collector.problem import ProblemError, problem_response
 from collector.receivers.budget import RETRY_AFTER_S, ByteBudget, FullError, Lease
 
+IS_BEHIND: Final = "is_behind"
+"""Name in the state of a request whose answer may lack what was acknowledged before it."""
+_BEHIND: Final = b"scouter-behind"
 _PREFIX: Final = "/api/"
 _MAX_BYTES: Final = 2**20
 _LARGE: Final = "/api/v1/runs"
@@ -105,6 +108,8 @@ class ApiFront:
 
         async def answer_ready(message: Message) -> None:
             end()  # who reads slowly, or an export, keeps nobody from asking
+            if message["type"] == "http.response.start" and scope.get("state", {}).get(IS_BEHIND):
+                message["headers"] = [*message["headers"], (_BEHIND, b"true")]
             await send(message)
 
         try:

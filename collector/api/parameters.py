@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi._compat import ModelField
 from fastapi.concurrency import run_in_threadpool
 from fastapi.dependencies.models import Dependant
@@ -23,8 +23,6 @@ from scouter.model.ids import is_trace_id
 PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 """Error answers that every route may give."""
 NOT_FOUND: Final = problems(404)
-BEHIND: Final = "Scouter-Behind"
-"""Header of an answer that may lack what was acknowledged before its question."""
 SEARCH_S: Final = 1.0
 """Time after which a search reads nothing more: its answer is partial and can be continued."""
 
@@ -84,16 +82,16 @@ COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))
 """Dependencies of every route below `/api`."""
 
 
-async def caught_up(catch_up: CatchUp, response: Response) -> None:
+async def caught_up(catch_up: CatchUp, request: Request) -> None:
     """A dependency of routes: what was acknowledged before a question is in its answer.
 
     If the worker has not stored it in time, the answer has what is stored, and its header
-    `Scouter-Behind` says so.
+    `Scouter-Behind` says so; nothing is said to be unknown then.
     """
     if catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
         return
     if not await run_in_threadpool(catch_up, CATCH_UP_S):
-        response.headers[BEHIND] = "true"
+        request.state.is_behind = True  # `front.IS_BEHIND`
 
 
 def caught_up_router(*, below: str = "", tag: str = "results") -> APIRouter:

@@ -1,0 +1,42 @@
+"""Questions while the worker has not stored what was acknowledged before them."""
+
+import threading
+
+import pytest
+
+from scouter.model.otlp import encode_request
+from tests.collector.conftest import Start
+from tests.contracts.store_data import TRACE, span
+
+
+def test_an_answer_has_what_was_acknowledged_or_says_that_it_may_not(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the worker stands still nothing is said to be unknown; then everything is there."""
+    monkeypatch.setattr("collector.api.parameters.CATCH_UP_S", 0.01)
+    service = start()
+    go_on, stands = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        stands.set()
+        go_on.wait(60)
+
+    done = service.collector.worker.while_nothing_is_erased(stand)
+    assert stands.wait(60)
+    try:
+        sent = service.http.post(
+            "/v1/traces", content=encode_request([span(1)]).SerializeToString(),
+            headers={"Content-Type": "application/x-protobuf"},
+        )  # fmt: skip
+        assert sent.status_code == 200
+        listed = service.http.get("/api/v1/traces")
+        trace = service.http.get(f"/api/v1/traces/{TRACE}")
+        assert (listed.status_code, listed.headers["Scouter-Behind"]) == (200, "true")
+        assert (trace.status_code, trace.headers["Retry-After"]) == (503, "2")
+        assert "behind" in trace.json()["detail"]
+    finally:
+        go_on.set()
+    done.result(60)
+    monkeypatch.undo()
+    after = service.http.get(f"/api/v1/traces/{TRACE}")
+    assert (after.status_code, "Scouter-Behind" in after.headers) == (200, False)
