@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -16,6 +17,7 @@ _WAITS: Final = (
     "--settle-s", "100ms", "--foreign-settle-s", "500ms", "--quiet-s", "1h", "--deadline-s", "1h",
 )  # fmt: skip
 """Later flags win. A whole trace is judged soon, and none because the machine is busy."""
+_BEHIND_S: Final = 60.0
 
 
 class CollectorProcess:
@@ -110,9 +112,14 @@ class CollectorProcess:
     # --- what it says ---
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> dict[str, Any]:
-        """One answer of the API."""
+        """One answer of the API, asked again while it may lack what was acknowledged before it."""
         assert self._http is not None, "the collector is not running"
-        answer = self._http.get(path, params=params)
+        until = time.monotonic() + _BEHIND_S
+        while True:
+            answer = self._http.get(path, params=params)
+            is_behind = "Scouter-Behind" in answer.headers
+            if not is_behind or time.monotonic() > until:
+                break
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
         return cast(dict[str, Any], answer.json())
 
