@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from collector.metrics import TotalKey, TotalName
+from collector.metrics import UNCOUNTED, TotalKey, TotalName
 from collector.store.commit import Commit, SpanId
 from collector.store.letters import DeadLetter, letter_of_conflict
 from collector.store.rows import RecordRow
@@ -57,7 +57,8 @@ class Prepared:
         self.letters: Final[list[DeadLetter]] = []
         self.drops: Final[defaultdict[str, list[Dropped]]] = defaultdict(list)
         """Reports of what senders dropped, by space."""
-        self.duplicates: Final = Counter[TotalKey]()
+        self.totals: Final = Counter[TotalKey]()
+        """Counts that no row says: duplicates, and losses."""
         self._best: dict[SpanId, tuple[TakenSpan, int]] = {}
         """The best version of each span, and the time at which it was received."""
         self._records: dict[tuple[str, str], RecordRow] = {}
@@ -67,7 +68,7 @@ class Prepared:
     @property
     def is_empty(self) -> bool:
         """True if nothing came."""
-        return not (self._best or self._records or self.by_space or self.letters or self.duplicates)
+        return not (self._best or self._records or self.by_space or self.letters or self.totals)
 
     def add(self, contents: Contents) -> int:
         """Add what an entry holds; returns the number of its items."""
@@ -87,6 +88,11 @@ class Prepared:
         if contents.dropped:
             self.drops[space].append(contents.dropped)
         return len(contents)
+
+    def lose(self, gaps: int) -> None:
+        """Count places of the log that could not be read: nobody knows what they had."""
+        if gaps:
+            self.totals[UNCOUNTED] += gaps
 
     def settle(self, store: StoredKeys, before: "Prepared | None") -> None:
         """Leave out what is known already, once all entries are there.
@@ -138,7 +144,7 @@ class Prepared:
         commit.replaced += self._replaced
         commit.records += [row for rows in self.by_space.values() for row in rows.records]
         commit.letters += self.letters
-        commit.totals = Counter(commit.totals) + self.duplicates
+        commit.totals = Counter(commit.totals) + self.totals
 
     def _settle_spans(self, known: Mapping[str, Mapping[str, Mapping[str, SpanKey]]]) -> None:
         for key, (taken, received_ns) in self._best.items():
@@ -167,11 +173,11 @@ class Prepared:
 
     def _again(self, space: str, span: Span) -> None:
         label = span_label(is_event=is_log_event(span))
-        self.duplicates[TotalKey(TotalName.DUPLICATES, space, label=label)] += 1
+        self.totals[TotalKey(TotalName.DUPLICATES, space, label=label)] += 1
 
     def _repeated(self, row: RecordRow, digest: str) -> None:
         """A record whose uid is known: the same one again, or another one."""
         if row.digest == digest:
-            self.duplicates[TotalKey(TotalName.DUPLICATES, row.space, label="record")] += 1
+            self.totals[TotalKey(TotalName.DUPLICATES, row.space, label="record")] += 1
         else:
             self.letters.append(letter_of_conflict(row))

@@ -57,8 +57,6 @@ class Reader:
         self._limits = limits
         self._time: Final = LogTime(now_ns)
         self.offset = offset
-        self.damaged_bytes = 0
-        """Bytes that could not be read so far."""
         self._is_file_end = False
 
     @property
@@ -107,7 +105,12 @@ class Reader:
         for entry in chunk.entries:
             self._time.read(entry.item.received_ns)
             items += prepared.add(take(entry))
-        self.damaged_bytes += sum(gap.size_bytes for gap in chunk.damaged)
+        for gap in chunk.damaged:
+            _log.error(
+                "%d bytes of the log from offset %d on are damaged or gone, and were passed over; "
+                "`scouter collector check` says where", gap.size_bytes, gap.offset,
+            )  # fmt: skip
+        prepared.lose(len(chunk.damaged))
         self.offset, self._is_file_end = chunk.next, chunk.ends_file
         return items
 

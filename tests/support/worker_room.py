@@ -7,7 +7,6 @@ from typing import Final, cast
 
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
-from collector.storage.port.control import ControlStore
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, ProfileChange, ProfileRow
 from collector.store.store import Store
@@ -46,7 +45,7 @@ class KnownProfiles:
 
 def registry_of(profiles: Mapping[str, Iterable[AgentEvalProfile]]) -> ProfileRegistry:
     """A registry with active profiles, by space."""
-    registry = ProfileRegistry(cast(ControlStore, KnownProfiles()))
+    registry = ProfileRegistry(cast(Store, KnownProfiles()))
     for space, own in profiles.items():
         for profile in own:
             registry.register(space, profile, activate=True)
