@@ -174,6 +174,8 @@ class EraseReads(CountingReads, Runs):
         """The traces that go as a whole: those of which no other record is left."""
         if target.trace_id is not None:
             return [target.trace_id]
+        if target.superseded:  # a sender's record about the same trace comes
+            return []
         wanted = sorted(of_records.union(of_spans))
         kept = self.read_for_work(
             "SELECT DISTINCT trace_id FROM records WHERE space = $1 AND trace_id = ANY($2::TEXT[])"

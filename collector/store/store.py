@@ -1,5 +1,6 @@
 """The store: everything that was accepted and decided, behind one class."""
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -101,6 +102,7 @@ class Store(
         accept_loss: bool = False,
         identity: int | None = None,
     ) -> None:
+        self._work_thread: int | None = None
         opening = Opening(folder, accept_loss=accept_loss)
         self._database = opening.open(memory_bytes, identity)
         self.identity: Final = self._database.identity
@@ -144,8 +146,14 @@ class Store(
         return KeyFilter(_BITS, bits)
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """Run a read of people's; see `Reads`."""
+        """Run a read of people's; see `Reads`. In the worker's thread it waits for nobody."""
+        if threading.get_ident() == self._work_thread:
+            return self.read_for_work(sql, parameters)
         return self._database.read(sql, parameters)
+
+    def works_here(self) -> None:
+        """Take the reads of this thread for the worker's from now on."""
+        self._work_thread = threading.get_ident()
 
     def read_for_work(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a read of the worker's; see `Reads`."""
@@ -154,6 +162,11 @@ class Store(
     def last_seq(self) -> int:
         """Number of the last commit; 0 of an empty store."""
         return self._last_seq
+
+    @property
+    def received_ns(self) -> int:
+        """The newest time of arrival of anything that is stored."""
+        return self._received_ns
 
     def maybe_traces(self, hashes: Sequence[int]) -> list[int]:
         """The hashes of traces that may be stored."""

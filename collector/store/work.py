@@ -50,7 +50,17 @@ _CONTEXTS: Final = """
     SELECT uid, context_bytes FROM records
     WHERE seq BETWEEN $1 AND $2 AND space = $3 AND uid = ANY($4::TEXT[])
 """
-_BEGUN: Final = "SELECT space, uid, count(*) FROM begun WHERE seq >= $1 GROUP BY space, uid"
+_BEGUN: Final = """
+    SELECT b.space, b.uid, count(*) FROM begun b
+    WHERE b.seq >= $1
+      AND NOT EXISTS (
+        SELECT 1 FROM evaluations e
+        WHERE e.seq > b.seq AND e.space = b.space AND e.record_uid = b.uid)
+      AND NOT EXISTS (
+        SELECT 1 FROM dead_letters l
+        WHERE l.seq > b.seq AND l.was_accepted = 1 AND l.space = b.space AND l.uid = b.uid)
+    GROUP BY b.space, b.uid
+"""
 _WAITING: Final = f"""
     SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.seq >= $1
@@ -206,22 +216,15 @@ class WorkReads(Reads):
         found.found.update((trace_id, best_spans(parts)) for trace_id, parts in bodies.items())
         return found
 
-    def records_at(
-        self, space: str, keys: Iterable[tuple[int, str]], most_bytes: int | None = None
-    ) -> dict[str, RecordRow]:
+    def records_at(self, space: str, keys: Iterable[tuple[int, str]]) -> dict[str, RecordRow]:
         """Whole records by uid; one that is no longer there is left out.
 
         Args:
             space: Their space.
             keys: For each the commit that accepted it, and its uid.
-            most_bytes: Bytes of contexts that are read together, the first one whatever its size;
-                the others are left out. None for all.
         """
         uids: defaultdict[int, list[str]] = defaultdict(list)
-        every = list(keys)
-        if most_bytes is not None:
-            every = self._fitting(space, every, most_bytes)
-        for seq, uid in every:
+        for seq, uid in keys:
             uids[seq].append(uid)
         found: dict[str, RecordRow] = {}
         for first, last in runs(uids, _GAP):
@@ -231,10 +234,16 @@ class WorkReads(Reads):
                 found[row.uid] = row
         return found
 
-    def _fitting(
+    def fitting(
         self, space: str, keys: Sequence[tuple[int, str]], most_bytes: int
-    ) -> list[tuple[int, str]]:
-        """The first of some records whose contexts fit."""
+    ) -> Sequence[tuple[int, str]]:
+        """The first of some records whose contexts fit into memory; one at least.
+
+        Args:
+            space: Their space.
+            keys: As `records_at` takes them.
+            most_bytes: Bytes of contexts that are read together.
+        """
         sizes: dict[str, int] = {}
         for first, last in runs((seq for seq, _ in keys), _GAP):
             wanted = [uid for seq, uid in keys if first <= seq <= last]
@@ -248,7 +257,10 @@ class WorkReads(Reads):
         return found
 
     def begun(self, low_seq: int) -> Mapping[RecordId, int]:
-        """Number of times that the judgement of records was begun, in commits from one on."""
+        """Number of judgements that were begun in commits from one on, and have no result.
+
+        By the record or session that they are about; each has the beginnings since its last result.
+        """
         return {RecordId(space, uid): n for space, uid, n in self.read_for_work(_BEGUN, [low_seq])}
 
     def undecided(self, low_seq: int) -> list[RecordRow]:

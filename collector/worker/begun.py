@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from collector.store.commit import RecordId
+from scouter.evaluate.engine.sessions import is_session_uid
 
 POISON: Final = (
     "poison",
@@ -73,8 +74,11 @@ class Begun:
 
     @property
     def is_reading(self) -> bool:
-        """True while the place is not passed at which an earlier process ended."""
-        return any(not each.space for each in self._counts)
+        """True while the place is not passed at which an earlier process ended.
+
+        That is a place of the log, or a session: no waiting record stands for either.
+        """
+        return any(not each.space or is_session_uid(each.uid) for each in self._counts)
 
     def done(self, space: str, uids: Iterable[str]) -> None:
         """Take note of judgements that ended."""

@@ -58,6 +58,14 @@ class Committer:
         """
         self.insist(lambda: self._store.commit(Commit(begun=begun)))
 
+    def store_now(self, commit: Commit) -> int:
+        """Store rows that have nothing of the log, while no commit is on its way.
+
+        Raises:
+            TransientError: The worker is to stop.
+        """
+        return self.insist(lambda: self._try(commit))
+
     def insist(self, action: Callable[[], T]) -> T:
         """Try something until it works.
 

@@ -52,7 +52,7 @@ class Deriver:
         return self._watcher.row(registered, trace_id, 0, now_ns)
 
     def record(
-        self, space: str, trace_id: str, waiting: Waiting, view: TraceView
+        self, space: str, trace_id: str, waiting: Waiting, view: TraceView, now_ns: int
     ) -> RecordRow | None:
         """The record of a trace; None if the trace is not to be judged.
 
@@ -61,18 +61,36 @@ class Deriver:
             trace_id: The trace.
             waiting: What is to be derived.
             view: All that is known of the trace.
+            now_ns: Wall clock, for a trace of which nothing else is known.
         """
         registered = self._registry.get(space, waiting.watched_by)
-        if registered is None or not view.tree.spans or not _is_wanted(registered, view):
+        if registered is None:
             return None
-        made = derive_record(view.tree, profile=registered.profile.alias)
-        row = self._watcher.row(registered, trace_id, waiting.seq, made.created_ns)
-        return replace(
-            row,
-            context=to_json_value(made.context),
-            session_id=trace_session(view.tree.spans),
-            tags={key: text[:_TAG_CHARACTERS] for key, text in made.tag_map.items()},
-        )
+        if view.tree.unread:
+            return self._watcher.row(registered, trace_id, waiting.seq, now_ns)
+        if not view.tree.spans or not _is_wanted(registered, view):
+            return None
+        return of_trace(self._watcher.row(registered, trace_id, waiting.seq, now_ns), view)
+
+    def alias_of(self, row: RecordRow) -> str:
+        """The alias of a record's profile; empty if nobody knows it."""
+        if row.alias:
+            return row.alias
+        registered = self._registry.of_record(row)
+        return "" if registered is None else registered.profile.alias
+
+
+def of_trace(row: RecordRow, view: TraceView) -> RecordRow:
+    """A derived record with what the spans of its trace tell."""
+    made = derive_record(view.tree, profile=row.alias)
+    return replace(
+        row,
+        context=to_json_value(made.context),
+        session_id=trace_session(view.tree.spans),
+        tags={key: text[:_TAG_CHARACTERS] for key, text in made.tag_map.items()},
+        created_ns=made.created_ns,
+        received_ns=made.created_ns,
+    )
 
 
 def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:

@@ -8,12 +8,14 @@ import bisect
 import heapq
 import itertools
 import operator
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Final
 
 from collector.store.rows import TraceKey
 from collector.store.span_rows import TracePlace
+from collector.worker.behind import Due
+from collector.worker.needed import Needed
 from collector.worker.open_trace import Decision, OpenTrace, Waiting
 from collector.worker.times import JoinTimes
 from collector.worker.turns import Turns
@@ -22,6 +24,23 @@ from scouter.model.span import Span
 _ANY: Final = 2**62
 """A commit behind all others."""
 _arrived: Final = operator.attrgetter("arrived")
+
+
+class Kind(Enum):
+    """Why a record waits."""
+
+    ACCEPTED = "accepted"
+    WATCHED = "watched"
+    """It is to be derived from a trace."""
+    AGAIN = "again"
+    """Its evaluation has not seen all spans."""
+
+    @staticmethod
+    def of(waiting: Waiting) -> "Kind":
+        """The kind of a record that waits."""
+        if waiting.watched_by:
+            return Kind.WATCHED
+        return Kind.AGAIN if waiting.is_again else Kind.ACCEPTED
 
 
 class Join:
@@ -42,10 +61,12 @@ class Join:
         self._unknown: Final[list[Waiting]] = []
         """Records whose profile nobody registered, in the order in which they came."""
         self._line: Final[Turns[TraceKey | Waiting]] = Turns()
-        self._needed: Final = _Needed()
+        self._needed: Final = Needed()
+        self.counts: Final[dict[Kind, int]] = dict.fromkeys(Kind, 0)
+        """Records that wait, by why."""
 
     def __len__(self) -> int:
-        """Records that wait, those included that are to be derived."""
+        """Records that wait, those included that are to be derived, or judged again."""
         return len(self._needed)
 
     @property
@@ -68,6 +89,7 @@ class Join:
         *,
         known: Collection[str],
         opens: bool,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         """Take note of spans that a commit stored.
 
@@ -78,6 +100,7 @@ class Join:
             now: The time.
             known: Traces of which the store had spans before.
             opens: True to open traces that no record waits for, as a profile may watch them.
+            sizes: Bytes of the spans, by trace id.
         """
         by_trace: dict[str, list[Span]] = {}
         for span in spans:
@@ -88,7 +111,7 @@ class Join:
             if trace is None and opens:
                 trace = self._open(key, now, seq, is_new=trace_id not in known)
             if trace is not None:
-                trace.take(own, seq, now)
+                trace.take(own, seq, now, 0 if sizes is None else sizes.get(trace_id, 0))
                 self._schedule(key, trace)
 
     def wait_for_trace(self, key: TraceKey, waiting: Waiting, now: float, *, is_new: bool) -> None:
@@ -103,19 +126,24 @@ class Join:
         trace = self._traces.get(key)
         if trace is None:
             trace = self._open(key, now, waiting.seq, is_new=is_new)
-        self._needed.add(waiting)
+        self._enter(waiting)
         bisect.insort(trace.waiting, waiting, key=_arrived)
         trace.last_arrival = max(trace.last_arrival, waiting.arrived)
         self._schedule(key, trace)
 
+    def is_again(self, key: TraceKey, uid: str) -> bool:
+        """Tell whether a record waits for a trace to be judged again."""
+        trace = self._traces.get(key)
+        return trace is not None and trace.has_again(uid)
+
     def wait_for_profile(self, waiting: Waiting) -> None:
         """Let a record wait for the registration of its profile."""
-        self._needed.add(waiting)
+        self._enter(waiting)
         bisect.insort(self._unknown, waiting, key=_arrived)
 
     def wait_for_turn(self, waiting: Waiting) -> None:
         """Let a record wait for nothing but the turn of its space."""
-        self._needed.add(waiting)
+        self._enter(waiting)
         self._line.put(waiting.space, waiting)
 
     def watch(self, key: TraceKey, alias: str, profile_uid: str, uid: str, now: float) -> None:
@@ -155,7 +183,7 @@ class Join:
         if trace is None:
             trace = self._open(key, waiting.arrived, place.last_seq, is_new=False)
             trace.first_seq, trace.opened_seq = place.first_seq, waiting.seq
-        self._needed.add(waiting)
+        self._enter(waiting)
         bisect.insort(trace.waiting, waiting, key=_arrived)
         if waiting.watched_by:
             trace.aliases |= {waiting.alias}
@@ -183,7 +211,7 @@ class Join:
         found = self._unknown[:]
         self._unknown.clear()
         for waiting in found:
-            self._needed.remove(waiting)
+            self._leave(waiting)
         return found
 
     # --- what is due ------------------------------------------------------------------------
@@ -204,7 +232,7 @@ class Join:
                 continue
             trace.look_at = None
             if trace.waiting:
-                trace.is_due = True
+                trace.is_due, trace.due_since = True, now
                 self._line.put(key[0], key)
             elif trace.is_quiet(self._times, now):
                 del self._traces[key]
@@ -215,6 +243,21 @@ class Join:
     def has_due(self) -> bool:
         """True if something is lined up."""
         return bool(self._line)
+
+    def due(self, now: float) -> dict[str, Due]:
+        """By space what is lined up.
+
+        Cost: a look at everything that is.
+        """
+        found: dict[str, Due] = {}
+        for space, count, first in self._line.heads():
+            since = first.arrived if isinstance(first, Waiting) else self._traces[first].due_since
+            found[space] = Due(count, max(0.0, now - since), 0.0)
+        for item in self._line:
+            if not isinstance(item, Waiting):
+                size_bytes = float(self._traces[item].size_bytes)
+                found[item[0]] = found[item[0]].plus(Due(0, 0.0, size_bytes))
+        return found
 
     def next_due(self) -> float | None:
         """Time at which to `look` again, never after anything is due; None if nothing waits."""
@@ -233,7 +276,7 @@ class Join:
         """Take what waits longest of a space: a trace to `decide` on, or a record without one."""
         item = self._line.pop(space)
         if isinstance(item, Waiting):
-            self._needed.remove(item)
+            self._leave(item)
         elif item is not None:
             self._traces[item].is_due = False
         return item
@@ -241,7 +284,7 @@ class Join:
     def put_back(self, item: TraceKey | Waiting) -> None:
         """Let something that was taken have the first place in its space's next turn."""
         if isinstance(item, Waiting):
-            self._needed.add(item)
+            self._enter(item)
             self._line.put_first(item.space, item)
         else:
             self._traces[item].is_due = True
@@ -268,7 +311,7 @@ class Join:
         trace = self._traces[key]
         decision = trace.decide(spans, self._times, now)
         for waiting in decision.waiting:
-            self._needed.remove(waiting)
+            self._leave(waiting)
         if trace.waiting:
             self._schedule(key, trace)
         else:  # a later span opens it anew
@@ -276,6 +319,14 @@ class Join:
         return decision
 
     # --- inside -----------------------------------------------------------------------------
+
+    def _enter(self, waiting: Waiting) -> None:
+        self._needed.add(waiting.seq)
+        self.counts[Kind.of(waiting)] += 1
+
+    def _leave(self, waiting: Waiting) -> None:
+        self._needed.remove(waiting.seq)
+        self.counts[Kind.of(waiting)] -= 1
 
     def _open(self, key: TraceKey, now: float, seq: int, *, is_new: bool) -> OpenTrace:
         trace = self._traces[key] = OpenTrace(now, seq, is_new=is_new)
@@ -289,32 +340,3 @@ class Join:
         if trace.look_at is None or at < trace.look_at:
             trace.look_at = at
             heapq.heappush(self._looks, (at, next(self._tie), key))
-
-
-class _Needed:
-    """Number of records that need the rows of each commit, and the lowest of these."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-        self._heap: list[int] = []
-
-    def __len__(self) -> int:
-        return self._counts.total()
-
-    def add(self, waiting: Waiting) -> None:
-        """A record needs its commit."""
-        if not self._counts[waiting.seq]:
-            heapq.heappush(self._heap, waiting.seq)
-        self._counts[waiting.seq] += 1
-
-    def remove(self, waiting: Waiting) -> None:
-        """A record does so no longer."""
-        self._counts[waiting.seq] -= 1
-        if not self._counts[waiting.seq]:
-            del self._counts[waiting.seq]
-
-    def lowest(self, default: int) -> int:
-        """The lowest commit that is needed, unless the default is lower."""
-        while self._heap and self._heap[0] not in self._counts:
-            heapq.heappop(self._heap)
-        return min(self._heap[0], default) if self._heap else default

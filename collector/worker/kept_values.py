@@ -21,7 +21,7 @@ MOST_CHARACTERS: Final = 2**18
 
 A page of 200 evaluations, which an export reads at a time, fits into the store's memory.
 """
-_TOGETHER: Final = 8 * 2**20
+MOST_TOGETHER: Final = 8 * 2**20
 """Characters of the evaluations that are stored together; DuckDB has each in memory at once."""
 _ROW: Final = 1_000
 MESSAGE_CHARACTERS: Final = 500
@@ -123,14 +123,14 @@ class Keeper:
 
 def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:
     """Split evaluations, in order, so that a part fits into the memory of the store."""
-    if len(rows) * MOST_CHARACTERS <= _TOGETHER:
+    if len(rows) * MOST_CHARACTERS <= MOST_TOGETHER:
         if rows:
             yield rows
         return
-    yield from split(rows, lambda row: (_ROW + _size_of(row.tasks),), (_TOGETHER,))
+    yield from split(rows, lambda row: (_ROW + size_of(row.tasks),), (MOST_TOGETHER,))
 
 
-def _size_of(tasks: Iterable[TaskRow]) -> int:
+def size_of(tasks: Iterable[TaskRow]) -> int:
     """About how many characters their values have."""
     values = chain.from_iterable((task.actual, task.expected, task.message) for task in tasks)
     return sum(

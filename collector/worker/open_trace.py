@@ -26,6 +26,8 @@ class Waiting:
     """The alias of its profile, where that is known."""
     watched_by: str = ""
     """Uid of the profile for which it is to be derived from the trace; empty for accepted ones."""
+    is_again: bool = False
+    """True if it has an evaluation, which has not seen all spans of its trace."""
 
 
 @struct
@@ -50,8 +52,8 @@ class OpenTrace:
     """
 
     __slots__ = (
-        "aliases", "facts", "first_seq", "is_due", "is_foreign", "last_arrival", "last_seq",
-        "last_span", "look_at", "opened_seq", "waiting",
+        "aliases", "due_since", "facts", "first_seq", "is_due", "is_foreign", "last_arrival",
+        "last_seq", "last_span", "look_at", "opened_seq", "size_bytes", "waiting",
     )  # fmt: skip
 
     def __init__(self, now: float, seq: int, *, is_new: bool) -> None:
@@ -69,15 +71,24 @@ class OpenTrace:
         """Time of its one valid place in the heap."""
         self.is_due = False
         """True while it waits for the turn of its space."""
+        self.due_since = now
+        """The time at which that began."""
+        self.size_bytes = 0
+        """Bytes of the spans that came while it was open."""
 
-    def take(self, spans: Iterable[Span], seq: int, now: float) -> None:
+    def take(self, spans: Iterable[Span], seq: int, now: float, size_bytes: int) -> None:
         """Take note of spans that a commit stored."""
         self.last_seq = max(self.last_seq, seq)
+        self.size_bytes += size_bytes
         self.last_arrival = self.last_span = now
         if isinstance(self.facts, TraceFacts):
             self._learn(spans, self.facts)
         else:  # what is known of a complete trace cannot take one more span
             self.facts = None
+
+    def has_again(self, uid: str) -> bool:
+        """Tell whether a record that has an evaluation waits for it."""
+        return any(each.uid == uid and each.is_again for each in self.waiting)
 
     def next_look(self, times: JoinTimes) -> float:
         """Say when to look at it, if nothing comes before: never after it can be decided."""

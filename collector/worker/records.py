@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, TypedDict, cast
 
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow
-from collector.worker.kept_values import Keeper, most_characters
+from collector.worker.kept_values import MOST_TOGETHER, Keeper, most_characters, size_of
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.ready import Ready
 from collector.worker.rerun import Rerun
@@ -105,19 +105,22 @@ def judge(
         is_late: Says that no further record is to be begun.
 
     Returns:
-        One evaluation per record, in their order; of the first ones, if it became late.
+        One evaluation per record, in their order; of the first ones, if it became late or their
+        values are very large.
 
     Cost: linear in records and tasks.
     """
     records = [ready.record for ready in items]
     results = run(registered.plan, records, traces, registered.ways, earlier, is_late=is_late)
-    return [
-        evaluation_of(
-            ready, registered, resource_of(ready.record, registered, traces), made,
-            seq=seq, now_ns=now_ns,
-        )
-        for ready, made in zip(items, results, strict=False)  # fewer where it became late
-    ]  # fmt: skip
+    found: list[EvaluationRow] = []
+    size = 0
+    for ready, made in zip(items, results, strict=False):  # fewer where it became late
+        resource = resource_of(ready.record, registered, traces)
+        found.append(evaluation_of(ready, registered, resource, made, seq=seq, now_ns=now_ns))
+        size += size_of(made.tasks)
+        if size >= MOST_TOGETHER:
+            break
+    return found
 
 
 def judge_again(

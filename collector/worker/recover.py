@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from collector.split import split
-from collector.store.commit import Commit, RecordId
+from collector.store.commit import Commit
 from collector.store.letters import DeadLetter
-from collector.store.rows import RecordRow, TraceKey, is_watched_uid
+from collector.store.rows import RecordRow, TraceKey
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
-from collector.worker.begun import POISON, POSTPONED_S, Begun, reading
+from collector.worker.begun import POISON, POSTPONED_S, Begun
 from collector.worker.derive import Deriver
 from collector.worker.join import Join
+from collector.worker.late import LateSpans
 from collector.worker.letters import letter_of_record
 from collector.worker.profiles import ProfileRegistry
 from scouter.model.log_event import is_log_event
@@ -32,6 +33,7 @@ class Recovery:
     Args:
         store: Has what is left.
         registry: The profiles.
+        late: Is told of the traces that got spans.
         clock: Monotonic seconds.
         now_ns: Wall clock.
 
@@ -43,6 +45,7 @@ class Recovery:
         self,
         store: Store,
         registry: ProfileRegistry,
+        late: LateSpans,
         clock: Callable[[], float],
         now_ns: Callable[[], int],
     ) -> None:
@@ -50,11 +53,13 @@ class Recovery:
         self._low_seq, self._began = store.low_seq, clock()
         waiting = store.undecided(store.low_seq)
         watching = registry.watching_spaces()
-        recent = store.traces_since(store.low_seq) if watching else {}
+        recent = store.traces_since(store.low_seq)
         self._traces: Final = {key: each for key, each in recent.items() if key[0] in watching}
         """The traces that a profile may watch."""
         self.is_unfinished: Final = bool(waiting or self._traces)
-        self.begun: Final = _unended(store, waiting)
+        for (space, trace_id), each in recent.items():
+            late.touched(space, [trace_id], each.last_seq)
+        self.begun: Final = store.begun(store.low_seq)
         """Number of judgements that were begun and have no result."""
         self._letters: Final[list[DeadLetter]] = []
         """Of records that are not judged any more."""
@@ -68,6 +73,11 @@ class Recovery:
     def __bool__(self) -> bool:
         """True while something is left to be taken up that is not postponed."""
         return bool(self._records or self._left)
+
+    @property
+    def waiting(self) -> int:
+        """Accepted records that are still to be taken up."""
+        return len(self._records) + len(self._postponed)
 
     @property
     def is_postponed(self) -> bool:
@@ -142,7 +152,7 @@ class Recovery:
         places = [TracePlace(trace_id, 0, _ANY) for _, trace_id in part]
         found = {
             (trace_id, *each)
-            for trace_id, spans in self._store.spans_at(space, places).found.items()
+            for trace_id, spans in self._store.spans_at(space, places, _ANY, _ANY).found.items()
             for each in deriver.selected(
                 space,
                 trace_id,
@@ -176,17 +186,3 @@ class Recovery:
             by_space.setdefault(key[0], []).append(key)
         for own in by_space.values():
             yield from split(own, lambda key: (1, self._traces[key].spans), (_TRACES, _SPANS))
-
-
-def _unended(store: Store, waiting: Iterable[RecordRow]) -> dict[RecordId, int]:
-    begun = store.begun(store.low_seq)
-    wanted = {RecordId(row.space, row.uid) for row in waiting}
-    wanted.add(RecordId(*reading(store.offset)))
-    derived: dict[str, list[str]] = {}
-    for space, uid in begun:
-        if is_watched_uid(uid):
-            derived.setdefault(space, []).append(uid)
-    for space, uids in derived.items():
-        there = store.stored_records(space, uids)
-        wanted.update(RecordId(space, uid) for uid in uids if uid not in there)
-    return {key: n for key, n in begun.items() if key in wanted}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from collector.store.rows import TraceKey
+from collector.worker.needed import Needed
 from collector.worker.times import JoinTimes
 
 
@@ -32,17 +33,21 @@ class DueSession:
     """False if it was only its deadline that came."""
     waited_s: float
     due_since: float = 0.0
+    late_seq: int = 0
+    """The oldest commit with late spans that it waited for; 0 without any."""
 
 
 class _Session:
     """Times of arrival of the parts of a session, and the traces that it is known to have."""
 
-    __slots__ = ("first_arrival", "last_arrival", "scheduled", "traces")
+    __slots__ = ("first_arrival", "last_arrival", "late_seq", "scheduled", "traces")
 
     def __init__(self, now: float) -> None:
         self.first_arrival = self.last_arrival = now
         self.scheduled: float | None = None
         self.traces: set[str] = set()
+        self.late_seq = 0
+        """The oldest commit with late spans; 0 without any."""
 
 
 class SessionJoin:
@@ -58,6 +63,7 @@ class SessionJoin:
         self._by_trace: dict[TraceKey, set[SessionKey]] = {}
         self._heap: list[tuple[float, int, SessionKey]] = []
         self._tie: Final = itertools.count()
+        self._needed: Final = Needed()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -65,22 +71,33 @@ class SessionJoin:
     def __contains__(self, key: SessionKey) -> bool:
         return key in self._sessions
 
-    def add(self, key: SessionKey, now: float, trace_id: str | None = None) -> None:
+    def add(
+        self, key: SessionKey, now: float, trace_id: str | None = None, late_seq: int = 0
+    ) -> None:
         """Let a session wait, or go on waiting: something of it came.
 
         Args:
             key: The session.
             now: The time.
             trace_id: A trace whose spans it has to wait for, too.
+            late_seq: The commit with spans of it that its evaluation has not seen; 0 if it is not
+                these that came.
         """
         session = self._sessions.get(key)
         if session is None:
             session = self._sessions[key] = _Session(now)
         session.last_arrival = now
+        if late_seq and not session.late_seq:
+            session.late_seq = late_seq
+            self._needed.add(late_seq)
         if trace_id is not None and trace_id not in session.traces:
             session.traces.add(trace_id)
             self._by_trace.setdefault((key.space, trace_id), set()).add(key)
         self._schedule(key, session)
+
+    def low_seq(self, other: int) -> int:
+        """The oldest commit with late spans that a session waits for, unless `other` is older."""
+        return self._needed.lowest(other)
 
     def spans_came(self, space: str, trace_ids: Iterable[str], now: float) -> None:
         """Let the sessions of some traces wait on."""
@@ -104,7 +121,13 @@ class SessionJoin:
                 self._forget(key, session)
                 waited_s = now - session.first_arrival
                 found.append(
-                    DueSession(key=key, is_quiet=is_quiet, waited_s=waited_s, due_since=now)
+                    DueSession(
+                        key=key,
+                        is_quiet=is_quiet,
+                        waited_s=waited_s,
+                        due_since=now,
+                        late_seq=session.late_seq,
+                    )
                 )
             else:
                 self._schedule(key, session)
@@ -124,6 +147,8 @@ class SessionJoin:
 
     def _forget(self, key: SessionKey, session: _Session) -> None:
         del self._sessions[key]
+        if session.late_seq:
+            self._needed.remove(session.late_seq)
         for trace_id in session.traces:
             keys = self._by_trace[key.space, trace_id]
             keys.discard(key)

@@ -9,30 +9,51 @@ import logging
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from prometheus_client import CollectorRegistry
 
 from collector.items.drop_reports import merge_reports
 from collector.items.limits import Limits
 from collector.log.port import Log
 from collector.store.commit import Commit, RecordId
 from collector.store.erase import Erased, EraseTarget
+from collector.store.letters import DeadLetter, LetterKind, LettersRemoved
 from collector.store.rows import RecordRow
 from collector.store.store import Store
+from collector.worker.answers import Answered
 from collector.worker.begun import ALONE, POISON, POSTPONED_S, Begun, reading
+from collector.worker.behind import Backlog
 from collector.worker.committer import RETRY_S, Committer
 from collector.worker.derive import Deriver, by_trace
-from collector.worker.join import Join
-from collector.worker.judge import Decided, Judge, due_now, need_of
+from collector.worker.follow_up import FollowUp
+from collector.worker.join import Join, Kind
+from collector.worker.judge import (
+    Decided,
+    Judge,
+    Results,
+    SentRecord,
+    due_now,
+    need_of,
+)
+from collector.worker.kept_values import size_of
+from collector.worker.late import LateSpans
+from collector.worker.late_window import LateWindow
+from collector.worker.measures import WorkerMeasures
+from collector.worker.news import News, Observer
 from collector.worker.open_trace import Waiting
 from collector.worker.prepare import Prepared, SpaceRows
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.progress import Progress
 from collector.worker.read import Reader
 from collector.worker.ready import Need
 from collector.worker.recover import Recovery
+from collector.worker.revising import Asked, Revising
+from collector.worker.revision import Revision
+from collector.worker.sessions import SessionWork, session_id
 from collector.worker.times import JoinTimes
 from scouter.errors import TransientError
 from scouter.model.log_event import is_evidence, is_log_event
@@ -52,6 +73,8 @@ _LIMITS: Final = Limits()
 _ANY: Final = sys.maxsize
 """Number of a commit behind all others."""
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True)
 class WorkerCounts:
@@ -69,6 +92,7 @@ class _Flight:
 
     commit: Commit
     prepared: Prepared
+    results: Results
     known_s: float
     """The time of the log up to which its entries reach."""
     done: "Future[int]"
@@ -87,6 +111,12 @@ class Worker:
         clock: Monotonic seconds.
         now_ns: Wall clock.
         limits: Of what the log has; those of the receivers.
+        observers: Told of every stored first evaluation, in the worker's thread.
+        on_profiles: Told in the same thread that profiles changed, when the observers know every
+            evaluation that is stored.
+        on_pending: Told in the same thread that an evaluation was stored of which some tasks are
+            pending.
+        measures: Metrics of the work; by default they are shown nowhere.
     """
 
     def __init__(
@@ -99,6 +129,10 @@ class Worker:
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
         limits: Limits = _LIMITS,
+        observers: Sequence[Observer] = (),
+        on_profiles: Callable[[], None] = lambda: None,
+        on_pending: Callable[[], None] = lambda: None,
+        measures: WorkerMeasures | None = None,
     ) -> None:
         self._log, self._store, self._registry, self._times = log, store, registry, times
         self._limits: Final = limits
@@ -106,10 +140,13 @@ class Worker:
         self.counts: Final = WorkerCounts()
         self._trouble = ""
         self._stopping: Final = threading.Event()
-        self._profiles_changed: Final = threading.Event()
-        self._erasures: Final = deque[tuple[int, EraseTarget, Future[Erased]]]()
         self._stored: Final = threading.Condition()
         """Notified once a commit is in the store."""
+        self._on_profiles: Final = on_profiles
+        self._asked: Final = Asked()
+        self._progress: Final = Progress(clock)
+        self._measures: Final = measures or WorkerMeasures(CollectorRegistry())
+        self._news: Final = News(observers, on_pending, self._measures, clock)
         self._committer: Final = Committer(store, log, clock, self._stopping)
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._deriver: Final = Deriver(registry)
@@ -118,6 +155,7 @@ class Worker:
         self._share_s = 0.0
         """Judging that is owed while entries wait; below 0 what was more than its share."""
         self._begin()
+        self._show(self._measures)
 
     # --- for everybody ----------------------------------------------------------------------
 
@@ -131,13 +169,22 @@ class Worker:
         if self._thread.ident is not None:
             self._thread.join()
         self._committer.close()
-        for *_, done in self._erasures:
-            done.set_exception(TransientError("the collector ends; ask again", 5))
+        self._asked.close()
 
     @property
-    def fault(self) -> str:
+    def trouble(self) -> str:
         """Reason that nothing goes on now; empty if it does."""
         return self._trouble or self._committer.fault
+
+    def fault(self) -> str:
+        """Reason that no evaluation was made for too long; empty if one was, or none is due."""
+        if self._thread.ident is None or self._thread.is_alive() or self._stopping.is_set():
+            return self._progress.fault()
+        return "the thread that judges has ended"
+
+    def backlog(self) -> Backlog:
+        """What is due and waits, as it was seen last."""
+        return self._news.backlog
 
     @property
     def longest_commit_s(self) -> float:
@@ -151,8 +198,13 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        """Records that wait, those included that are to be derived."""
-        return len(self._join)
+        """Accepted records without an evaluation, as far as the log was read."""
+        return self._join.counts[Kind.ACCEPTED] + self._recovery.waiting
+
+    @property
+    def watched(self) -> int:
+        """Records that are to be derived from traces once they are complete."""
+        return self._join.counts[Kind.WATCHED]
 
     @property
     def is_idle(self) -> bool:
@@ -176,9 +228,9 @@ class Worker:
         """
         return self.wait_for(self._log.end, timeout_s)
 
-    def profiles_changed(self) -> None:
-        """Have records looked at again that wait for a profile."""
-        self._profiles_changed.set()
+    def profiles_changed(self) -> "Future[None]":
+        """Look again at records whose profile was not known, and tell who follows profiles."""
+        return self._asked.put(self._follow_profiles)
 
     def erase(self, target: EraseTarget) -> "Future[Erased]":
         """Erase something between two turns: no evaluation on what goes is in the making then.
@@ -188,13 +240,31 @@ class Worker:
         Returns:
             Done once no read finds it; it fails with `TransientError` if the store takes nothing.
         """
-        done: Future[Erased] = Future()
-        self._erasures.append((self._log.end, target, done))
-        return done
+        return self._asked.put(lambda: self._revising.erase(target), self._log.end)
+
+    def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
+        """Run an action in the thread that erases: the data that it reads stays until it is done.
+
+        Evaluations wait meanwhile; the action must not wait for one.
+        """
+        return self._asked.put(action)
+
+    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
+        """Remove a dead letter, and let its record, which was accepted, wait again."""
+        return self._asked.put(lambda: self._revising.admit_again(letter_id, row, self._wait_again))
+
+    def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
+        """Store evaluations of another version of a profile; see `Revising.revise`."""
+        return self._asked.put(lambda: self._revising.revise(revisions))
+
+    def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
+        """Store what a judge's answers make of pending evaluations; see `Revising.settle`."""
+        return self._asked.put(lambda: self._revising.settle(answers))
 
     # --- the thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
+        self._store.works_here()
         while not self._stopping.is_set():
             try:
                 self.turn()
@@ -204,6 +274,7 @@ class Worker:
                 # What is in memory may be half of a turn: the store has what holds.
                 _log.exception("the worker begins anew from the store")
                 self._trouble = repr(error)
+                self._progress.trouble(self._trouble)
                 if not self._stopping.wait(RETRY_S):
                     self._begin_anew()
         try:
@@ -221,6 +292,7 @@ class Worker:
             True if there was anything to do, or more is left to do at once.
         """
         began = self._clock()
+        self._progress.begin()
         prepared = self._read(wait_s)
         known_s, is_behind = self._reader.now, self._reader.is_behind
         self._committer.insist(lambda: prepared.settle(self._store, self._before()))
@@ -229,25 +301,36 @@ class Worker:
         prepared.fill(commit)
         reading_s = self._clock() - began
         self._land()
-        self._erase()
-        self._look_at_profiles()
+        is_asked = self._asked.do(self._store.offset)
         self._recover()
+        arriving = self._follow_up.supersede(commit.records, self._known_s)
         if prepared.is_empty:
             self._known_s = known_s
-        until = self._clock() + _JUDGE_S
-        judged = self._judge_now(prepared, commit, until)
+        self._follow_up.reopen(self._known_s)
+        results = Results(commit, self._clock())
+        until = results.ready_at + _JUDGE_S
+        judged = self._judge_now(prepared, results, until)
         if is_behind:
             self._share_s += _SHARE * reading_s
             if self._share_s > 0:
-                self._share_s -= self._decide(commit, self._clock())
+                self._share_s -= self._decide(results, self._clock(), arriving)
         else:
             self._share_s = 0.0
-            self._decide(commit, until)
-        is_sent = self._send(commit, prepared, known_s, judged)
-        is_left = is_sent or bool(self._recovery) or self._join.has_due
-        self._is_idle = not (is_left or self._join or self._recovery.is_postponed)
+            self._decide(results, until, arriving)
+        is_sent = self._send(results, prepared, known_s, judged)
+        is_left = is_sent or is_asked or bool(self._recovery) or self._has_due
+        is_waiting = self._join or self._recovery.is_postponed or self._sessions.waiting
+        self._is_idle = not (is_left or is_waiting)
+        if not is_left:
+            self._progress.rest()
+        if self._news.is_time:
+            self._news.look(self._join, self._sessions, self._known_s)
         self._care_less()
         return is_left
+
+    @property
+    def _has_due(self) -> bool:
+        return self._join.has_due or self._sessions.has_due or bool(self._late)
 
     def _begin_anew(self) -> None:
         """Forget everything once nothing is on its way any more, and take up what the store has."""
@@ -267,17 +350,33 @@ class Worker:
         self._known_s = 0.0
         """The time of the log up to which the join knows everything."""
         self._join = Join(self._times)
-        self._recovery = Recovery(store, self._registry, self._clock, self._now_ns)
+        now_ns = self._now_ns()
+        self._window = LateWindow(self._times.late_window_s, 0.0, now_ns)
+        ended_ns = max(store.received_ns, store.decided_until_ns())
+        self._window.ended(min(now_ns, ended_ns or now_ns))
+        self._late = LateSpans(store, self._window)
+        self._revising = Revising(
+            store, self._committer, self._late, self._news.revised, self._now_ns
+        )
+        self._sessions = SessionWork(
+            store, self._registry, self._times, self._late,
+            clock=self._clock, now_ns=self._now_ns,
+        )  # fmt: skip
+        self._recovery = Recovery(store, self._registry, self._late, self._clock, self._now_ns)
         self._begun = Begun(
             self._recovery.begun,
             is_unfinished=self._reader.is_behind or self._recovery.is_unfinished,
         )
+        self._follow_up = FollowUp(
+            store, self._committer, self._revising, self._join, self._sessions, self._late,
+            self._window, self._begun, self._deriver, now_ns=self._now_ns,
+        )  # fmt: skip
         self._found_end = log.end
         """End of what the start found in the log."""
         self._found_seq: int | None = store.last_seq() if store.offset >= log.end else None
         """The commit that has all of it; None before that."""
         self._judge = Judge(
-            store, self._registry, self._join, clock=self._clock, now_ns=self._now_ns
+            store, self._registry, self._join, self._late, clock=self._clock, now_ns=self._now_ns
         )
 
     def _read(self, wait_s: float) -> Prepared:
@@ -285,8 +384,10 @@ class Worker:
         reader = self._reader
         if self._begun.is_careful and reader.is_behind:
             return self._read_with_care()
-        is_due = self._join.has_due or bool(self._recovery) or self._flight is not None
-        due_s = self._join.next_due()
+        is_due = self._has_due or bool(self._recovery) or self._flight is not None
+        is_due |= self._asked.has_due(self._store.offset)
+        times = (self._join.next_due(), self._sessions.next_due())
+        due_s = min((each for each in times if each is not None), default=None)
         if is_due:
             wait_s = 0.0
         elif due_s is not None:
@@ -320,7 +421,7 @@ class Worker:
     # --- judging ----------------------------------------------------------------------------
 
     def _judge_now(
-        self, prepared: Prepared, commit: Commit, until: float
+        self, prepared: Prepared, results: Results, until: float
     ) -> frozenset[tuple[str, str]]:
         """Judge records of this very commit that wait for nothing; returns their keys."""
         done: set[tuple[str, str]] = set()
@@ -332,12 +433,12 @@ class Worker:
                 for row in rows.records
                 if need_of(row, self._registry.of_record(row)) is Need.NOTHING
             ]
-            left = self._judge.judge(due, {}, commit, until)
+            left = self._judge.judge(due, {}, results, until)
             done.update((space, each.ready.record.uid) for each in due)
             done.difference_update((space, each.ready.record.uid) for each in left)
         return frozenset(done)
 
-    def _decide(self, commit: Commit, until: float) -> float:
+    def _decide(self, results: Results, until: float, arriving: Collection[SentRecord]) -> float:
         """Decide what is due, one space after the other; at least of one, until the time is over.
 
         Returns:
@@ -345,21 +446,48 @@ class Worker:
         """
         began = self._clock()
         self._join.look(self._known_s)
+        self._sessions.look(self._known_s)
         while self._join.has_due and (space := self._join.next_space()) is not None:
             part = self._judge.take(space, self._begun)
             try:
-                decided = self._judge.decide(part, self._known_s)
+                decided = self._judge.decide(part, self._known_s, arriving)
             except TransientError as error:
                 self._judge.give_back(part)
                 self._committer.wait_after(error)
                 break
             self._note(space, decided)
-            self._judge.finish(part, decided, commit)
+            self._judge.finish(part, decided, results)
             self._begun.done(space, [each.ready.record.uid for each in decided.due])
             # With care, what was judged is stored before anything else is begun.
-            if self._begun.is_careful or self._clock() >= until:
+            if self._begun.is_careful or results.is_full or self._clock() >= until:
+                break
+        while self._sessions.has_due:
+            self._decide_sessions(results, until)
+            if self._begun.is_careful or results.is_full or self._clock() >= until:
                 break
         return self._clock() - began
+
+    def _decide_sessions(self, results: Results, until: float) -> None:
+        """Evaluate some sessions of one space."""
+        part = self._sessions.take(self._begun)
+        is_early = self._clock() < self._began + POSTPONED_S
+        if is_early and any(self._begun.is_postponed(*session_id(each)) for each in part):
+            self._sessions.put_back(part)
+            self._stopping.wait(_PAUSE_S)
+            return
+        try:
+            noted = self._sessions.to_note(part, self._begun)
+            if noted:
+                self._committer.note(noted)
+            rows, waits_s = self._sessions.judge(part, self._begun, until)
+        except TransientError as error:
+            self._sessions.put_back(part)
+            self._committer.wait_after(error)
+            return
+        for row, wait_s in zip(rows, waits_s, strict=True):
+            results.commit.evaluations.append(row)
+            results.waits_s[RecordId(row.space, row.record_uid)] = wait_s
+            results.size += size_of(row.tasks)
 
     def _note(self, space: str, decided: Decided) -> None:
         """Note in the store what is judged now, if an earlier process may have ended by it."""
@@ -379,22 +507,11 @@ class Worker:
     def _low_seq(self) -> int:
         """The oldest commit that is needed, if the one that comes next is stored."""
         low_seq = self._recovery.low_seq(self._join.low_seq(self._store.last_seq() + 1))
+        low_seq = self._sessions.low_seq(self._late.low_seq(low_seq))
         return min(low_seq, self._store.low_seq) if self._begun.is_reading else low_seq
 
-    def _erase(self) -> None:
-        """Erase the targets that came. Whatever waits of them is missed as it is decided."""
-        while self._erasures and self._erasures[0][0] <= self._store.offset:
-            _, target, done = self._erasures.popleft()
-            try:
-                done.set_result(self._store.erase(target))
-            except TransientError as error:
-                done.set_exception(error)
-
-    def _look_at_profiles(self) -> None:
+    def _follow_profiles(self) -> None:
         """Let records wait for their traces that waited for a profile, if it is there now."""
-        if not self._profiles_changed.is_set():
-            return
-        self._profiles_changed.clear()
         for waiting in self._join.take_unknown():
             space, keys = waiting.space, [(waiting.seq, waiting.uid)]
             rows = self._committer.insist(
@@ -402,6 +519,21 @@ class Worker:
             )
             for row in rows.values():
                 self._wait(row, waiting, is_new=False)
+                self._admit(row)
+        self._committer.insist(self._on_profiles)
+
+    def _wait_again(self, row: RecordRow) -> None:
+        """Let an accepted record wait that was put aside."""
+        self._wait(row, _waiting(row, row.seq, self._known_s), is_new=False)
+        self._admit(row)
+
+    def _admit(self, row: RecordRow) -> None:
+        """Let the session of a record wait, unless its trace is to say which one that is."""
+        registered = self._registry.of_record(row)
+        if registered is None:
+            return
+        if not (row.lacks_session and need_of(row, registered) is Need.TRACE):
+            self._sessions.admit(row, self._known_s)
 
     def _recover(self) -> None:
         """Take up some of what earlier processes left."""
@@ -409,6 +541,8 @@ class Worker:
         def wait(row: RecordRow) -> None:
             waiting = _waiting(row, row.seq, self._known_s)
             self._wait(row, waiting, is_new=False)
+            if not row.profile_uid:  # its session could not be found open
+                self._admit(row)
 
         recovery = self._recovery
         self._committer.insist(
@@ -419,20 +553,21 @@ class Worker:
 
     def _send(
         self,
-        commit: Commit,
+        results: Results,
         prepared: Prepared,
         known_s: float,
         judged: frozenset[tuple[str, str]],
     ) -> bool:
         """Send a commit on its way, if there is anything in it; says whether there is."""
+        commit = results.commit
         self._recovery.fill(commit)
-        has_rows = commit.evaluations or commit.letters or commit.records
+        has_rows = commit.evaluations or commit.letters or commit.records or commit.settled
         if prepared.is_empty and not has_rows and commit.offset == self._store.offset:
             return False
         commit.low_seq = self._low_seq()
         done = self._committer.send(commit)
         done.add_done_callback(self._tell_waiting)
-        self._flight = _Flight(commit, prepared, known_s, done, judged)
+        self._flight = _Flight(commit, prepared, results, known_s, done, judged)
         return True
 
     def _tell_waiting(self, _: "Future[int]") -> None:
@@ -458,17 +593,48 @@ class Worker:
             self._found_seq = seq
         for space, rows in flight.prepared.by_space.items():
             for row in rows.records:
+                stored = replace(row, seq=seq)
                 if (space, row.uid) not in flight.judged:
                     waiting = _waiting(row, seq, flight.known_s)
-                    self._wait(row, waiting, is_new=row.trace_id not in rows.known)
+                    self._wait(stored, waiting, is_new=row.trace_id not in rows.known)
+                self._admit(stored)
             self._open(space, rows, seq)
+        for row in flight.results.sessions:
+            self._sessions.admit(row, self._known_s)
+        self._refused(flight.prepared.letters, seq)
+        if commit.evaluations or commit.letters:
+            self._progress.moved()
+        self._news.stored(commit.evaluations, flight.results)
+
+    def _refused(self, letters: Sequence[DeadLetter], seq: int) -> None:
+        """Take note that traces lack a span: evaluations on them are looked at again."""
+        for letter in letters:
+            if letter.kind is LetterKind.SPAN and letter.uid:
+                self._sessions.spans_came(letter.space, [letter.uid], self._known_s)
+                self._late.touched(letter.space, [letter.uid], seq)
+
+    def _show(self, measures: WorkerMeasures) -> None:
+        """Show the state of the work in its metrics."""
+        measures.reopened_waiting.set_function(lambda: self._join.counts[Kind.AGAIN])
+        measures.watched_waiting.set_function(lambda: self._join.counts[Kind.WATCHED])
+        measures.sessions_waiting.set_function(lambda: self._sessions.waiting)
+        measures.stalled.set_function(self._progress.stalled_s)
+        measures.due.set_function(lambda: self.backlog().due.number)
+        measures.due_oldest.set_function(lambda: self.backlog().due.oldest_s)
+        measures.due_bytes.set_function(lambda: self.backlog().due.size_bytes)
+        measures.is_behind.set_function(lambda: self.backlog().is_behind)
+        measures.is_catching_up.set_function(lambda: self.backlog().is_catching_up)
 
     def _open(self, space: str, rows: SpaceRows, seq: int) -> None:
         """Let the join know of stored spans, and find what is watched of them."""
         join, now = self._join, self._known_s
         opens = self._registry.watching(space) is not None
-        spans = filter(is_evidence, rows.spans)
-        join.add_spans(space, spans, seq, now, known=rows.known, opens=opens)
+        spans = [span for span in rows.spans if is_evidence(span)]
+        sizes = {id: sum(key.size_bytes for key in own.values()) for id, own in rows.ranks.items()}
+        join.add_spans(space, spans, seq, now, known=rows.known, opens=opens, sizes=sizes)
+        touched = {span.trace_id for span in spans}
+        self._late.touched(space, touched, seq)
+        self._sessions.spans_came(space, touched, now)
         if not opens:
             return
         for trace_id, own in by_trace(s for s in rows.spans if not is_log_event(s)).items():

@@ -11,6 +11,7 @@ from collector.storage.port.control import ControlStore
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, ProfileChange, ProfileRow
 from collector.store.store import Store
+from collector.worker.news import Observer
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
@@ -97,6 +98,9 @@ class WorkerRoom:
         profiles: Active ones, by space.
         times: Waiting times.
         store: Opens the store.
+        observers: Of the worker.
+        on_pending: As the worker takes it.
+        on_profiles: As the worker takes it.
     """
 
     def __init__(
@@ -105,9 +109,13 @@ class WorkerRoom:
         profiles: Mapping[str, Iterable[AgentEvalProfile]],
         times: JoinTimes | None = None,
         store: Callable[[Path], Store] = Store,
+        observers: Sequence[Observer] = (),
+        on_pending: Callable[[], None] = lambda: None,
+        on_profiles: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder, self.registry, self.times = folder, registry_of(profiles), times
         self._open_store = store
+        self._observers, self._on_pending, self._on_profiles = observers, on_pending, on_profiles
         self.now_ns = START_NS
         self.open()
 
@@ -120,7 +128,8 @@ class WorkerRoom:
         )  # fmt: skip
         self.worker = Worker(
             self.log, self.store, self.registry, self.times or JoinTimes(),
-            now_ns=lambda: self.now_ns,
+            now_ns=lambda: self.now_ns, observers=self._observers, on_pending=self._on_pending,
+            on_profiles=self._on_profiles,
         )  # fmt: skip
 
     def close(self) -> None:

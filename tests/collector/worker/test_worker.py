@@ -250,7 +250,7 @@ def test_a_start_finds_what_waits(room: WorkerRoom) -> None:
     room.close()
     room.open()
     room.work()
-    assert room.worker.waiting == 3
+    assert (room.worker.waiting, room.worker.watched) == (2, 1)
     room.spans(span(1, 1, 0, resource=STAMP), span(1, 0, resource=STAMP))
     room.spans(span(2, 1, 0), span(2, 0, attributes=AGENT), space="seen")
     room.pass_s(5)
@@ -306,7 +306,7 @@ def test_a_store_that_takes_nothing_is_tried_again(
     room.spans(span(1, 0, resource=STAMP, attributes={PROCESS_SPAN_COUNT: 2}))
     room.records(record("c", "right", answer=42))
     room.worker.turn(0.0)
-    wait_until(lambda: room.worker.fault, what="the worker says what is wrong")
+    wait_until(lambda: room.worker.trouble, what="the worker says what is wrong")
     room.now_ns += 100 * SECOND_NS
     assert set(outcomes(room)) == {"b"}
     store.is_full = False
@@ -315,7 +315,7 @@ def test_a_store_that_takes_nothing_is_tried_again(
 
     assert outcomes(room) == {"a": "passed", "b": "passed", "c": "passed"}
     assert room.evaluations()["a"].completeness is Completeness.COMPLETE
-    assert (room.count("evaluations"), room.worker.fault) == (3, "")
+    assert (room.count("evaluations"), room.worker.trouble) == (3, "")
     room.close()
 
 

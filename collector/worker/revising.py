@@ -1,0 +1,186 @@
+"""Changes that others ask for: revisions, judges' answers, erasures, records that wait again.
+
+One thread makes them and evaluates: else one of two revisions would be lost. Each is a commit of
+its own, made while no other is on its way.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from collector.store.commit import Commit
+from collector.store.erase import Erased, EraseTarget
+from collector.store.letters import LettersRemoved
+from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.store import Store
+from collector.worker.answers import Answered
+from collector.worker.committer import Committer
+from collector.worker.kept_values import parts_of_rows
+from collector.worker.late import LateSpans
+from collector.worker.revision import Revision
+from scouter.errors import TransientError
+
+T = TypeVar("T")
+
+
+class Asked:
+    """Actions that other threads have asked for, and their answers."""
+
+    def __init__(self) -> None:
+        self._waiting: Final[deque[tuple[int, Callable[[], Any], Future[Any]]]] = deque()
+
+    def put(self, action: Callable[[], T], offset: int = 0) -> "Future[T]":
+        """Have something done by the worker's thread between two turns.
+
+        Args:
+            action: What is to be done.
+            offset: Of the log: once everything before it is in the store.
+
+        Returns:
+            Done with the result, or with what the action raised.
+        """
+        future: Future[T] = Future()
+        self._waiting.append((offset, action, future))
+        return future
+
+    def has_due(self, offset: int) -> bool:
+        """Tell whether something can be done, with everything before an offset in the store."""
+        return any(each <= offset for each, *_ in tuple(self._waiting))
+
+    def do(self, offset: int) -> bool:
+        """Do what can be done; says whether there was anything."""
+        due = self.has_due(offset)
+        for _ in range(len(self._waiting) if due else 0):
+            wanted, action, future = self._waiting.popleft()
+            if wanted > offset:
+                self._waiting.append((wanted, action, future))
+                continue
+            try:
+                future.set_result(action())
+            except Exception as error:  # noqa: BLE001 who asked for it is told
+                future.set_exception(error)
+        return due
+
+    def close(self) -> None:
+        """Do nothing more: who waits is told to ask again."""
+        while self._waiting:
+            *_, future = self._waiting.popleft()
+            future.set_exception(TransientError("the collector ends; ask again", 5))
+
+
+class Revising:
+    """Makes such changes; to be used by the worker's thread, between two turns.
+
+    Args:
+        store: Takes them.
+        committer: Commits evaluations.
+        late: Is told of the traces that revisions have read.
+        told: Is told of the evaluations that were stored.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        late: LateSpans,
+        told: Callable[[Sequence[EvaluationRow]], None],
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._store, self._committer, self._late, self._told = store, committer, late, told
+        self._now_ns = now_ns
+        self._erased_seq = store.last_seq()
+        """The last erasure: whatever was read before it may hold what is gone."""
+
+    def revise(self, revisions: Sequence[Revision]) -> frozenset[str]:
+        """Store evaluations of another version of a profile, each behind the one before.
+
+        A revision from before the last erasure is passed over, as it may quote erased data.
+
+        Returns:
+            Uids of the records and sessions whose latest evaluation is still the one before.
+
+        Raises:
+            TransientError: The store cannot be read, or the worker is to stop.
+        """
+        store = self._store
+        latest = store.latest_evaluations([each.key for each in revisions])
+        found = [
+            each
+            for each in revisions
+            if (before := latest.get(each.key)) is not None
+            and before.revision + 1 == each.row.revision
+            and each.row.input_seq >= self._erased_seq
+        ]
+        seq = store.last_seq()
+        self._commit([each.row for each in found])
+        for each in found:
+            self._late.judged(each.trace_ids)
+            # Nobody has watched traces since they were read that no evaluation had read before.
+            if each.row.input_seq < seq and not latest[each.key].reads_spans:
+                self._late.touched(each.row.space, each.trace_ids, seq)
+        return frozenset(each.row.record_uid for each in found)
+
+    def settle(self, answers: Sequence[Answered]) -> list[bool]:
+        """Store pending evaluations with a judge's answers, each as the next revision.
+
+        The answers may quote data that was erased since the question was made.
+
+        Args:
+            answers: At most one for each record or session.
+
+        Returns:
+            False for each whose evaluation is another one now, or may have held what was erased: it
+            is to be looked at again. True for the others: stored, or dropped as the record is gone.
+
+        Raises:
+            TransientError: The store cannot be read, or the worker is to stop.
+        """
+        latest = self._store.latest_evaluations([each.key for each in answers])
+        now_ns, settled = self._now_ns(), list[bool]()
+        rows: list[EvaluationRow] = []
+        for each in answers:
+            before = latest.get(each.key)
+            is_latest = before is not None and before.evaluation_id == each.before.evaluation_id
+            if is_latest and each.read_seq >= self._erased_seq:
+                rows.append(each.revision(now_ns))
+                settled.append(True)
+            else:
+                settled.append(before is None)
+        self._commit(rows)
+        return settled
+
+    def erase(self, target: EraseTarget) -> Erased:
+        """Erase something. Whatever waits of it is missed as it is decided.
+
+        Raises:
+            TransientError: The store takes nothing now.
+        """
+        erased = self._store.erase(target)
+        self._erased_seq = self._store.last_seq()
+        return erased
+
+    def admit_again(
+        self, letter_id: str, row: RecordRow, wait: Callable[[RecordRow], None]
+    ) -> LettersRemoved:
+        """Remove the letter of an accepted record, which waits again from then on.
+
+        Args:
+            letter_id: The letter.
+            row: The record.
+            wait: Lets it wait.
+
+        Raises:
+            TransientError: The store takes nothing now.
+        """
+        removed = self._store.remove_dead_letters(row.space, [letter_id])
+        if removed.letter_ids:
+            for each in self._store.records_of(row.space, [row.uid]):
+                wait(each)
+        return removed
+
+    def _commit(self, rows: Sequence[EvaluationRow]) -> None:
+        for part in parts_of_rows(rows):
+            self._committer.store_now(Commit(evaluations=list(part)))
+            self._told(part)
