@@ -115,11 +115,6 @@ _OPEN: Final = f"""
 """
 """The profile of a record that was not known at first is that of its evaluation. Another version
 may have evaluated the session later."""
-_LATEST: Final = """
-    SELECT DISTINCT ON (space, record_uid) body FROM evaluations
-    WHERE uid_hash = ANY($1::BIGINT[]) AND record_uid = ANY($2::TEXT[])
-    ORDER BY space, record_uid, revision DESC
-"""
 _PLACES: Final = """
     SELECT seq, spans, size_bytes FROM bodies
     WHERE space = $1 AND trace_hash = ANY($2::BIGINT[]) AND trace_id = ANY($3::TEXT[])
@@ -218,25 +213,6 @@ class WaitingReads(Reads):
     def pending_count(self) -> int:
         """Number of pending tasks of all spaces, of the latest evaluations only."""
         return sum(each.count for each in self.pending_spaces())
-
-    def latest_evaluations(
-        self, keys: Collection[tuple[str, str]]
-    ) -> dict[tuple[str, str], EvaluationRow]:
-        """The latest evaluation by space and uid; a key without one is left out.
-
-        Cost: a scan of the hashes of the uids of all evaluations.
-        """
-        wanted = set(keys)
-        hashes = self.maybe_evaluated([text_hash(uid) for _, uid in wanted])
-        if not hashes:
-            return {}
-        rows = self.read(_LATEST, [hashes, [uid for _, uid in wanted]])
-        found = map(decode_evaluation, (body for (body,) in rows))
-        return {
-            (row.space, row.record_uid): row
-            for row in found
-            if (row.space, row.record_uid) in wanted
-        }
 
     def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
         """Sessions with a record whose commit came after the `input_seq` of all their evaluations.

@@ -174,16 +174,17 @@ def test_a_record_that_comes_again_counts_as_a_duplicate_or_a_conflict(room: Wor
     assert set(room.letters()) == {("conflict", "a")}
 
 
-def test_a_late_span_is_stored_and_judges_nothing_twice(room: WorkerRoom) -> None:
+def test_a_late_span_of_a_watched_trace_is_judged_once_more(room: WorkerRoom) -> None:
     room.spans(span(1, 0, attributes=AGENT), span(1, 1, 0), space="seen")
     room.pass_s(5)
     assert list(outcomes(room, "seen").values()) == ["passed"]
     room.spans(span(1, 2, 0, attributes=AGENT), space="seen")
     room.pass_s(40)
 
-    assert list(outcomes(room, "seen").values()) == ["passed"]
-    assert room.store.conservation("seen").spans.late == 1
-    assert room.worker.waiting == 0
+    assert list(outcomes(room, "seen").values()) == ["failed"], "it has three spans now"
+    assert room.count("evaluations") == 2
+    assert room.store.conservation("seen").spans.late == 0
+    assert (room.worker.waiting, room.worker.watched) == (0, 0)
 
 
 def test_a_watched_trace_is_judged_once(room: WorkerRoom) -> None:
