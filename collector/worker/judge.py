@@ -177,7 +177,7 @@ class Judge:
         waiting = [*part.without_trace, *(w for key in traces for w in join.waiting_of(key))]
         rows, unread = self._records(space, waiting)
         again = [(space, w.uid) for w in waiting if w.is_again and w.uid in rows]
-        earlier = store.latest_evaluations(again) if again else {}
+        earlier = store.latest_evaluations(again)
         watched = {key[1]: [w for w in join.waiting_of(key) if w.watched_by] for key in traces}
         there = store.stored_records(space, [w.uid for own in watched.values() for w in own])
         sent = self._sent(space, [trace_id for trace_id, own in watched.items() if own])
