@@ -134,6 +134,7 @@ class Collector:
             max_item=settings.max_item,
             max_attributes=settings.max_attributes,
         )
+        self.brokers = Brokers()
         self.worker = Worker(
             self.log,
             self.store,
@@ -148,6 +149,8 @@ class Collector:
                 session_deadline_s=settings.session_deadline_s,
             ),
             limits=limits,
+            brokers=self.brokers,
+            max_hold_s=settings.max_hold_s,
             observers=(self._observe_waits, self._observe_alerts, self._note_traces),
             on_profiles=self._watch_active,
             on_pending=lambda: self.judging.wake(),
@@ -192,7 +195,6 @@ class Collector:
         )
         self.metrics.registry.register(DriftMeasures(self.watcher, self.health, self.monitor))
         self._watch_active()
-        self.brokers = Brokers()
         self.ingest = Intake(
             self.log,
             self.store,

@@ -9,18 +9,22 @@ import heapq
 import itertools
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 from collector.store.rows import TraceKey
 from collector.store.span_rows import TracePlace
 from collector.worker.behind import Due
+from collector.worker.held import Held
 from collector.worker.needed import Needed
 from collector.worker.open_trace import Decision, OpenTrace, Waiting
 from collector.worker.times import JoinTimes
 from collector.worker.turns import Turns
 from scouter.model.span import Span
 
+_HELD_S: Final = 0.5
+"""Between two looks at a trace while time stands still for it."""
 _ANY: Final = 2**62
 """A commit behind all others."""
 _arrived: Final = operator.attrgetter("arrived")
@@ -60,6 +64,10 @@ class Join:
         self._tie: Final = itertools.count()
         self._unknown: Final[list[Waiting]] = []
         """Records whose profile nobody registered, in the order in which they came."""
+        self.held = Held()
+        """The time for which it stood still, up to the time that methods are given."""
+        self._unknown_held_s = 0.0
+        """The same up to the times of the records whose profile nobody registered."""
         self._line: Final[Turns[TraceKey | Waiting]] = Turns()
         self._needed: Final = Needed()
         self.counts: Final[dict[Kind, int]] = dict.fromkeys(Kind, 0)
@@ -89,6 +97,7 @@ class Join:
         *,
         known: Collection[str],
         opens: bool,
+        of_broker: Collection[str] = (),
         sizes: Mapping[str, int] | None = None,
     ) -> None:
         """Take note of spans that a commit stored.
@@ -100,6 +109,7 @@ class Join:
             now: The time.
             known: Traces of which the store had spans before.
             opens: True to open traces that no record waits for, as a profile may watch them.
+            of_broker: Traces of which a span came by a broker.
             sizes: Bytes of the spans, by trace id.
         """
         by_trace: dict[str, list[Span]] = {}
@@ -111,10 +121,20 @@ class Join:
             if trace is None and opens:
                 trace = self._open(key, now, seq, is_new=trace_id not in known)
             if trace is not None:
+                trace.stand_still(self.held)
+                trace.came(by_broker=trace_id in of_broker, is_span=True)
                 trace.take(own, seq, now, 0 if sizes is None else sizes.get(trace_id, 0))
                 self._schedule(key, trace)
 
-    def wait_for_trace(self, key: TraceKey, waiting: Waiting, now: float, *, is_new: bool) -> None:
+    def wait_for_trace(
+        self,
+        key: TraceKey,
+        waiting: Waiting,
+        now: float,
+        *,
+        is_new: bool,
+        of_broker: bool = False,
+    ) -> None:
         """Let a record wait for its trace.
 
         Args:
@@ -122,10 +142,14 @@ class Join:
             waiting: The record.
             now: The time.
             is_new: True if the store has no spans of the trace.
+            of_broker: True if it came by a broker: its spans then do so, too. One that came
+                directly says nothing of them.
         """
         trace = self._traces.get(key)
         if trace is None:
             trace = self._open(key, now, waiting.seq, is_new=is_new)
+        trace.stand_still(self.held)
+        trace.came(by_broker=of_broker)
         self._enter(waiting)
         bisect.insort(trace.waiting, waiting, key=_arrived)
         trace.last_arrival = max(trace.last_arrival, waiting.arrived)
@@ -138,6 +162,7 @@ class Join:
 
     def wait_for_profile(self, waiting: Waiting) -> None:
         """Let a record wait for the registration of its profile."""
+        self._hold_unknown()
         self._enter(waiting)
         bisect.insort(self._unknown, waiting, key=_arrived)
 
@@ -208,6 +233,7 @@ class Join:
 
     def take_unknown(self) -> list[Waiting]:
         """Give out the records that wait for a profile."""
+        self._hold_unknown()
         found = self._unknown[:]
         self._unknown.clear()
         for waiting in found:
@@ -222,6 +248,8 @@ class Join:
         Cost: a heap's step for each trace that is looked at.
         """
         wait_s = self._times.deadline_s
+        if self._unknown and self._unknown[0].arrived + wait_s <= now:
+            self._hold_unknown()
         while self._unknown and self._unknown[0].arrived + wait_s <= now:
             waiting = self._unknown.pop(0)
             self._line.put(waiting.space, waiting)
@@ -231,7 +259,9 @@ class Join:
             if trace is None or trace.look_at != at:
                 continue
             trace.look_at = None
-            if trace.waiting:
+            if trace.stand_still(self.held):
+                self._schedule(key, trace, now + _HELD_S)
+            elif trace.waiting:
                 trace.is_due, trace.due_since = True, now
                 self._line.put(key[0], key)
             elif trace.is_quiet(self._times, now):
@@ -309,6 +339,7 @@ class Join:
             now: The time. Where more is to come, the trace waits on.
         """
         trace = self._traces[key]
+        trace.stand_still(self.held)
         decision = trace.decide(spans, self._times, now)
         for waiting in decision.waiting:
             self._leave(waiting)
@@ -329,14 +360,22 @@ class Join:
         self.counts[Kind.of(waiting)] -= 1
 
     def _open(self, key: TraceKey, now: float, seq: int, *, is_new: bool) -> OpenTrace:
-        trace = self._traces[key] = OpenTrace(now, seq, is_new=is_new)
+        trace = self._traces[key] = OpenTrace(now, seq, is_new=is_new, held_s=self.held.unknown_s)
         return trace
 
-    def _schedule(self, key: TraceKey, trace: OpenTrace) -> None:
+    def _hold_unknown(self) -> None:
+        """Move the times of records without a profile on, by the time that stood still."""
+        seconds = self.held.unknown_s - self._unknown_held_s
+        self._unknown_held_s = self.held.unknown_s
+        if seconds > 0:
+            self._unknown[:] = [replace(w, arrived=w.arrived + seconds) for w in self._unknown]
+
+    def _schedule(self, key: TraceKey, trace: OpenTrace, not_before: float = 0.0) -> None:
         """Make an appointment; an earlier one stays, as looking too early costs little."""
         if trace.is_due:
             return
-        at = trace.next_look(self._times)
+        trace.stand_still(self.held)
+        at = max(trace.next_look(self._times), not_before)
         if trace.look_at is None or at < trace.look_at:
             trace.look_at = at
             heapq.heappush(self._looks, (at, next(self._tie), key))

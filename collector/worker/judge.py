@@ -38,7 +38,7 @@ _MOST: Final = 1_000
 """Records that are decided together; see `Pace`."""
 _CAREFUL: Final = 50
 """The same while one of them may end the process: so many are judged alone after that."""
-_CONTEXT_BYTES: Final = 16 * 2**20
+CONTEXT_BYTES: Final = 16 * 2**20
 _SPANS: Final = 2_000
 _SPAN_BYTES: Final = 32 * 2**20
 """Contexts, spans and their bytes that are read together, whatever their number."""
@@ -177,7 +177,7 @@ class Judge:
         waiting = [*part.without_trace, *(w for key in traces for w in join.waiting_of(key))]
         rows, unread = self._records(space, waiting)
         again = [(space, w.uid) for w in waiting if w.is_again and w.uid in rows]
-        earlier = store.latest_evaluations(again) if again else {}
+        earlier = store.latest_evaluations(again)
         watched = {key[1]: [w for w in join.waiting_of(key) if w.watched_by] for key in traces}
         there = store.stored_records(space, [w.uid for own in watched.values() for w in own])
         sent = self._sent(space, [trace_id for trace_id, own in watched.items() if own])
@@ -229,7 +229,7 @@ class Judge:
         """Records that wait, by uid, and the uids of those for which there is no room now."""
         again = [w.uid for w in waiting if w.is_again]
         keys = [(w.seq, w.uid) for w in waiting if not w.watched_by and not w.is_again]
-        fit = self._store.fitting(space, keys, _CONTEXT_BYTES)
+        fit = self._store.fitting(space, keys, CONTEXT_BYTES)
         rows = self._store.records_at(space, fit)
         if again:
             found = self._store.records_of(space, again[:_AGAIN])

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from collector.worker.held import Held
+
 _MAX_STEP_S: Final = 1.0
 """Most that counts between two looks: beyond it the process, or the way into it, stood still."""
 _SECOND_NS: Final = 1_000_000_000
@@ -16,29 +18,41 @@ class LogTime:
     worker is behind, and goes on in steps. A gap in the log, or a date that is set anew, counts a
     second at most.
 
+    While the log is behind a broker this time goes on, and `held` with it.
+
     Args:
         now_ns: Wall clock, the one by which receivers date what they append.
+        max_hold_s: A broker that has been ahead for so long no longer holds the time of traces of
+            which nothing says that they come by a broker.
     """
 
-    def __init__(self, now_ns: Callable[[], int]) -> None:
-        self._now_ns = now_ns
+    def __init__(self, now_ns: Callable[[], int], max_hold_s: float = 3_600.0) -> None:
+        self._now_ns, self._max_hold_ns = now_ns, int(max_hold_s * _SECOND_NS)
         self._known_ns = now_ns()
         """Everything that was received before is read."""
         self.seconds = 0.0
         """The time now."""
+        self.held = Held()
+        """The part of it for which the log was behind a broker."""
 
-    def read(self, received_ns: int) -> float:
+    def read(self, received_ns: int, behind_ns: int = 0) -> float:
         """Move on to an item that is read; returns the time."""
-        return self._move(received_ns)
+        return self._move(received_ns, behind_ns)
 
-    def caught_up(self) -> float:
+    def caught_up(self, behind_ns: int = 0) -> float:
         """Move on to the present, as the log was read to its end; returns the time."""
-        return self._move(self._now_ns())
+        return self._move(self._now_ns(), behind_ns)
 
-    def _move(self, to_ns: int) -> float:
+    def _move(self, to_ns: int, behind_ns: int) -> float:
         step_s = (to_ns - self._known_ns) / _SECOND_NS
         if step_s > 0:
-            self.seconds += min(step_s, _MAX_STEP_S)
+            step_s = min(step_s, _MAX_STEP_S)
+            self.seconds += step_s
+            if behind_ns:
+                is_held = behind_ns <= self._max_hold_ns
+                self.held = Held(
+                    self.held.broker_s + step_s, self.held.unknown_s + step_s * is_held
+                )
             self._known_ns = to_ns
         elif step_s < -_MAX_STEP_S:  # items of several receivers are not quite in order
             self._known_ns = to_ns

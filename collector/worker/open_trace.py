@@ -1,9 +1,11 @@
 """One trace that something waits for: ids and counts, no spans."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from collector.store.rows import Completeness
+from collector.worker.held import Held, Via
 from collector.worker.times import JoinTimes
 from collector.worker.trace_facts import CompleteFacts, TraceFacts
 from scouter.model.span import Span
@@ -49,14 +51,16 @@ class OpenTrace:
         now: The time.
         seq: The commit that opens it.
         is_new: True if the store has none of its spans from earlier commits.
+        held_s: For so long time has stood still for `Via.UNKNOWN`.
     """
 
     __slots__ = (
-        "aliases", "due_since", "facts", "first_seq", "is_due", "is_foreign", "last_arrival",
-        "last_seq", "last_span", "look_at", "opened_seq", "size_bytes", "waiting",
+        "aliases", "brought_by", "due_since", "facts", "first_seq", "held_s", "held_via", "is_due",
+        "is_foreign", "last_arrival", "last_seq", "last_span", "look_at", "opened_seq",
+        "size_bytes", "waiting",
     )  # fmt: skip
 
-    def __init__(self, now: float, seq: int, *, is_new: bool) -> None:
+    def __init__(self, now: float, seq: int, *, is_new: bool, held_s: float = 0.0) -> None:
         self.facts: TraceFacts | CompleteFacts | None = TraceFacts() if is_new else None
         self.is_foreign = False
         self.first_seq = seq if is_new else 0
@@ -67,6 +71,10 @@ class OpenTrace:
         """In the order in which they came."""
         self.aliases = _NOBODY
         """Aliases whose profiles are known to watch it."""
+        self.brought_by = Via.UNKNOWN
+        """BROKER if that brought anything of it, else DIRECT if a span came that way."""
+        self.held_via, self.held_s = Via.UNKNOWN, held_s
+        """For so long time had stood still, for what comes that way, up to the times above."""
         self.look_at: float | None = None
         """Time of its one valid place in the heap."""
         self.is_due = False
@@ -89,6 +97,40 @@ class OpenTrace:
     def has_again(self, uid: str) -> bool:
         """Tell whether a record that has an evaluation waits for it."""
         return any(each.uid == uid and each.is_again for each in self.waiting)
+
+    @property
+    def via(self) -> Via:
+        """The way that its spans come: whether its records wait for brokers.
+
+        A trace whose every process has said how many spans there are, and delivered them, has
+        nothing left in a broker that nobody knows of.
+        """
+        facts = self.facts
+        if self.brought_by is Via.UNKNOWN and facts is not None:
+            return Via.DIRECT if facts.is_complete and not self.is_foreign else Via.UNKNOWN
+        return self.brought_by
+
+    def stand_still(self, held: Held) -> float:
+        """Move all times on by the seconds for which time stood still for it; returns these.
+
+        Args:
+            held: Up to now. What was held before it was known how its spans come has passed.
+        """
+        seconds = held.of(self.held_via) - self.held_s
+        self.held_via = self.via
+        self.held_s = held.of(self.held_via)
+        if seconds > 0:
+            self.last_arrival += seconds
+            self.last_span += seconds
+            self.waiting = [replace(w, arrived=w.arrived + seconds) for w in self.waiting]
+        return seconds
+
+    def came(self, *, by_broker: bool, is_span: bool = False) -> None:
+        """Take note of how something of it came."""
+        if by_broker:
+            self.brought_by = Via.BROKER
+        elif is_span and self.brought_by is Via.UNKNOWN:
+            self.brought_by = Via.DIRECT
 
     def next_look(self, times: JoinTimes) -> float:
         """Say when to look at it, if nothing comes before: never after it can be decided."""

@@ -44,6 +44,8 @@ class SpaceRows:
     """Ranks of the new spans, by trace id and span id."""
     digests: dict[str, str] = field(default_factory=dict[str, str])
     """Digests of the new records, by uid."""
+    of_broker: set[str] = field(default_factory=set[str])
+    """Traces of which a span or a record came by a broker."""
 
 
 class Prepared:
@@ -84,6 +86,10 @@ class Prepared:
             first = self._records.setdefault((space, row.uid), row)
             if first is not row:
                 self._repeated(row, first.digest)
+        if contents.is_of_broker:
+            of_broker = self.by_space[space].of_broker
+            of_broker.update(each.span.trace_id for each in contents.spans)
+            of_broker.update(row.trace_id for row in contents.records if row.trace_id)
         self.letters.extend(contents.letters)
         if contents.dropped:
             self.drops[space].append(contents.dropped)

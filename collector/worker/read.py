@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from collector.items.limits import Limits
+from collector.log.brokers import Brokers
 from collector.log.port import Entry, Log
+from collector.worker.held import Held
 from collector.worker.log_time import LogTime
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
@@ -40,6 +42,8 @@ class Reader:
         now_ns: Wall clock.
         stopping: Ends a read once it is set.
         limits: Of what is read.
+        brokers: Says how far the log is behind them.
+        max_hold_s: See `LogTime`.
     """
 
     def __init__(
@@ -52,10 +56,12 @@ class Reader:
         now_ns: Callable[[], int],
         stopping: threading.Event,
         limits: Limits,
+        brokers: Brokers,
+        max_hold_s: float,
     ) -> None:
         self._log, self._registry, self._clock, self._stopping = log, registry, clock, stopping
-        self._limits = limits
-        self._time: Final = LogTime(now_ns)
+        self._limits, self._brokers = limits, brokers
+        self._time: Final = LogTime(now_ns, max_hold_s)
         self.offset = offset
         self._is_file_end = False
 
@@ -63,6 +69,11 @@ class Reader:
     def now(self) -> float:
         """The time up to which everything was read."""
         return self._time.seconds
+
+    @property
+    def held(self) -> Held:
+        """The part of it for which the log was behind a broker."""
+        return self._time.held
 
     @property
     def is_behind(self) -> bool:
@@ -78,7 +89,7 @@ class Reader:
         prepared, items, began = Prepared(), 0, self._clock()
         while items < _MOST_ITEMS and not self._stopping.is_set():
             if not self._log.wait(self.offset, wait_s):
-                self._time.caught_up()
+                self._time.caught_up(self._brokers.behind_ns())
                 break
             self._let_receivers_first()
             items += self._chunk(prepared, _READ_BYTES, self._taken)
@@ -103,7 +114,7 @@ class Reader:
         chunk = self._log.read(self.offset, size)
         items = 0
         for entry in chunk.entries:
-            self._time.read(entry.item.received_ns)
+            self._time.read(entry.item.received_ns, entry.item.behind_ns)
             items += prepared.add(take(entry))
         for gap in chunk.damaged:
             _log.error(

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from collector.items.drop_reports import merge_reports
 from collector.items.limits import Limits
+from collector.log.brokers import Brokers
 from collector.log.port import Log
 from collector.store.commit import Commit, RecordId
 from collector.store.erase import Erased, EraseTarget
@@ -30,6 +31,7 @@ from collector.worker.behind import Backlog
 from collector.worker.committer import RETRY_S, Committer
 from collector.worker.derive import Deriver, by_trace
 from collector.worker.follow_up import FollowUp
+from collector.worker.held import Held
 from collector.worker.join import Join, Kind
 from collector.worker.judge import (
     Decided,
@@ -95,6 +97,8 @@ class _Flight:
     results: Results
     known_s: float
     """The time of the log up to which its entries reach."""
+    held: Held
+    """The part of it for which the log was behind a broker."""
     done: "Future[int]"
     judged: frozenset[tuple[str, str]]
     """Space and uid of its records that were judged as they came."""
@@ -111,6 +115,9 @@ class Worker:
         clock: Monotonic seconds.
         now_ns: Wall clock.
         limits: Of what the log has; those of the receivers.
+        brokers: Says how far the log is behind them; None without any.
+        max_hold_s: A broker that has been ahead for so long no longer holds the time of traces of
+            which nothing says that they come by a broker.
         observers: Told of every stored first evaluation, in the worker's thread.
         on_profiles: Told in the same thread that profiles changed, when the observers know every
             evaluation that is stored.
@@ -129,6 +136,8 @@ class Worker:
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
         limits: Limits = _LIMITS,
+        brokers: Brokers | None = None,
+        max_hold_s: float = 3600.0,
         observers: Sequence[Observer] = (),
         on_profiles: Callable[[], None] = lambda: None,
         on_pending: Callable[[], None] = lambda: None,
@@ -136,6 +145,7 @@ class Worker:
     ) -> None:
         self._log, self._store, self._registry, self._times = log, store, registry, times
         self._limits: Final = limits
+        self._brokers, self._max_hold_s = brokers or Brokers(clock), max_hold_s
         self._clock, self._now_ns = clock, now_ns
         self.counts: Final = WorkerCounts()
         self._trouble = ""
@@ -295,6 +305,7 @@ class Worker:
         self._progress.begin()
         prepared = self._read(wait_s)
         known_s, is_behind = self._reader.now, self._reader.is_behind
+        held = self._reader.held
         self._committer.insist(lambda: prepared.settle(self._store, self._before()))
         self._count_drops(prepared)
         commit = Commit(offset=self._reader.offset, low_seq=0)
@@ -305,7 +316,7 @@ class Worker:
         self._recover()
         arriving = self._follow_up.supersede(commit.records, self._known_s)
         if prepared.is_empty:
-            self._known_s = known_s
+            self._known_s, self._join.held = known_s, held
         self._follow_up.reopen(self._known_s)
         results = Results(commit, self._clock())
         until = results.ready_at + _JUDGE_S
@@ -317,7 +328,7 @@ class Worker:
         else:
             self._share_s = 0.0
             self._decide(results, until, arriving)
-        is_sent = self._send(results, prepared, known_s, judged)
+        is_sent = self._send(results, prepared, known_s, held, judged)
         is_left = is_sent or is_asked or bool(self._recovery) or self._has_due
         is_waiting = self._join or self._recovery.is_postponed or self._sessions.waiting
         self._is_idle = not (is_left or is_waiting)
@@ -346,6 +357,7 @@ class Worker:
         self._reader = Reader(
             log, self._registry, store.offset,
             clock=self._clock, now_ns=self._now_ns, stopping=self._stopping, limits=self._limits,
+            brokers=self._brokers, max_hold_s=self._max_hold_s,
         )  # fmt: skip
         self._known_s = 0.0
         """The time of the log up to which the join knows everything."""
@@ -556,6 +568,7 @@ class Worker:
         results: Results,
         prepared: Prepared,
         known_s: float,
+        held: Held,
         judged: frozenset[tuple[str, str]],
     ) -> bool:
         """Send a commit on its way, if there is anything in it; says whether there is."""
@@ -567,7 +580,7 @@ class Worker:
         commit.low_seq = self._low_seq()
         done = self._committer.send(commit)
         done.add_done_callback(self._tell_waiting)
-        self._flight = _Flight(commit, prepared, results, known_s, done, judged)
+        self._flight = _Flight(commit, prepared, results, known_s, held, done, judged)
         return True
 
     def _tell_waiting(self, _: "Future[int]") -> None:
@@ -588,7 +601,7 @@ class Worker:
         counts.records += len(commit.records)
         counts.evaluations += len(commit.evaluations)
         counts.letters += len(commit.letters)
-        self._known_s = flight.known_s
+        self._known_s, self._join.held = flight.known_s, flight.held
         if self._found_seq is None and self._store.offset >= self._found_end:
             self._found_seq = seq
         for space, rows in flight.prepared.by_space.items():
@@ -596,7 +609,10 @@ class Worker:
                 stored = replace(row, seq=seq)
                 if (space, row.uid) not in flight.judged:
                     waiting = _waiting(row, seq, flight.known_s)
-                    self._wait(stored, waiting, is_new=row.trace_id not in rows.known)
+                    self._wait(
+                        stored, waiting, is_new=row.trace_id not in rows.known,
+                        of_broker=row.trace_id in rows.of_broker,
+                    )  # fmt: skip
                 self._admit(stored)
             self._open(space, rows, seq)
         for row in flight.results.sessions:
@@ -631,7 +647,10 @@ class Worker:
         opens = self._registry.watching(space) is not None
         spans = [span for span in rows.spans if is_evidence(span)]
         sizes = {id: sum(key.size_bytes for key in own.values()) for id, own in rows.ranks.items()}
-        join.add_spans(space, spans, seq, now, known=rows.known, opens=opens, sizes=sizes)
+        join.add_spans(
+            space, spans, seq, now, known=rows.known, opens=opens, of_broker=rows.of_broker,
+            sizes=sizes,
+        )  # fmt: skip
         touched = {span.trace_id for span in spans}
         self._late.touched(space, touched, seq)
         self._sessions.spans_came(space, touched, now)
@@ -643,7 +662,9 @@ class Worker:
             for each in self._deriver.selected(space, trace_id, own, _ANY, join.aliases(key)):
                 join.watch(key, *each, now)
 
-    def _wait(self, row: RecordRow, waiting: Waiting, *, is_new: bool) -> None:
+    def _wait(
+        self, row: RecordRow, waiting: Waiting, *, is_new: bool, of_broker: bool = False
+    ) -> None:
         """Let a stored record wait for what it needs."""
         registered = self._registry.of_record(row)
         match need_of(row, registered):
@@ -656,7 +677,9 @@ class Worker:
                 self._join.wait_for_profile(waiting)
             case Need.TRACE:
                 key = (row.space, row.trace_id or "")
-                self._join.wait_for_trace(key, waiting, self._known_s, is_new=is_new)
+                self._join.wait_for_trace(
+                    key, waiting, self._known_s, is_new=is_new, of_broker=of_broker
+                )
             case Need.NOTHING:
                 self._join.wait_for_turn(waiting)
 

@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from collector.items.limits import Limits
 from collector.log.file_log import FileLog
 from collector.log.port import Chunk, Entry, Item, Kind
 from collector.store.commit import Commit
@@ -231,10 +232,10 @@ def _plant() -> None:
                 os._exit(70)
         return judge(items, *args, **more)
 
-    def fatal_read(entry: Entry, registry: ProfileRegistry) -> Contents:
+    def fatal_read(entry: Entry, registry: ProfileRegistry, limits: Limits) -> Contents:
         if b"bomb in a request" in bytes(entry.item.body):
             os._exit(70)
-        return read_entry(entry, registry)
+        return read_entry(entry, registry, limits)
 
     judge_module.judge, read_module.read_entry = fatal_judge, fatal_read
 

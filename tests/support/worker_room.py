@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
+from collector.log.brokers import Brokers
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
 from collector.store.evaluation_queries import EvaluationQuery
@@ -116,6 +117,8 @@ class WorkerRoom:
         self._open_store = store
         self._observers, self._on_pending, self._on_profiles = observers, on_pending, on_profiles
         self.now_ns = START_NS
+        self.brokers = Brokers(lambda: self.now_ns / SECOND_NS)
+        self.max_hold_s = 3_600.0
         self.open()
 
     def open(self) -> None:
@@ -128,7 +131,7 @@ class WorkerRoom:
         self.worker = Worker(
             self.log, self.store, self.registry, self.times or JoinTimes(),
             now_ns=lambda: self.now_ns, observers=self._observers, on_pending=self._on_pending,
-            on_profiles=self._on_profiles,
+            on_profiles=self._on_profiles, brokers=self.brokers, max_hold_s=self.max_hold_s,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -137,9 +140,10 @@ class WorkerRoom:
         self.log.close()
         self.store.close()
 
-    def append(self, kind: Kind, body: bytes, space: str = SPACE) -> int:
+    def append(self, kind: Kind, body: bytes, space: str = SPACE, source: str = "http") -> int:
         """Append an item; returns the offset behind it."""
-        item = Item(kind=kind, space=space, received_ns=self.now_ns, body=body)
+        behind_ns = self.brokers.behind_ns()
+        item = Item(kind, space, self.now_ns, body, source, behind_ns)
         return self.log.append(item).result(120)
 
     def spans(self, *spans: Span, space: str = SPACE) -> None:

@@ -1,7 +1,7 @@
 """Evaluations that follow others: late spans, judges' answers, versions, erasures."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from collector.store import work
 from collector.store.erase import EraseTarget
 from collector.store.letters import LetterQuery
 from collector.store.rows import Completeness, EvaluationRow, watched_uid
+from collector.worker import judge
 from collector.worker.answers import Answered
 from collector.worker.revision import Revision
 from collector.worker.times import JoinTimes
@@ -191,7 +192,7 @@ def test_large_contexts_are_read_in_parts(
     room: WorkerRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them alone is beyond the bound of what is read together."""
-    monkeypatch.setattr("collector.worker.judge._CONTEXT_BYTES", 1_000)
+    monkeypatch.setattr(judge, "CONTEXT_BYTES", 1_000)
     rows = [record(f"r{n}", "both", 1, answer=42, more="x" * 2_000) for n in range(5)]
     room.records(*rows)
     room.spans(span(1, 0), span(1, 1, 0))
@@ -289,9 +290,7 @@ def test_observers_are_told_of_first_evaluations(tmp_path: Path) -> None:
     told: list[tuple[str, int, float]] = []
     calls: list[str] = []
 
-    def observe(rows: object, waits: object) -> None:
-        assert isinstance(rows, list)
-        assert isinstance(waits, list)
+    def observe(rows: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         told.extend(
             (row.record_uid, row.revision, wait) for row, wait in zip(rows, waits, strict=True)
         )
