@@ -12,8 +12,8 @@ from typing import Final
 
 _log: Final = logging.getLogger(__name__)
 _BY_STRANGERS: Final = (
-    "asyncio", "uvicorn", "collector.api", "collector.judging.worker", "collector.pipeline",
-    "collector.receivers", "collector.web",
+    "asyncio", "uvicorn", "collector.api", "collector.items", "collector.judging.worker",
+    "collector.receivers", "collector.web", "collector.worker",
 )  # fmt: skip
 """First words of the names of loggers that say something for a connection, a request, a record or a
 span."""

@@ -66,10 +66,6 @@ class TotalName(StrEnum):
     """Records of `RECORDS_RECEIVED` that were made of traces."""
     SUPERSEDED = "superseded"
     """Derived records of `ERASED` that other records replaced."""
-    WATCHED_TO = "watched_to"
-    """Commit up to which every span was looked at for watches; of no space."""
-    LOG_APPLIED = "log_applied"
-    """Bytes of the span log whose spans are in the database; of no space."""
 
 
 class TotalKey(NamedTuple):
@@ -91,8 +87,6 @@ RECEIVED: Final = {
     "event": TotalName.EVENTS_RECEIVED,
 }
 """By kind, which is the label of other counts, the count of what was ever accepted."""
-LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
-WATCHED_TO: Final = TotalKey(TotalName.WATCHED_TO, "")
 UNCOUNTED: Final = TotalKey(TotalName.LOST, "", label="unknown")
 """Counter of losses whose size nobody knows."""
 
@@ -172,11 +166,6 @@ _SERIES: Final = {
         "Derived records that were erased, as a sender's record of the same trace came.",
         ("space",),
     ),
-    TotalName.WATCHED_TO: (
-        "scouter_watched_commits",
-        "Commits whose spans were looked at for traces that profiles watch.",
-        (),
-    ),
     TotalName.SPANS_RECEIVED: (
         "scouter_spans_received",
         "Spans accepted, each key once.",
@@ -213,11 +202,6 @@ _SERIES: Final = {
         "--accept-loss; "
         "of the kind unknown: how often nobody knew how many.",
         ("space", "kind"),
-    ),
-    TotalName.LOG_APPLIED: (
-        "scouter_span_log_applied_bytes",
-        "Bytes of the span log whose spans are in the database.",
-        (),
     ),
     TotalName.DROPPED: (
         "scouter_queue_dropped",

@@ -24,8 +24,8 @@ ROWS = {
     ),
     "collector": (
         "histogram key_filter problem split;"
-        " settings metrics log_lines process prices judging.ledger; log store; care;"
-        " storage access; items; worker; pipeline alerts results exemplars;"
+        " settings metrics log_lines process prices judging.ledger; log store; care access;"
+        " items; worker; alerts results exemplars;"
         " judging receivers operation;"
         " comparing labelling; api; web; app;"
         " service care_commands; commands demo"
@@ -239,7 +239,7 @@ def test_package_surface_holds_nothing_else(path: Path) -> None:
         "import scouter.replay.runner",
         "def f():\n    from scouter.drift.profile import AgentEvalProfile",
         "from collector.app import run",
-        "import collector.storage.port.store as port",
+        "import collector.store.store as store",
         "from scouter import drift",
         "import scouter",
         "if True:\n    import scouter.tracing.capture",

@@ -18,8 +18,8 @@ from collector.care.backups import known_backups
 from collector.items.drop_reports import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
-from collector.storage.duckdb.schema import TABLES
 from collector.store.rows import Completeness
+from collector.store.schema import COLUMNS
 from scouter.cli.app import make_app
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
@@ -158,7 +158,7 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     copy = AppendingStore(Path("monday"))
     assert copy.conservation(SPACE).spans.stored == 1
     copy.close()
-    assert {path.stem for path in Path("tables").iterdir()} == set(TABLES)
+    assert {path.stem for path in Path("tables").iterdir()} == set(COLUMNS)
     assert duckdb.connect().execute("SELECT count(*) FROM 'tables/spans.parquet'").fetchall() == [
         (1,)
     ]
@@ -167,10 +167,10 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_tables_series_and_sums_of_storage(start: Start) -> None:  # noqa: F811 the fixture
     """Every table has its row, every series is shown, every state is in the sums."""
     named = {name for row in rows("internals/store.md") for name in row[0].split(", ")}
-    assert set(TABLES) <= named
+    assert set(COLUMNS) <= named
     service = start()
     shown = service.http.get("/metrics").text
-    for name in named - set(TABLES):
+    for name in named - set(COLUMNS):
         family = name.split("{")[0]
         assert f"# TYPE {family} " in shown, name
     sheet = service.get("/api/v1/conservation")
