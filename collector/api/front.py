@@ -76,7 +76,7 @@ class ApiFront:
         is_large = scope["path"] == _LARGE
         most, together = (_LARGE_BYTES, _LARGE_BYTES) if is_large else (_MAX_BYTES, _SPACE_BYTES)
         key = caller.space, is_large
-        budget = self._bodies.setdefault(key, ByteBudget(together, lambda: 0))
+        budget = self._bodies.setdefault(key, ByteBudget(together))
         with budget.lease() as lease:
             try:
                 body = await _body(scope, receive, lease, most)

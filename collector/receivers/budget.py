@@ -1,8 +1,7 @@
-"""Memory for everything that was received and not settled yet, counted in bytes."""
+"""Memory of requests that are in hand, counted in bytes."""
 
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
@@ -22,29 +21,22 @@ class FullError(TransientError):
 
 
 class ByteBudget:
-    """One bound over all requests in flight and over what waits for the pipeline.
+    """One bound over all requests that are not answered yet.
 
     Args:
         limit: Bytes as received and as decompressed; the objects made of them take several times
             as much, which is why the bound is well below the memory that the process may use.
-        queued: Gives the number of items that were committed and that the pipeline has not taken.
     """
 
-    def __init__(self, limit: int, queued: Callable[[], int]) -> None:
+    def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._queued = queued
         self._lock = threading.Lock()
-        self._in_flight = 0
-        self._items = 0
-        self._waiting: deque[tuple[int, int]] = deque()
-        """(items committed up to here, bytes of them), oldest first."""
-        self._waiting_bytes = 0
+        self._used = 0
 
     @property
     def used(self) -> int:
         """Bytes taken."""
-        with self._lock:
-            return self._settle()
+        return self._used
 
     @property
     def is_full(self) -> bool:
@@ -55,14 +47,6 @@ class ByteBudget:
         """A share of the memory for one request; a context manager that gives it back."""
         return Lease(self)
 
-    def committed(self, items: int, size: int) -> None:
-        """Count items that wait for the pipeline now, in the order of their commits."""
-        if items:
-            with self._lock:
-                self._items += items
-                self._waiting.append((self._items, size))
-                self._waiting_bytes += size
-
     def add(self, size: int) -> bool:
         """Take bytes if they fit; give them back with a negative size.
 
@@ -70,17 +54,10 @@ class ByteBudget:
             False if they do not fit; nothing is taken then.
         """
         with self._lock:
-            if size > 0 and self._settle() + size > self.limit:
+            if size > 0 and self._used + size > self.limit:
                 return False
-            self._in_flight += size
+            self._used += size
             return True
-
-    def _settle(self) -> int:
-        """Forget what the pipeline has taken."""
-        taken = self._items - self._queued()
-        while self._waiting and self._waiting[0][0] <= taken:
-            self._waiting_bytes -= self._waiting.popleft()[1]
-        return self._in_flight + self._waiting_bytes
 
 
 class Lease:

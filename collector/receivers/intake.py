@@ -93,7 +93,7 @@ class Intake:
         self._log, self._store, self._data, self._space = log, store, data, space
         self._brokers, self._max_behind, self._now_ns = brokers, max_behind, now_ns
         self.limits, self._max_letter = limits, max_letter
-        self.budget: Final = ByteBudget(max_in_flight, lambda: 0)
+        self.budget: Final = ByteBudget(max_in_flight)
         self._known: Final = KnownRecords(store)
 
     @property

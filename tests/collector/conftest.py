@@ -76,7 +76,8 @@ class Service:
         wait_until(is_enough, what=f"{count} records {state}")
 
     def sample(self, line: str) -> float | None:
-        """The value of one line of `/metrics`."""
+        """The value of one line of `/metrics`, once the worker has read all that was acknowledged."""
+        assert self.collector.worker.catch_up(60)
         for each in self.http.get("/metrics").text.splitlines():
             if each.startswith(f"{line} "):
                 return float(each.rsplit(" ", 1)[1])

@@ -15,7 +15,7 @@ from collector.log.port import Kind
 from collector.receivers.kafka.batches import UnreadableBatch
 from collector.receivers.way_in import Delivery, WayIn
 from collector.split import split
-from scouter.errors import DataError, TransientError
+from scouter.errors import TransientError
 from scouter.transport.drops import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _MESSAGE_BYTES: Final = 200
 
 class _Part(NamedTuple):
     messages: Sequence[Any]
-    taken: "Sequence[Future[Any]] | TransientError | DataError"
+    taken: "Sequence[Future[Any]] | TransientError"
     """Futures of the store for the messages, or the reason why the store did not begin."""
 
     @property
@@ -124,12 +124,10 @@ class KafkaIntake:
 
     # --- inside -----------------------------------------------------------------------------
 
-    def _begin(
-        self, messages: Sequence[Any]
-    ) -> "Sequence[Future[Any]] | TransientError | DataError":
+    def _begin(self, messages: Sequence[Any]) -> "Sequence[Future[Any]] | TransientError":
         try:
             return self._way.deliver([self._delivery(each) for each in messages])
-        except (TransientError, DataError) as error:
+        except TransientError as error:
             return error
 
     def _has_to_wait(self) -> bool:
@@ -156,14 +154,13 @@ class KafkaIntake:
     def _insist(
         self,
         messages: Sequence[Any],
-        taken: "Sequence[Future[Any]] | TransientError | DataError",
+        taken: "Sequence[Future[Any]] | TransientError",
     ) -> bool:
         """Wait until messages are durable, handing them over again where the store refused them.
 
         Returns:
             False if they were given up.
         """
-        fault: DataError | None = None
         while True:
             try:
                 if isinstance(taken, Exception):
@@ -176,20 +173,9 @@ class KafkaIntake:
                 _log.warning("kafka: the store does not take messages, trying again: %s", error)
                 if self._stopping.wait(RETRY_S):
                     return False
-            except DataError as error:
-                # The store cannot hold it; polled again, it would hold up all others for ever.
-                if len(messages) > 1:
-                    return all(self._insist([each], self._begin([each])) for each in messages)
-                if fault is not None:
-                    raise
-                fault = error
             else:
                 return True
-            taken = (
-                self._begin(messages)
-                if fault is None
-                else [self._way.refuse(self._delivery(messages[0]), "unstorable", str(fault))]
-            )
+            taken = self._begin(messages)
 
     def _tell_dropped(self, messages: Sequence[Any]) -> "Sequence[Future[Any]]":
         """Count what the senders dropped; last, for what is not stored would tell it again."""

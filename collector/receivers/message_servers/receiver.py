@@ -5,16 +5,15 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from collector.items.drop_reports import merge_dropped
 from collector.log.brokers import Brokers
 from collector.log.port import Kind
 from collector.receivers.way_in import Delivery, WayIn
 from collector.split import split
-from scouter.errors import DataError, TransientError
+from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
@@ -79,9 +78,9 @@ class MessageReceiver(ABC):
     def _store_part(self, messages: Sequence[Message]) -> bool:
         while True:
             try:
-                taken = [(message, self._take(message)) for message in messages]
-                for message, futures in taken:
-                    self._await(message, futures)
+                taken = self.ingest.deliver([_delivery(message) for message in messages])
+                for each in taken:
+                    each.result()
                 dropped = merge_dropped(message.dropped for message in messages)
                 if dropped:  # last: what is not stored is stored again, and would tell it again
                     self.ingest.take_dropped(dropped).result()
@@ -91,14 +90,6 @@ class MessageReceiver(ABC):
                     return False
             else:
                 return True
-
-    def _await(self, message: Message, futures: "Sequence[Future[Any]]") -> None:
-        """Wait until a message is durable; as a dead letter if the store cannot hold it."""
-        try:
-            for future in futures:
-                future.result()
-        except DataError as error:  # it would come again for ever, and hold up all others
-            self.ingest.refuse(_delivery(message), "unstorable", str(error)).result()
 
     def report_lag(self, behind_s: Callable[[], float | None]) -> None:
         """Tell the join how far this receiver is; to be called between any two batches.
@@ -121,9 +112,6 @@ class MessageReceiver(ABC):
             finally:
                 self.is_connected = False
                 self._inputs.report(self.name, None)
-
-    def _take(self, message: Message) -> "list[Future[Any]]":
-        return self.ingest.deliver([_delivery(message)])
 
 
 def _delivery(message: Message) -> Delivery:

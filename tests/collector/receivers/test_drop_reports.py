@@ -1,7 +1,7 @@
 """Reports of senders on drops: read from a header, and counted once."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from collector.items.drop_reports import merge_dropped, read_dropped
-from collector.pipeline.join.input_clock import InputClock
+from collector.log.port import Item, Kind
 from collector.receivers.kafka import intake as intake_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.message_servers import receiver as messages_module
@@ -98,7 +98,7 @@ def over_grpc(service: Service) -> bool:
 
 
 def over_messages(service: Service) -> bool:
-    receiver = Silent("silent", "nowhere", service.collector.ingest, InputClock())
+    receiver = Silent("silent", "nowhere", service.collector.ingest)
     parts = HEADER.split(",") if "sender" not in HEADER else [HEADER]
     return receiver.store(
         [Message(is_spans=True, data=DATA, dropped=part, source="") for part in parts]
@@ -146,23 +146,23 @@ def test_a_report_that_comes_again_counts_once(
 def test_drops_count_once_where_a_batch_comes_again(
     start: Start, monkeypatch: pytest.MonkeyPatch, send: Callable[[Service], bool]
 ) -> None:
-    """The store takes no spans at the first three tries, though it would have taken the counts."""
+    """The log takes no spans at the first three tries, though it would have taken the counts."""
     monkeypatch.setattr(intake_module, "RETRY_S", 0.001)
     monkeypatch.setattr(messages_module, "RETRY_S", 0.001)
     service = start(grpc="127.0.0.1:0")
-    store, tries = service.collector.store, list[int]()
-    append = store.append_spans
+    log, tries = service.collector.log, list[Item]()
+    append = log.append
 
-    def picky(space: str, spans: Sequence[Any], received_ns: int, **given: Any) -> "Future[Any]":
-        tries.append(len(spans))
-        if len(tries) > 3:
-            return append(space, spans, received_ns, **given)
-        refused: Future[Any] = Future()
-        for each in (refused, given["durable"]):
-            each.set_exception(TransientError("disk full"))
-        return refused
+    def picky(item: Item) -> "Future[int]":
+        if item.kind is Kind.SPANS:
+            tries.append(item)
+            if len(tries) <= 3:
+                refused: Future[int] = Future()
+                refused.set_exception(TransientError("disk full"))
+                return refused
+        return append(item)
 
-    monkeypatch.setattr(store, "append_spans", picky)
+    monkeypatch.setattr(log, "append", picky)
     while not send(service):
         assert len(tries) <= 3
     assert len(tries) >= 4

@@ -4,6 +4,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.log.port import Item
 from collector.receivers.grpc import receiver
 from collector.receivers.grpc.read_slots import ReadSlots
 from collector.receivers.grpc.receiver import address_of
-from collector.storage.duckdb.transaction import Transaction
-from collector.storage.duckdb.write import RecordsJob
-from collector.store.rows import RecordsAppended
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -105,21 +104,21 @@ def test_a_full_memory_asks_to_come_back(service: Service, client: GrpcClient) -
     assert client.send(data) == b""
 
 
-def test_a_batch_that_is_given_up_keeps_its_memory_until_it_is_stored(
+def test_a_batch_that_is_given_up_keeps_its_memory_until_it_is_durable(
     service: Service, client: GrpcClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the disk hangs, senders that come back would else fill the memory."""
     monkeypatch.setattr(receiver, "COMMIT_S", 0.1)
-    ingest, go = service.collector.ingest, threading.Event()
+    ingest, log = service.collector.ingest, service.collector.log
     data = logs_request([{"profile": "p", "context": "x" * 2**20}]).SerializeToString()
-    store = RecordsJob.apply
+    append, held = log.append, list[tuple[Item, Future[int]]]()
 
-    def hang(job: RecordsJob, tx: Transaction) -> RecordsAppended:
-        assert go.wait(120)
-        return store(job, tx)
+    def hang(item: Item) -> Future[int]:
+        held.append((item, Future()))
+        return held[-1][1]
 
-    monkeypatch.setattr(RecordsJob, "apply", hang)
     try:
+        monkeypatch.setattr(log, "append", hang)
         assert client.refusal(data, "logs").code == "UNAVAILABLE"
         assert ingest.budget.used == len(data)
         for _ in range(3):
@@ -127,13 +126,15 @@ def test_a_batch_that_is_given_up_keeps_its_memory_until_it_is_stored(
         assert ingest.budget.used == 4 * len(data)
         assert client.refusal(data, "logs").code == "RESOURCE_EXHAUSTED"
     finally:
-        go.set()
-    wait_until(lambda: ingest.budget.used == 0, what="the memory is free")
+        monkeypatch.setattr(log, "append", append)
+        for item, durable in held:
+            durable.set_result(append(item).result(120))
+    assert ingest.budget.used == 0
     client.send(data, "logs")
 
 
-def test_a_store_that_cannot_write_is_unavailable(service: Service, client: GrpcClient) -> None:
-    service.collector.store._writer.close()  # pyright: ignore[reportPrivateUsage]
+def test_a_log_that_cannot_be_written_is_unavailable(service: Service, client: GrpcClient) -> None:
+    service.collector.log.close()
     refusal = client.refusal(encode_request([span(1)]).SerializeToString())
     assert (refusal.code, refusal.retry_s) == ("UNAVAILABLE", 5.0)
 
@@ -273,9 +274,8 @@ def test_messages_that_are_being_read_are_within_the_memory(
     finally:
         go.set()
         client.close()
-    assert service.collector.store.catch_up()
-    assert service.collector.store.conservation("default").spans.stored == 8
-    wait_until(lambda: budget.used == 0, what="the pipeline took them")
+    assert service.get("/api/v1/conservation")["spans"]["stored"] == 8
+    wait_until(lambda: budget.used == 0, what="all are answered")
 
 
 def test_silent_calls_keep_nobody_out(

@@ -38,7 +38,7 @@ def read(
 
     headers = [(b"content-encoding", encoding.encode())] if encoding else []
     scope = {"type": "http", "headers": headers}
-    lease = (budget or ByteBudget(64 * MB, lambda: 0)).lease()
+    lease = (budget or ByteBudget(64 * MB)).lease()
     with lease:
         data = asyncio.run(read_body(Request(scope, receive), limits or Limits(), lease))
         return data, lease.size
@@ -103,7 +103,7 @@ def test_the_limit_of_what_comes_out(way: str, limit: int) -> None:
 def test_what_does_not_fit_into_memory(way: str, size: int) -> None:
     encoding, compress = WAYS[way]
     with pytest.raises(FullError):
-        read([compress(bytes(size))], encoding, budget=ByteBudget(size, lambda: 0))
+        read([compress(bytes(size))], encoding, budget=ByteBudget(size))
 
 
 @pytest.mark.pace
@@ -182,7 +182,7 @@ def test_a_sender_that_goes_away() -> None:
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
-    lease = ByteBudget(MB, lambda: 0).lease()
+    lease = ByteBudget(MB).lease()
     request = Request({"type": "http", "headers": []}, receive)
     with pytest.raises(ProblemError, match="went away") as caught:
         asyncio.run(read_body(request, Limits(), lease))

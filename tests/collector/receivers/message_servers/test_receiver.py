@@ -1,29 +1,23 @@
 """The receivers of Redis and RabbitMQ tell the join whether spans were left unread."""
 
 import threading
-from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from kafka.structs import TopicPartition
 
-from collector.pipeline.join.input_clock import InputClock
-from collector.receivers.ingest import Ingest
-from collector.receivers.kafka.intake import KafkaIntake
+from collector.log.brokers import Brokers
+from collector.log.port import Item
 from collector.receivers.message_servers import receiver as messages_module
 from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
 from collector.receivers.message_servers.redis import RedisReceiver
+from collector.receivers.way_in import WayIn
 from collector.settings.load import load_settings
-from collector.store.rows import SpansAppended
-from scouter.errors import DataError
 from scouter.model.otlp import encode_request
-from scouter.model.span import Span
-from tests.collector.conftest import Service, Start
+from tests.collector.conftest import Start
 from tests.contracts.store_data import span
 from tests.support.processes import wait_until
 
@@ -35,7 +29,7 @@ GUEST = {"rabbitmq_username": "guest", "rabbitmq_password": "guest"}
 class Scripted(MessageReceiver):
     """Asks a server that always answers the same, until the server goes away."""
 
-    def __init__(self, ingest: Ingest, inputs: InputClock) -> None:
+    def __init__(self, ingest: WayIn, inputs: Brokers) -> None:
         super().__init__("scripted", "nowhere", ingest, inputs)
         self.gone = threading.Event()
         self.behind_s: float | None = 0.0
@@ -53,13 +47,13 @@ class Scripted(MessageReceiver):
 
 
 @pytest.fixture
-def ingest(start: Start) -> Ingest:
+def ingest(start: Start) -> WayIn:
     return start().collector.ingest
 
 
-def test_a_receiver_is_behind_until_its_server_has_nothing_left(ingest: Ingest) -> None:
+def test_a_receiver_is_behind_until_its_server_has_nothing_left(ingest: WayIn) -> None:
     """Behind before the start, then not; behind again once the server is gone."""
-    inputs = InputClock(grace_s=0.8)  # more than the half second between two reports
+    inputs = Brokers(grace_s=0.8)  # more than the half second between two reports
     receiver = Scripted(ingest, inputs)
     assert inputs.behind() == ("scripted",)
     receiver.start()
@@ -92,7 +86,7 @@ class Channel:
     [(0, [], 0), (1, [], None), (0, [(1, MESSAGE)], None)],
 )
 def test_rabbitmq_is_behind_by_what_waits_there_or_here(
-    ingest: Ingest, ready: int, waiting: list[tuple[int, Message]], behind_s: float | None
+    ingest: WayIn, ready: int, waiting: list[tuple[int, Message]], behind_s: float | None
 ) -> None:
     receiver = RabbitMQReceiver(load_settings({"rabbitmq": "amqp://h", **GUEST}), ingest)
     receiver.waiting = waiting
@@ -118,7 +112,7 @@ class Stream:
     ("entry", "behind_s"), [(None, 0), (b"99901-3", 0.499), (b"100500-0", 0), (b"5-0", 100.395)]
 )
 def test_redis_is_behind_by_the_age_of_its_oldest_entry(
-    ingest: Ingest, entry: bytes | None, behind_s: float
+    ingest: WayIn, entry: bytes | None, behind_s: float
 ) -> None:
     """It is 100,400 ms by the server's clock, which may have gone back since the entry came."""
     receiver = RedisReceiver(load_settings({"redis": "redis://h"}), ingest)
@@ -128,89 +122,26 @@ def test_redis_is_behind_by_the_age_of_its_oldest_entry(
 def test_the_collector_hands_its_clock_over(start: Start, tmp_path: Path) -> None:
     """No server answers there, so the join's time stands still."""
     service = start(redis=f"unix://{tmp_path}/none", rabbitmq="amqp://127.0.0.1:9", **GUEST)
-    assert set(service.collector.pipeline.inputs.behind()) >= {"redis", "rabbitmq"}
+    assert set(service.collector.brokers.behind()) >= {"redis", "rabbitmq"}
     assert service.sample("scouter_join_input_caught_up") == 0
-
-
-def refuse_the_second_span(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Have the store hold no batch with span 2; returns the sizes of all batches to come."""
-    store, sizes = service.collector.store, list[int]()
-    append = store.append_spans
-
-    def picky(
-        space: str, spans: Sequence[Span], received_ns: int, **given: Any
-    ) -> "Future[SpansAppended]":
-        sizes.append(len(spans))
-        if any(each.span_id == f"{2:016x}" for each in spans):
-            refused: Future[SpansAppended] = Future()
-            for each in (refused, given["durable"]):
-                each.set_exception(DataError("no column for it"))
-            return refused
-        return append(space, spans, received_ns, **given)
-
-    monkeypatch.setattr(store, "append_spans", picky)
-    return sizes
-
-
-def requests() -> list[bytes]:
-    return [encode_request([span(n)]).SerializeToString() for n in (1, 2, 3)]
-
-
-def check_only_the_second_is_aside(service: Service) -> None:
-    (letter,) = service.get("/api/v1/dead-letters")["items"]
-    assert (letter["kind"], letter["reason"]) == ("spans_message", "unstorable")
-    assert letter["source"].endswith(":2")
-    assert service.collector.store.catch_up()
-    assert service.collector.store.conservation("default").spans.stored == 2
-
-
-def test_a_message_that_the_store_cannot_hold_does_not_stop_the_others(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service = start()
-    refuse_the_second_span(service, monkeypatch)
-    receiver = Scripted(service.collector.ingest, InputClock())
-    messages = [
-        Message(is_spans=True, data=data, dropped="", source=f"here:{n}")
-        for n, data in enumerate(requests(), start=1)
-    ]
-    assert receiver.store(messages)
-    check_only_the_second_is_aside(service)
-
-
-def test_nor_does_one_from_kafka(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The three are stored together, then one by one."""
-    service = start()
-    sizes = refuse_the_second_span(service, monkeypatch)
-    intake = KafkaIntake(service.collector.ingest, "scouter.spans", threading.Event())
-    messages: list[Any] = [
-        SimpleNamespace(topic="scouter.spans", partition=0, offset=n, value=data, headers=())
-        for n, data in enumerate(requests(), start=1)
-    ]
-    intake.take(messages)
-    intake.finish()
-    assert intake.durable_offsets() == {TopicPartition("scouter.spans", 0): 4}
-    check_only_the_second_is_aside(service)
-    assert sizes == [3, 1, 1, 1]
 
 
 def test_messages_are_stored_in_parts_of_bounded_size(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Room for two and a half: while two are stored, the third is not decoded."""
+    """Room for two and a half: the third is appended once two are durable."""
     service = start()
-    store, data = service.collector.store, requests()
+    log = service.collector.log
+    data = [encode_request([span(n)]).SerializeToString() for n in (1, 2, 3)]
     monkeypatch.setattr(messages_module, "PART_BYTES", len(data[0]) * 5 // 2)
-    append, seen = store.append_spans, list[int]()
+    append, taken, seen = log.append, list[Future[int]](), list[int]()
 
-    def watched(
-        space: str, spans: Sequence[Span], received_ns: int, **given: Any
-    ) -> "Future[SpansAppended]":
-        assert store.catch_up()
-        seen.append(store.conservation("default").spans.stored // 2 * 2)
-        return append(space, spans, received_ns, **given)
+    def watched(item: Item) -> Future[int]:
+        seen.append(sum(each.done() for each in taken) // 2 * 2)
+        taken.append(append(item))
+        return taken[-1]
 
-    monkeypatch.setattr(store, "append_spans", watched)
-    receiver = Scripted(service.collector.ingest, InputClock())
+    monkeypatch.setattr(log, "append", watched)
+    receiver = Scripted(service.collector.ingest, Brokers())
     assert receiver.store([Message(is_spans=True, data=d, dropped="", source="") for d in data])
     assert seen == [0, 0, 2]
