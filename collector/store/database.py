@@ -88,6 +88,7 @@ class Database:
     ) -> None:
         self._folder = folder
         self._writing = threading.RLock()
+        self._is_closed = False
         self._copying = threading.Lock()
         self._is_invalid = False
         """True while the file has to be opened again, and could not be."""
@@ -483,8 +484,11 @@ class Database:
         return sum(file.stat().st_size for file in self._folder.glob("store-*.duckdb*"))
 
     def close(self) -> None:
-        """Write everything into the file proper and close it."""
+        """Write everything into the file proper and close it; closed again, it stays so."""
         with self._writing:
+            if self._is_closed:
+                return
+            self._is_closed = True
             self._writer.close()
         for pool, size in ((self._worker, 1), (self._people, _READERS)):
             for _ in range(size):

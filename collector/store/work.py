@@ -13,6 +13,7 @@ from collector.store.reads import Change, Connection, Reads, runs
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.rows import RecordRow, SettledRecord, TraceKey
 from collector.store.span_rows import SpanKey, TracePlace
+from scouter.model.evaluation_event import RESULT_EVENT
 from scouter.model.span import Span
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -72,9 +73,9 @@ _WAITING: Final = f"""
         WHERE l.seq >= $1 AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
     ORDER BY r.seq, r.received_ns, r.uid
 """
-_SINCE: Final = """
-    SELECT space, trace_id, sum(spans)::BIGINT, max(seq) FROM bodies
-    WHERE seq >= $1
+_SINCE: Final = f"""
+    SELECT space, trace_id, count(*), max(seq) FROM spans
+    WHERE seq >= $1 AND NOT (is_event = 1 AND name = '{RESULT_EVENT}')
     GROUP BY space, trace_id
 """
 _EVALUATED: Final = """
@@ -111,7 +112,6 @@ class RecentTrace(NamedTuple):
     """Spans of a trace that came from some commit on."""
 
     spans: int
-    """How many; a span that a better one replaced counts twice."""
     last_seq: int
     """The last commit with some."""
 
@@ -272,6 +272,8 @@ class WorkReads(Reads):
 
     def traces_since(self, low_seq: int) -> dict[TraceKey, RecentTrace]:
         """The traces with spans from a commit on, whatever was decided about them.
+
+        Other evaluators' results are no such spans: no task reads them.
 
         Cost: a scan of the commits from there on; no body is read.
         """

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from collector.pipeline.evaluate import decide
-from collector.pipeline.join.ready import Ready
+from collector.worker import judge as judge_module
+from collector.worker.ready import Ready
 from tests.support.collector_process import CollectorProcess
 
 
@@ -25,7 +25,7 @@ class PlantedCollector(CollectorProcess):
 
 
 def _plant() -> None:
-    judge = decide.judge
+    judge = judge_module.judge
 
     def fatal(items: Sequence[Ready], *args: Any, **more: Any) -> Any:
         for ready in items:
@@ -33,7 +33,7 @@ def _plant() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
         return judge(items, *args, **more)
 
-    decide.judge = fatal
+    judge_module.judge = fatal
 
 
 if __name__ == "__main__":

@@ -211,8 +211,8 @@ def test_a_full_memory_asks_to_come_back(untouched: Service, path: str) -> None:
     assert untouched.http.post(path, content=b"{}", headers=headers).status_code != 429
 
 
-def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
-    service.collector.store._writer.close()  # pyright: ignore[reportPrivateUsage]
+def test_a_log_that_cannot_be_written_asks_to_come_back(service: Service) -> None:
+    service.collector.log.close()
     record = {"records": [{"profile": "answers"}]}
     answer = service.http.post("/v1/records", json=record)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

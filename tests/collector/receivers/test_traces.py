@@ -7,7 +7,6 @@ import threading
 import zlib
 from typing import Any
 
-import duckdb
 import pytest
 from google.rpc.status_pb2 import Status
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from zstandard import ZstdCompressor
 
 from collector.items.traces import decode_json, decode_protobuf, merged
+from collector.store.commit import Commit
 from scouter.model.otlp import decode_request, encode_request
 from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import spans_to_otlp_json
@@ -148,13 +148,13 @@ def test_an_answer_holds_what_was_acknowledged_before_it(
 ) -> None:
     """Also while the database is slow to take it up."""
     store = service.collector.store
-    commit = store._committer._finish  # pyright: ignore[reportPrivateUsage]
+    commit = store.commit
 
-    def slow(connection: duckdb.DuckDBPyConnection) -> None:
+    def slow(rows: Commit) -> int:
         threading.Event().wait(0.3)
-        commit(connection)
+        return commit(rows)
 
-    monkeypatch.setattr(store._committer, "_finish", slow)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(store, "commit", slow)
     for n in range(1, 4):
         data = encode_request([span(n)]).SerializeToString()
         assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).status_code == 200
@@ -219,8 +219,8 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(
         assert (answer.json()["code"], bool(answer.json()["message"])) == (code, True)
 
 
-def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
-    service.collector.store._writer.close()  # pyright: ignore[reportPrivateUsage]
+def test_a_log_that_cannot_be_written_asks_to_come_back(service: Service) -> None:
+    service.collector.log.close()
     data = encode_request([span(1)]).SerializeToString()
     answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
