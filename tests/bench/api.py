@@ -34,14 +34,12 @@ from urllib.parse import urlencode
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from collector.storage.log.span_codec import EARLY_KEYS
+from collector.items.traces import decode_protobuf
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TaskRow
-from collector.store.span_places import span_places
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.model.otlp_early import decode_early, early_request
 from tests.bench.collector import Texts, make_profile, process_id, status_mb
 from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProgram
@@ -184,7 +182,7 @@ def fill(
         has_records: The evaluated records are stored, too.
     """
     store = AppendingStore(folder)
-    requests, parser = Requests(1, _STORED_TEXT), early_request()
+    requests = Requests(1, _STORED_TEXT)
     step_ns = _DAY_NS // spans
     every = max(1, spans // _PER_TRACE * 2 // evaluations)
     waiting: deque[Future[Any]] = deque()
@@ -193,10 +191,8 @@ def fill(
         for first in range(0, spans, _BATCH):
             start_ns = now_ns - _DAY_NS + first * step_ns
             body = requests.make(first, _BATCH, start_ns, step_ns)
-            decoded = decode_early(
-                parser.FromString(body), body, span_places(body) or [], EARLY_KEYS
-            ).spans
-            waiting.append(store.append_spans("default", decoded, start_ns, wire=body))
+            decoded = decode_protobuf(body).spans
+            waiting.append(store.append_spans("default", decoded, start_ns))
             traces = [each.trace_id for each in decoded[:: _PER_TRACE * every]]
             rows = [_evaluation(done + n, each, start_ns) for n, each in enumerate(traces * 2)]
             done += len(rows)

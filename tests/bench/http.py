@@ -1,12 +1,12 @@
 """CPU of the HTTP side per request: from the socket to the intake and back to the answer.
 
 `python -m tests.bench.http` prints the figures; `--short` takes a tenth of the time. The collector
-is the real one, with a store that keeps nothing; spans of 2.8 kB come in requests of ten and of 500
+is the real one, with a log that keeps nothing; spans of 2.8 kB come in requests of ten and of 500
 over 2 connections. Three servers are measured in turns, and the least of several rounds counts:
 
 bare      only reads the body and answers 200, with Starlette's own means: the baseline
-routes    the collector, where decoding gives the same single span for every body
-decoding  the collector, decoding included
+routes    the collector, where no body is looked at
+decoding  the collector, with the look at each span that an answer needs
 """
 
 import argparse
@@ -63,50 +63,33 @@ def serve_bare(ready: Path) -> None:
 
 
 def serve_collector(ready: Path, *, is_decoding: bool) -> None:
-    """Serve a collector whose store forgets what it is given, and whose pipeline is not told."""
+    """Serve a collector whose log forgets what it is given."""
     from collector import service
-    from collector.items.traces import OtlpBody
-    from collector.pipeline.pipeline import Pipeline
-    from collector.receivers import ingest as ingest_module
+    from collector.items.wire import Refused
+    from collector.log.file_log import FileLog
+    from collector.receivers import intake as intake_module
     from collector.settings.load import load_settings
-    from collector.storage.duckdb.store import DuckDBStore
-    from collector.store.rows import SpansAppended
 
-    answer = SpansAppended(
-        space="default", seq=1, stored=(), stored_bytes=0, duplicates=0, known_traces=frozenset()
-    )
-    waiting: SimpleQueue[tuple[Future[SpansAppended], Future[None] | None]] = SimpleQueue()
+    waiting: SimpleQueue[Future[int]] = SimpleQueue()
 
     def settle() -> None:
         while True:
-            future, durable = waiting.get()
-            if durable is not None:
-                durable.set_result(None)
-            future.set_result(answer)
+            waiting.get().set_result(0)
 
-    def append_spans(
-        *_: object, durable: Future[None] | None = None, **_more: object
-    ) -> Future[SpansAppended]:
-        """Answer from another thread, as the store does."""
-        future: Future[SpansAppended] = Future()
-        waiting.put((future, durable))
+    def append(*_: object) -> Future[int]:
+        """Answer from another thread, as the log does."""
+        future: Future[int] = Future()
+        waiting.put(future)
         return future
 
-    def nothing(*_: object) -> None:
-        pass
-
     threading.Thread(target=settle, daemon=True).start()
-    patch.object(DuckDBStore, "append_spans", append_spans).start()
-    patch.object(Pipeline, "spans_appended", nothing).start()
+    patch.object(FileLog, "append", append).start()
     if not is_decoding:
-        requests, _ = make_requests(random.Random(1), Texts(random.Random(1)), 1, 1)
-        (data,) = (body for path, _, body in requests if path == "/v1/traces")
-        body = ingest_module.decode_protobuf(data)
 
-        def same(*_: object) -> OtlpBody:
-            return body
+        def nothing(*_: object) -> list[Refused]:
+            return []
 
-        patch.object(ingest_module, "decode_protobuf", same).start()
+        patch.object(intake_module, "check_protobuf", nothing).start()
     flags: dict[str, Any] = {
         "data": ready.parent / "data", "listen": "127.0.0.1:0", "grpc": "off", "ready_file": ready,
     }  # fmt: skip

@@ -34,9 +34,9 @@ def test_bench_can_be_loaded(module: str) -> None:
     ("module", "wanted"),
     [
         ("engine", ["2,000 records: evaluations", "memory per stored task result"]),
-        ("pipeline", ["evaluated and stored, without spans"]),
+        ("worker", ["evaluated and stored, without spans"]),
         ("backlog", ["300 waiting: judged", "300 waiting: another space, worst"]),
-        ("heart", ["400 watched: with reading", "2.8 kB: seen"]),
+        ("watch", ["400 watched: with reading"]),
         pytest.param("sdk", ["insert, p50", "one span: only exporter, CPU"], marks=LONG),
         pytest.param(
             "sdk_http",

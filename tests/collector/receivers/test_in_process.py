@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from collector.receivers import in_process
 from collector.receivers.in_process import in_process_sink
+from scouter.transport.guard import Guard
 from scouter.transport.in_process.config import InProcessConfig
 from tests.collector.conftest import Start
 from tests.contracts.transport_data import drops, make_items
@@ -29,8 +31,12 @@ def test_a_record_meets_its_own_spans(start: Start, tmp_path: Path) -> None:
 
 
 def test_drops_and_refusals_are_counted(
-    start: Start, answers: Path, caplog: pytest.LogCaptureFixture
+    start: Start,
+    answers: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(in_process, "GUARD", Guard())  # this one has said nothing yet
     service = start(profile=[str(answers)])
     transport = InProcessConfig(sink=in_process_sink(service.collector.ingest)).connect()
 

@@ -1,17 +1,14 @@
-"""Log, worker and store without receivers: watched traces, and spans with records, per CPU second.
+"""Log, worker and store without receivers: traces that a profile watches, per CPU second.
 
-`python -m tests.bench.heart` appends 20,000 watched traces of six spans (`--traces N`), which all
-wait when the first of them is due, and then 40,000 spans of 2.8 kB with a record for every ten. The
-figures of watched traces are by quarter, too: a backlog must not make them slower. Processor time
-is that of the whole process, so that a busy machine matters little; rates by the clock are those of
-a quiet one only. `--short` takes a fiftieth.
+`python -m tests.bench.watch` appends 20,000 watched traces of six spans (`--traces N`), which all
+wait when the first of them is due. The figures are by quarter, too: a backlog must not make them
+slower. Processor time is that of the whole process, so that a busy machine matters little.
+`--short` takes a fiftieth.
 """
 
 import argparse
 import itertools
-import json
 import os
-import random
 import resource
 import sys
 import tempfile
@@ -28,22 +25,19 @@ from collector.store.store import Store
 from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from tests.bench.backlog import WATCHED, request
-from tests.bench.collector import Texts, make_profile, make_requests
 from tests.bench.figures import Figures
 from tests.support.processes import wait_until
 from tests.support.worker_room import SPACE, registry_of
 
 RATE: Final = 300
 """Watched traces for a second of the processor, all of their way included."""
-SPANS_RATE: Final = 6_500
-"""Spans a second until a query sees them."""
 COMMIT_S: Final = 1.0
 _PER_REQUEST: Final = 50
 _SENDERS: Final = 8
 _WAIT_S: Final = 3_600.0
 
 
-class Heart:
+class Line:
     """A worker over an empty folder.
 
     Args:
@@ -54,7 +48,7 @@ class Heart:
     def __init__(self, folder: Path, times: JoinTimes) -> None:
         self.store = Store(folder)
         self.log = FileLog(folder / "log", self.store.offset)
-        registry = registry_of({SPACE: [WATCHED, make_profile()]})
+        registry = registry_of({SPACE: [WATCHED]})
         self.worker = Worker(self.log, self.store, registry, times)
         self.worker.start()
 
@@ -99,66 +93,37 @@ def watched(folder: Path, traces: int, figures: Figures) -> None:
         for first in range(0, traces, _PER_REQUEST)
     ]
     settle_s = 1 + traces / 5_000
-    heart = Heart(folder, JoinTimes(foreign_settle_s=settle_s, quiet_s=3_600, deadline_s=7_200))
-    counts = heart.worker.counts
+    line = Line(folder, JoinTimes(foreign_settle_s=settle_s, quiet_s=3_600, deadline_s=7_200))
+    counts = line.worker.counts
     began = time.process_time()
-    heart.append(items)
-    heart.until(lambda: counts.spans >= 6 * traces)
+    line.append(items)
+    line.until(lambda: counts.spans >= 6 * traces)
     marks = [(counts.evaluations, time.process_time())]
     figures.add(f"{traces:,} watched: judged when all were read", marks[0][0])
     for quarter in range(1, 5):
-        heart.until(lambda of=quarter: counts.evaluations >= traces * of // 4)
+        line.until(lambda of=quarter: counts.evaluations >= traces * of // 4)
         marks.append((counts.evaluations, time.process_time()))
     used = time.process_time() - began
     figures.add(f"{traces:,} watched: with reading", traces / used, "1/CPU s", at_least=RATE)
     for quarter, (before, after) in enumerate(itertools.pairwise(marks), 1):
         rate = (after[0] - before[0]) / max(1e-9, after[1] - before[1])
         figures.add(f"{traces:,} watched: judging, quarter {quarter}", rate, "1/CPU s")
-    longest_s = heart.worker.longest_commit_s
+    longest_s = line.worker.longest_commit_s
     figures.add(f"{traces:,} watched: longest commit", longest_s, "s", at_most=COMMIT_S)
-    heart.close()
-
-
-def seen(folder: Path, spans: int, figures: Figures) -> None:
-    """Store spans, and judge a record for every ten."""
-    rng = random.Random(5)
-    requests, _ = make_requests(rng, Texts(rng), spans, 64)
-    items = [
-        (Kind.RECORDS if path == "/v1/records" else Kind.SPANS, body) for path, _, body in requests
-    ]
-    records = sum(len(json.loads(body)["records"]) for kind, body in items if kind is Kind.RECORDS)
-    spans = sum(kind is Kind.SPANS for kind, _ in items) * 64
-    heart = Heart(folder, JoinTimes(foreign_settle_s=1, quiet_s=3_600, deadline_s=7_200))
-    counts = heart.worker.counts
-    began, used = time.perf_counter(), time.process_time()
-    acknowledged_s = heart.append(items)
-    heart.until(lambda: counts.spans >= spans)
-    seen_s, seen_cpu = time.perf_counter() - began, time.process_time() - used
-    heart.until(lambda: counts.evaluations >= records)
-    judged_s, all_cpu = time.perf_counter() - began, time.process_time() - used
-    figures.add("2.8 kB: acknowledged by the log", spans / acknowledged_s, "spans/s")
-    figures.add("2.8 kB: seen", spans / seen_s, "spans/s", at_least=SPANS_RATE)
-    figures.add("2.8 kB: CPU until seen", seen_cpu / spans * 1e6, "µs/span")
-    figures.add("2.8 kB: CPU with judging", all_cpu / spans * 1e6, "µs/span")
-    figures.add("2.8 kB: all judged after the last was seen", judged_s - seen_s, "s", at_most=3)
-    figures.add("2.8 kB: longest commit", heart.worker.longest_commit_s, "s", at_most=COMMIT_S)
-    figures.add("2.8 kB: disk", heart.store.size_bytes() / spans, "B/span")
-    heart.close()
+    line.close()
 
 
 def main() -> int:
-    """Run both."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--traces", type=int, default=20_000)
-    parser.add_argument("--spans", type=int, default=40_000)
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
     tune_process()
-    figures = Figures("heart", is_short=options.short)
+    figures = Figures("watch", is_short=options.short)
     part = 50 if options.short else 1
-    with tempfile.TemporaryDirectory(prefix="scouter-heart-", dir=os.environ.get("TMPDIR")) as name:
-        watched(Path(name) / "watched", options.traces // part, figures)
-        seen(Path(name) / "seen", options.spans // part, figures)
+    with tempfile.TemporaryDirectory(prefix="scouter-watch-", dir=os.environ.get("TMPDIR")) as name:
+        watched(Path(name), options.traces // part, figures)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     figures.add("peak memory", peak_mb, "MB", at_most=1_000)
     return figures.end()

@@ -1,28 +1,31 @@
-"""Records per second that the pipeline evaluates and stores, without receivers.
+"""Records per second that the worker evaluates and stores, without receivers.
 
-    python -m tests.bench.pipeline [--short]
+    python -m tests.bench.worker [--short]
 
-Records of 300 bytes and a profile of five tasks, in process, with a DuckDB file on this disk: from
-the first record handed to the store to the last evaluation that a query sees. The second figure is
+Records of 300 bytes and a profile of five tasks, in process, with log and store on this disk: from
+the first record handed to the log to the last evaluation that a query sees. The second figure is
 for records that wait for their trace, of which all spans are there: every record has three spans
 and the profile one more task that counts them.
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from collector.pipeline.pipeline import Pipeline
+from collector.log.file_log import FileLog
+from collector.log.port import Item, Kind
 from collector.process import after_start, tune_process
-from collector.storage.duckdb.store import DuckDBStore
-from collector.store.rows import EvaluationRow, RecordRow
-from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.store.rows import EvaluationRow
+from collector.store.store import Store
+from collector.worker.profiles import ProfileRegistry
 from collector.worker.times import JoinTimes
+from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -30,13 +33,12 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
 from tests.bench.figures import Figures
 
 SPACE: Final = "default"
 _BATCH: Final = 500
-_AHEAD: Final = 20_000
-"""Records that may wait for the pipeline, as the collector's own bound does."""
 _RESOURCE: Final = Resource(attributes={"service.name": "bench", PROCESS_ID: "p"})
 
 T = TypeVar("T")
@@ -57,23 +59,15 @@ def tasks(*, reads_spans: bool) -> list[Task]:
     return found
 
 
-def record(number: int, registered: RegisteredProfile, *, has_trace: bool) -> RecordRow:
-    """A record of about 300 bytes as JSON."""
-    now_ns = time.time_ns()
-    return RecordRow(
-        space=SPACE,
-        uid=f"{number:032x}",
-        digest=f"{number:x}",
-        profile_ref=registered.profile.digest,
-        profile_uid=registered.uid,
-        profile_name=registered.profile.name,
-        alias=registered.profile.alias,
-        record_id=f"r{number}",
-        session_id=f"s{number}",
-        trace_id=f"{number + 1:032x}" if has_trace else None,
-        created_ns=now_ns,
-        received_ns=now_ns,
-        context={
+def record(number: int, profile: AgentEvalProfile, *, has_trace: bool) -> dict[str, Any]:
+    """A record of about 300 bytes as JSON, as clients send it."""
+    trace = {"trace_id": f"{number + 1:032x}"} if has_trace else {}
+    return trace | {
+        "uid": f"{number:032x}",
+        "profile": profile.digest,
+        "id": f"r{number}",
+        "session_id": f"s{number}",
+        "context": {
             "question": f"What is the capital of France, and why is that so? ({number})",
             "response": {
                 "text": "Paris is the capital of France since the tenth century." + " " * 40,
@@ -83,7 +77,7 @@ def record(number: int, registered: RegisteredProfile, *, has_trace: bool) -> Re
             },
             "latency_ms": number % 1000,
         },
-    )
+    }
 
 
 def spans(number: int) -> list[Span]:
@@ -133,31 +127,34 @@ def rate(folder: Path, count: int, *, has_trace: bool) -> tuple[float, float]:
     Returns:
         Records per second, and CPU seconds per second.
     """
-    store, done = DuckDBStore(folder), Done()
+    store, done = Store(folder), Done()
+    log = FileLog(folder / "log", store.offset)
     registry = ProfileRegistry(store)
     profile = AgentEvalProfile(tasks(reads_spans=has_trace), alias="bench")
-    registered = registry.register(SPACE, profile, activate=True)
-    pipeline = Pipeline(
-        store, registry, times=JoinTimes(settle_s=0.05), memory_spans=100_000, observers=(done,)
-    )
-    pipeline.start()
-    rows = [record(number, registered, has_trace=has_trace) for number in range(count)]
+    registry.register(SPACE, profile, activate=True)
+    worker = Worker(log, store, registry, JoinTimes(settle_s=0.05), observers=(done,))
+    worker.start()
+
+    def append(kind: Kind, body: bytes) -> None:
+        item = Item(kind=kind, space=SPACE, received_ns=time.time_ns(), body=body)
+        log.append(item).result(60)
+
     if has_trace:
         every = [span for number in range(count) for span in spans(number)]
         for part in chunks(every, _BATCH * 3):
-            store.append_spans(SPACE, part, time.time_ns()).result()
+            append(Kind.SPANS, encode_request(part).SerializeToString())
+        assert worker.catch_up(600)
+    rows = [record(number, profile, has_trace=has_trace) for number in range(count)]
+    bodies = [json.dumps({"records": part}).encode() for part in chunks(rows, _BATCH)]
     started, cpu = time.perf_counter(), time.process_time()
-    sent = 0
-    for part in chunks(rows, _BATCH):
-        future = store.append_records(part)
-        future.add_done_callback(pipeline.records_appended)
-        sent += len(part)
-        done.wait_for(sent - _AHEAD)
+    for body in bodies:
+        append(Kind.RECORDS, body)
     done.wait_for(count)
     seconds, busy = time.perf_counter() - started, time.process_time() - cpu
     outcomes = store.conservation(SPACE).records
     assert (outcomes.accepted, outcomes.evaluated, outcomes.waiting) == (count, count, 0)
-    pipeline.stop()
+    worker.stop()
+    log.close()
     store.close()
     return count / seconds, busy / seconds
 
@@ -174,7 +171,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="2,000 records, for a quick look")
     tune_process()
     is_short = parser.parse_args().short
-    figures = Figures("pipeline", is_short=is_short)
+    figures = Figures("worker", is_short=is_short)
     count = 2_000 if is_short else 60_000
     for name, has_trace, at_least in (
         ("without spans", False, 10_000),
