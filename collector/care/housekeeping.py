@@ -108,20 +108,24 @@ class Housekeeping:
         """Remove the bytes of what was erased from the log and from the store.
 
         Returns:
-            False if the worker has not read far enough yet, or it was given up.
+            False if the worker has not read far enough yet, another erasure came meanwhile, or it
+            was given up.
 
         Raises:
             TransientError: It cannot be done now; it is still to be done then.
         """
         if not self._store.has_rests():
             return True
+        erased_to = self._store.newest_erasure()
         end = self._files.roll().result(_ROLL_S)
         until = time.monotonic() + _ROLL_S
         while self._store.offset < end:
             if time.monotonic() >= until or self._stopping.wait(_POLL_S):
                 return False
         self._files.trim(end)
-        if self._files.begin < end or not self._store.purge(self._stopping.is_set):
+        if self._files.begin < end or not self._store.purge(self._stopping.is_set, erased_to):
+            return False
+        if self._store.has_rests():  # of an erasure that came meanwhile: the log has them, too
             return False
         _log.info("the files hold nothing any more of what was erased")
         return True

@@ -65,7 +65,8 @@ _COPY_WAIT_S: Final = 30.0
 """Longest wait for another copy that is being made."""
 _BACKUP: Final = "backup"
 _SPILL: Final = "spill"
-"""Folder of what does not fit into memory; a process that was killed leaves it."""
+"""Begins the name of the folder of what does not fit into memory. A process that was killed leaves
+its own, and the next one may need room for it before it knows that no other has the file open."""
 Duck: TypeAlias = duckdb.DuckDBPyConnection
 
 
@@ -106,11 +107,13 @@ class Database:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot open the store in {folder}: {explain(error)}") from error
-        self._root = duckdb.connect(config=_config(folder, memory_bytes))
+        spill = folder / f"{_SPILL}-{secrets.token_hex(4)}"
+        self._root = duckdb.connect(config=_config(spill, memory_bytes))
         try:
             self._root.execute(f"SET checkpoint_threshold = '{CHECKPOINT_BYTES}B'")
             self._number = self._open(identity)
-            shutil.rmtree(folder / _SPILL, ignore_errors=True)
+            for left in set(folder.glob(f"{_SPILL}*")) - {spill}:
+                shutil.rmtree(left, ignore_errors=True)
         except BaseException as error:
             self.abandon()
             if not isinstance(error, OSError | duckdb.Error):
@@ -302,13 +305,17 @@ class Database:
                 raise
             self._is_invalid = False
 
-    def renew(self, until: Callable[[], bool] = lambda: False) -> bool:
+    def renew(
+        self, until: Callable[[], bool] = lambda: False, erased_to: int | None = None
+    ) -> bool:
         """Write all rows into a new file that takes the place of this one.
 
         Commits and reads go on, but for the moment of the change.
 
         Args:
             until: Asked between two steps; true gives the copy up.
+            erased_to: Erasures behind this commit have bytes elsewhere, too, and stay noted; by
+                default no erasure has that the copy begins with.
 
         Returns:
             False if it was given up, or another thread is at it.
@@ -324,7 +331,7 @@ class Database:
         try:
             self._check_room(self._folder)
             self._attach(new)
-            is_whole = self._copy(_name(new), until, lambda: self._use_file(new))
+            is_whole = self._copy(_name(new), until, lambda: self._use_file(new), erased_to)
             if is_whole:
                 self._root.execute(f"DETACH {_name(new - 1)}")
                 self._delete_files(new - 1)
@@ -387,7 +394,13 @@ class Database:
                 f"{free // 10**6} MB: give it room, or let retention take out more"
             )
 
-    def _copy(self, target: str, until: Callable[[], bool], at_end: Callable[[], None]) -> bool:
+    def _copy(
+        self,
+        target: str,
+        until: Callable[[], bool],
+        at_end: Callable[[], None],
+        erased_to: int | None = None,
+    ) -> bool:
         """Copy all rows into an attached file, and make the changes that come meanwhile there, too.
 
         Returns:
@@ -396,6 +409,9 @@ class Database:
         old, done = _name(self._number), -1
         with self._writing:
             self._changes = []
+            rests = [] if erased_to is None else self._root.execute(
+                f"SELECT seq FROM {old}.erasures WHERE seq > $1", [erased_to]
+            ).fetchall()  # fmt: skip
         try:
             with self._root.cursor() as connection:
                 connection.execute(f"USE {target}")
@@ -414,6 +430,8 @@ class Database:
                     _copy_rows(connection, old, done, self._newest(connection, old))
                     for change in self._changes or ():
                         change(connection)
+                    for rest in rests:
+                        connection.execute("INSERT INTO erasures VALUES ($1)", rest)
                     connection.execute("INSERT INTO whole VALUES (0)")
                     connection.execute("COMMIT")
                     at_end()
@@ -528,10 +546,10 @@ def _copy_rows(connection: Duck, old: str, done: int, last: int) -> None:
             )
 
 
-def _config(folder: Path, memory_bytes: int) -> dict[str, Any]:
+def _config(spill: Path, memory_bytes: int) -> dict[str, Any]:
     return {
         "memory_limit": f"{memory_bytes}B",
-        "temp_directory": str(folder / _SPILL),
+        "temp_directory": str(spill),
         "python_enable_replacements": False,
         # Commits and reads run beside each other anyway; waking a helper for the few rows of a
         # commit costs up to a tenth of all the CPU.

@@ -382,7 +382,9 @@ class Store(
         time_ns = self.age_at(min(1.0, 1.1 * (1 - max_bytes / used)))
         return 0 if time_ns is None else self.remove_before(time_ns + 1)
 
-    def purge(self, until: Callable[[], bool] = lambda: False) -> bool:
+    def purge(
+        self, until: Callable[[], bool] = lambda: False, erased_to: int | None = None
+    ) -> bool:
         """Remove the bytes of what was erased, and give free room back to the system.
 
         It needs as much disk again as the rows take; commits and reads go on. Without an erasure
@@ -390,6 +392,8 @@ class Store(
 
         Args:
             until: Asked from time to time; true gives it up.
+            erased_to: Only erasures up to this one are done with then, as the log has bytes of
+                later ones; by default all are.
 
         Returns:
             True if it was done; False if nothing was to do, or it was given up.
@@ -401,7 +405,7 @@ class Store(
         """
         if not self.has_rests() and self._database.free_ratio() < self._worth():
             return False
-        return self._database.renew(until)
+        return self._database.renew(until, erased_to)
 
     def _worth(self) -> float:
         """The part of the file that is free before a copy gives it back; new rows use it else."""

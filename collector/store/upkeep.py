@@ -66,3 +66,8 @@ class UpkeepReads(Reads):
     def has_rests(self) -> bool:
         """Say whether bytes of what was erased may still be on the disk."""
         return bool(self.read_for_work("SELECT 1 FROM erasures LIMIT 1"))
+
+    def newest_erasure(self) -> int:
+        """Number of the newest erasure of which bytes may still be on the disk; 0 without any."""
+        ((found,),) = self.read_for_work("SELECT max(seq) FROM erasures")
+        return found or 0

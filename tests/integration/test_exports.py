@@ -47,6 +47,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         with httpx.Client(base_url=started.url, timeout=120) as client:
             for start in range(0, _RECORDS, _BATCH):
                 assert _post(client, _body(f"stored-{start}", _BATCH)) == 200
+        wait_until(lambda: started.records()["accepted"] == _RECORDS, what="all are stored")
         yield started
     finally:
         started.close()

@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,32 @@ def test_what_was_erased_is_gone_from_every_file(room: WorkerRoom) -> None:
     room.close()
     room.open()
     assert [each.span_id for each in room.store.trace(SPACE, trace_id(0), 9).spans] == []
+
+
+def test_an_erasure_behind_the_new_file_of_the_log_is_not_forgotten(
+    room: WorkerRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy of the store has nothing of it, and the log has."""
+    room.spans(span(0, 1), span(2, 1))
+    room.work()
+    room.store.erase(EraseTarget(space=SPACE, trace_id=trace_id(0)))
+    roll = room.log.roll
+
+    def roll_and_erase() -> Future[int]:
+        rolled = roll()
+        rolled.result(60)
+        monkeypatch.undo()
+        room.spans(span(1, 1, attributes={"text": SECRET}))
+        room.work()
+        room.store.erase(EraseTarget(space=SPACE, trace_id=trace_id(1)))
+        return rolled
+
+    monkeypatch.setattr(room.log, "roll", roll_and_erase)
+    keeper = housekeeping(room)
+    assert not keeper.remove_rests()
+    assert files_with(room.folder, SECRET.encode()) != []
+    assert keeper.remove_rests()
+    assert files_with(room.folder, SECRET.encode()) == []
 
 
 def test_an_erasure_is_finished_by_the_next_process(room: WorkerRoom) -> None:
