@@ -1,5 +1,6 @@
 """A collector inside the test's process, for everything that needs no process of its own."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from collector.app import Collector
+from collector.items.letters import MAX_PAYLOAD, make_letter, pack_letter
+from collector.log.port import Item, Kind
 from collector.settings.load import load_settings
+from collector.store.letters import LetterKind
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
@@ -59,6 +63,21 @@ class Service:
         answer = self.http.post("/v1/records", json={"records": list(records)})
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def put_letter(
+        self,
+        kind: LetterKind,
+        payload: bytes,
+        reason: str = "unstorable",
+        source: str = "http",
+    ) -> None:
+        """Put something aside, as a receiver does; it is stored then."""
+        collector, now_ns = self.collector, time.time_ns()
+        space = collector.settings.space
+        most = MAX_PAYLOAD if source == "http" else 2**26  # no sender is left to send it again
+        letter = make_letter(space, kind, reason, "why", source, payload, now_ns, most)
+        item = Item(Kind.LETTER, space, now_ns, pack_letter(letter), source)
+        assert collector.worker.wait_for(collector.log.append(item).result(60), 60)
 
     def wait_for(self, count: int, state: str = "evaluated") -> None:
         """Wait until so many records of the first space are in a state."""

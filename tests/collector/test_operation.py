@@ -11,8 +11,8 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.receivers.replay import Replayer, ReplayResult
-from collector.storage.care.check import check_store
+from collector.care.check import check_data
+from collector.receivers.replay import LetterReplay, ReplayResult
 from collector.store.letters import DeadLetter, LetterKind, LetterQuery
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
@@ -70,7 +70,7 @@ def test_a_session_goes_with_its_trace_and_its_letters(
     service.send({**item, "uid": "u1", "trace_id": TRACE})
     send_span(service, 1, text=SECRET)
     send_span(service, 3, text=SECRET)
-    service.collector.store.catch_up()
+    service.collector.worker.catch_up()
     again = service.get("/api/v1/conservation")
     assert again["records"] == records | {"duplicates": 1}
     assert again["spans"]["duplicates"] == 2
@@ -173,10 +173,7 @@ def test_what_came_earlier_in_another_form_is_in_a_backup_that_is_named(
     assert (done["spans"], [Path(each["path"]).name for each in done["backups"]]) == (1, ["span"])
 
     item = {"uid": "u1", "profile": "answers", "session_id": "s1", "context": {"answer": SECRET}}
-    letter = service.collector.ingest.letter(
-        LetterKind.RECORD, "invalid_record", "why", "http", json.dumps(item).encode()
-    )
-    service.collector.ingest.put_aside([letter]).result()
+    service.put_letter(LetterKind.RECORD, json.dumps(item).encode(), "invalid_record")
     assert service.http.post("/api/v1/backup", json={"folder": "letter"}).status_code == 201
     assert service.http.post("/api/v1/dead-letters/replay").json()["accepted"] == 1
     done = erase(service, session_id="s1")
@@ -190,34 +187,32 @@ def test_a_letter_that_is_erased_while_it_is_replayed_does_not_come_back(
 ) -> None:
     """It was read; then the erasure comes before its content is taken, or while it is."""
     service = start(profile=(str(answers),))
-    store, ingest = service.collector.store, service.collector.ingest
+    store, worker = service.collector.store, service.collector.worker
+    ingest, space = service.collector.ingest, service.collector.settings.space
     item = {"uid": "u1", "profile": "answers", "session_id": "s1", "context": {"answer": SECRET}}
-    letter = ingest.letter(
-        LetterKind.RECORD, "invalid_record", "why", "http", json.dumps(item).encode()
-    )
-    ingest.put_aside([letter]).result()
-    (stored,) = store.dead_letters(LetterQuery(space=letter.space))
-    take = Replayer._take  # pyright: ignore[reportPrivateUsage]
+    service.put_letter(LetterKind.RECORD, json.dumps(item).encode(), "invalid_record")
+    (stored,) = store.dead_letters(LetterQuery(space=space))
+    take = LetterReplay._take  # pyright: ignore[reportPrivateUsage]
     with ThreadPoolExecutor(1) as pool:
         if is_taken_first:
 
-            def slow(replayer: Replayer, taken: DeadLetter) -> None:
+            def slow(replayer: LetterReplay, taken: DeadLetter) -> None:
                 erased.append(pool.submit(erase, service, session_id="s1"))
                 wait(erased, 0.5)
                 take(replayer, taken)
 
-            monkeypatch.setattr(Replayer, "_take", slow)
+            monkeypatch.setattr(LetterReplay, "_take", slow)
             erased: list[Future[Any]] = []
         else:
             erased = [pool.submit(erase, service, session_id="s1")]
             wait(erased)
-        done = Replayer(store, ingest, letter.space).replay(stored)
+        done = LetterReplay(store, ingest, worker, space).replay(stored)
     gone = erased[0].result()
     assert (gone["records"], gone["dead_letters"]) == ((1, 0) if is_taken_first else (0, 1))
     assert done.result is (ReplayResult.ACCEPTED if is_taken_first else ReplayResult.REFUSED)
     assert is_taken_first or "erased" in done.message
-    assert store.records_of(letter.space, ["u1"]) == []
-    assert store.dead_letters(LetterQuery(space=letter.space)) == []
+    assert store.records_of(space, ["u1"]) == []
+    assert store.dead_letters(LetterQuery(space=space)) == []
 
 
 def test_a_backup_made_after_an_erasure_has_nothing_of_it(start: Start, tmp_path: Path) -> None:
@@ -243,7 +238,7 @@ def test_two_backups_at_once(start: Start, tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(back_up, names)) == [201] * 4
     for name in names:
-        report = check_store(tmp_path / "backups" / name)
+        report = check_data(tmp_path / "backups" / name)
         assert (report.spans, report.problems) == (1, [])
     listed = erase(service, trace_id=TRACE)["backups"]
     assert {Path(each["path"]).name for each in listed} == set(names)

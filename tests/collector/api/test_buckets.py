@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from collector.api.buckets import Buckets
-from collector.storage.port.reading import ReadStore
+from collector.store.store import Store
 from collector.store.task_counts import Extent, TaskQuery
 
 S = 10**9
@@ -29,7 +29,7 @@ def chosen(age_ns: int | None, results: int, points: int = 60) -> tuple[int, int
     """Seconds of a bucket, and the number of buckets until now."""
     first_ns = None if age_ns is None else NOW - age_ns
     query = TaskQuery(space="s", since_ns=NOW - 30 * DAY, until_ns=NOW)
-    store = cast("ReadStore", Counting(first_ns, results))
+    store = cast("Store", Counting(first_ns, results))
     found = Buckets.chosen(store, query, points)
     return found.bucket_ns // S, found.number
 

@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import threading
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,23 +12,16 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.items.record_items import json_bytes
-from collector.pipeline import pipeline
-from collector.pipeline.join.input_clock import Via
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
-from collector.storage.duckdb.write import RefusedSpansJob, SpansJob
-from collector.storage.log.span_codec import encode_batch
-from collector.storage.log.span_log import Place
-from collector.store.erase import EraseTarget
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import DataError, TransientError
+from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
-from tests.support.store_appends import AppendingStore
 
 URL = "/api/v1/dead-letters"
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
@@ -46,6 +38,7 @@ def test_letters_are_listed_by_reason_and_kind_page_by_page(start: Start) -> Non
     service = start()
     for n in range(5):
         service.send({"uid": f"bad {n}", "profile": 7})
+        service.get(URL)  # waits for its commit: letters of one commit have no order
     request = encode_request([span(1)])
     request.resource_spans[0].scope_spans[0].spans[0].span_id = b"short"
     data = request.SerializeToString()
@@ -157,26 +150,6 @@ def test_replay_by_filter_tells_of_each_and_leaves_what_is_still_refused(start: 
     assert service.sample('scouter_dead_letters_total{reason="conflict",space="default"}') == 1
 
 
-def test_nobody_waits_for_the_pause_between_rounds(
-    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Evaluations gather for as long; a replay, an erasure and a profile are taken at once."""
-    monkeypatch.setattr(pipeline, "PAUSE_S", 3600.0)
-    service = start()
-    service.send({"profile": 7}, {"profile": 8}, {"uid": "u1", "profile": "answers"})
-    text = answers.read_text()
-    for _ in range(3):
-        assert service.http.post(f"{URL}/replay").json()["refused"] == 2
-        assert service.http.post("/api/v1/erase", json={"record_uid": "u1"}).status_code == 200
-        media = {"Content-Type": "application/json"}
-        added = service.http.post("/api/v1/profiles", content=text, headers=media)
-        assert added.status_code in (200, 201), added.text
-        uid = added.json()["uid"]
-        for step in ("activate", "deactivate"):
-            done = service.http.post(f"/api/v1/profiles/{uid}/{step}", json={})
-            assert done.status_code == 200, done.text
-
-
 @pytest.mark.parametrize(
     ("fault", "status", "retry_after"),
     [(FullError("no room"), 429, "1"), (TransientError("no commit within 60 s", 5), 503, "5")],
@@ -189,21 +162,20 @@ def test_replay_by_filter_tells_what_was_done_before_a_fault(
     retry_after: str,
 ) -> None:
     service = start()
-    ingest = service.collector.ingest
     bodies = [b'{"uid": "u%d", "profile": "p"}' % n for n in range(5)]
-    letters = [ingest.letter(LetterKind.RECORD, "unstorable", "", "http", each) for each in bodies]
-    ingest.put_aside(letters).result()
+    for each in bodies:
+        service.put_letter(LetterKind.RECORD, each)
     replayed: list[str] = []
-    replay_one = replay_module.Replayer.replay
+    replay_one = replay_module.LetterReplay.replay
 
-    def replay_two(self: replay_module.Replayer, stored: StoredLetter) -> Any:
+    def replay_two(self: replay_module.LetterReplay, stored: StoredLetter) -> Any:
         if len(replayed) in (2, 3):  # the third letter, and it again
             replayed.append("")
             raise fault
         replayed.append(stored.letter_id)
         return replay_one(self, stored)
 
-    monkeypatch.setattr(replay_module.Replayer, "replay", replay_two)
+    monkeypatch.setattr(replay_module.LetterReplay, "replay", replay_two)
     first = service.http.post(f"{URL}/replay").json()
     assert [item["letter_id"] for item in first["items"]] == replayed[:2]
     full = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]})
@@ -240,10 +212,8 @@ def test_replay_by_filter_tells_what_was_done_before_the_list_could_not_be_read(
 def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> None:
     """As Redis and RabbitMQ bring it: the body of a request."""
     service = start()
-    ingest = service.collector.ingest
     body = b'{"records": [{"uid": "u1", "profile": "p"}, {"uid": "u2", "profile": "p"}]}'
-    letter = ingest.letter(LetterKind.RECORDS_MESSAGE, "unstorable", "", "redis:r:1-0", body)
-    ingest.put_aside([letter]).result()
+    service.put_letter(LetterKind.RECORDS_MESSAGE, body, source="redis:r:1-0")
     (item,) = service.get(URL)["items"]
     assert replay(service, item["letter_id"])["result"] == "accepted"
     assert service.collector.store.conservation("default").records.accepted == 2
@@ -254,11 +224,10 @@ def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> Non
 def test_a_letter_is_replayed_if_all_of_it_was_kept(start: Start, more: int, result: str) -> None:
     """A mebibyte is kept, of whatever is larger."""
     service = start()
-    ingest = service.collector.ingest
     frame = b'{"uid": "u1", "profile": "p", "context": ""}'
     body = frame.replace(b'""', b'"' + b"x" * (2**20 - len(frame) + more) + b'"')
     assert len(body) == 2**20 + more
-    ingest.put_aside([ingest.letter(LetterKind.RECORD, "unstorable", "", "http", body)]).result()
+    service.put_letter(LetterKind.RECORD, body)
     (item,) = service.get(URL)["items"]
     told = replay(service, item["letter_id"])
     assert told["result"] == result
@@ -295,16 +264,12 @@ def test_a_large_message_of_a_broker_is_kept_whole_and_replayed(start: Start) ->
 def test_many_large_letters_are_listed_erased_and_replayed(start: Start) -> None:
     """Six of them are more than the store may hold in memory at a time."""
     service = start()
-    ingest = service.collector.ingest
     for n in range(6):
         noise = os.urandom(3 * 2**19).hex()  # it cannot be compressed
         records = [{"uid": f"u{n}-{m}", "profile": "p", "context": noise} for m in range(4)]
         body = json.dumps({"records": records}).encode()
-        letter = ingest.letter(
-            LetterKind.RECORDS_MESSAGE, "unstorable", "", "redis", body, Via.BROKER
-        )
-        small = ingest.letter(LetterKind.RECORD, "unstorable", "", "redis", b"{%d" % n)
-        ingest.put_aside([letter, small]).result()
+        service.put_letter(LetterKind.RECORDS_MESSAGE, body, source="redis")
+        service.put_letter(LetterKind.RECORD, b"{%d" % n, source="redis")
     items = service.get(URL)["items"]
     assert [item["size_bytes"] > 2**23 for item in items].count(True) == 6
     assert len(items) == 12
@@ -325,19 +290,17 @@ def test_a_commit_that_takes_too_long_may_be_tried_again(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = start()
-    ingest = service.collector.ingest
-    body = b'{"uid": "u1", "profile": "p"}'
-    ingest.put_aside([ingest.letter(LetterKind.RECORD, "unstorable", "", "http", body)]).result()
+    service.put_letter(LetterKind.RECORD, b'{"uid": "u1", "profile": "p"}')
     (item,) = service.get(URL)["items"]
 
-    def never(rows: object) -> "Future[Any]":
-        return Future()
+    def never(offset: int, timeout_s: float) -> bool:
+        del offset, timeout_s
+        return False
 
-    monkeypatch.setattr(replay_module, "COMMIT_S", 0.01)
-    monkeypatch.setattr(service.collector.store, "append_records", never)
+    monkeypatch.setattr(service.collector.worker, "wait_for", never)
     answer = service.http.post(f"{URL}/{item['letter_id']}/replay")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-    assert "no commit within 0.01 s" in answer.text
+    assert "not stored within 60 s" in answer.text
 
 
 @pytest.mark.parametrize("is_reopened", [False, True])
@@ -378,15 +341,3 @@ def test_what_was_refused_of_something_erased_does_not_come_back(
     }  # fmt: skip
     records = sheet["records"]
     assert (records["accepted"], records["erased"], records["duplicates"]) == (1, 1, 2)
-
-
-def test_spans_that_the_store_refused_go_with_their_trace(start: Start) -> None:
-    """Put aside after the trace was erased, as when they were on their way meanwhile."""
-    store = start().collector.store
-    assert isinstance(store, AppendingStore)
-    store.erase(EraseTarget(space="default", trace_id=TRACE)).result()
-    batch = encode_batch([span(1), span(1, trace_id="9" * 32)])
-    job = SpansJob(space="default", batch=batch, received_ns=1, place=Place(body=0, end=0))
-    store._submit(RefusedSpansJob(spans=job, error=DataError("bad"))).result()  # pyright: ignore[reportPrivateUsage]
-    (stored,) = store.dead_letters(LetterQuery(space="default"))
-    assert bytes.fromhex("9" * 32) in stored.letter.payload
