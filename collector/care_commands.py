@@ -118,7 +118,7 @@ def export(
     \b
         scouter collector export /exports/tables --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
-    from collector.care.offline import export_tables
+    from collector.care.table_export import export_tables
 
     with _progress() as tell:
         files = export_tables(data, folder, tell=tell)

@@ -1,24 +1,16 @@
-"""Copies and exports of a data folder that no collector has open."""
+"""Copies of a data folder that no collector has open."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from collector.care.data_folder import LOG_FOLDER, refuse_store
 from collector.log.offline import segment_paths
 from collector.store.conservation import ConservationReads
 from collector.store.files import FIRST_FILE, sync_folder
 from collector.store.offline import OfflineReads
-from collector.store.schema import COLUMNS, NOT_COPIED
 from collector.store.upkeep import UpkeepReads
 from scouter.errors import ConfigError
-
-# All SQL is put together from this package's own words.
-
-FORMATS: Final = ("parquet", "csv")
-"""Kinds of files that tables are exported to."""
 
 
 class OfflineStore(OfflineReads, ConservationReads, UpkeepReads):
@@ -75,53 +67,3 @@ def copy_data(source: Path, target: Path) -> Copied:
                 f"cannot copy {source} to {target}: {error.strerror or error}"
             ) from error
     return Copied(files=files, size_bytes=size)
-
-
-def export_tables(
-    source: Path,
-    folder: Path,
-    kind: str = "parquet",
-    tell: Callable[[str], None] = lambda text: None,
-) -> list[Path]:
-    """Write every table into a file, all as of one commit.
-
-    The files are called `TABLE.parquet.partial` until all of them are complete.
-
-    Args:
-        source: A data folder that nobody has open.
-        folder: Gets `TABLE.parquet`, or `TABLE.csv`, for each table; older ones are overwritten.
-        kind: One of `FORMATS`.
-        tell: Is told which table is written.
-
-    Raises:
-        ConfigError: There is no store, or the folder cannot be written; nothing is left.
-        TransientError: The store cannot be read, for instance for want of memory; the same.
-    """
-    tables = [table for table in COLUMNS if table not in NOT_COPIED]
-    partials = {table: folder / f"{table}.{kind}.partial" for table in tables}
-    with OfflineStore(source) as store:
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for table, partial in partials.items():
-                tell(f"table {table}")
-                partial.touch(mode=0o600)
-                store.read(
-                    f"COPY {table} TO '{_quoted(partial)}' ({_OPTIONS[kind]}, USE_TMP_FILE false)"
-                )
-            return [partial.replace(partial.with_suffix("")) for partial in partials.values()]
-        except OSError as error:
-            raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
-        finally:
-            for partial in partials.values():
-                partial.unlink(missing_ok=True)
-
-
-_OPTIONS: Final = {
-    "parquet": "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 2048",
-    "csv": "FORMAT csv, HEADER true",
-}
-"""What DuckDB holds in memory of a Parquet file is a group of its rows."""
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")

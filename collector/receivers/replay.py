@@ -1,6 +1,6 @@
 """Replay of dead letters: what can be used by now goes the way of everything else, by the log."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
@@ -73,6 +73,10 @@ class Work(Protocol):
         """Wait until everything before an offset of the log is stored; False after the time."""
         ...
 
+    def append_again(self, append: Callable[[], object]) -> int:
+        """Append something, which no later erasure passes; returns the offset behind it."""
+        ...
+
     def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
         """Let an accepted record that became a dead letter wait again."""
         ...
@@ -81,7 +85,8 @@ class Work(Protocol):
 class LetterReplay:
     """Appends the content of dead letters to the log, and removes letters whose content is stored.
 
-    What was erased meanwhile stays erased: the store refuses its keys.
+    What is erased meanwhile stays erased: the store refuses its keys, and a letter that went with
+    something else is not appended.
 
     Args:
         store: Has the letters.
@@ -121,13 +126,21 @@ class LetterReplay:
         return Replayed(letter_id=stored.letter_id, result=result)
 
     def _take_in(self, stored: StoredLetter) -> None:
-        query = LetterQuery(space=self._space, letter_id=stored.letter_id, limit=1)
+        digests: dict[str, str] = {}
+        end = self._work.append_again(lambda: self._append(stored.letter_id, digests))
+        if not self._work.wait_for(end, COMMIT_S):
+            raise TransientError(f"not stored within {COMMIT_S:g} s", 5)
+        self._check_stored(digests)
+        self._store.remove_dead_letters(self._space, [stored.letter_id])
+
+    def _append(self, letter_id: str, digests: dict[str, str]) -> None:
+        """Append all that a letter holds; notes the digests of its records."""
+        query = LetterQuery(space=self._space, letter_id=letter_id, limit=1)
         found = self._store.dead_letters(query)
         if not found:
             raise DataError("it is not there any more: it was erased, or replayed by another")
         for letter in _contents_of(found[0].letter):
-            self._take(letter)
-        self._store.remove_dead_letters(self._space, [stored.letter_id])
+            digests |= self._take(letter)
 
     def _admit_again(self, stored: StoredLetter) -> None:
         rows = self._store.records_of(self._space, [stored.letter.uid])
@@ -135,8 +148,12 @@ class LetterReplay:
             raise DataError(f"the record {stored.letter.uid!r} is not stored any more")
         _done(self._work.admit_again(stored.letter_id, rows[0]))
 
-    def _take(self, letter: DeadLetter) -> None:
-        """Have the letter's content stored, or raise DataError and append nothing."""
+    def _take(self, letter: DeadLetter) -> dict[str, str]:
+        """Append the letter's content, or raise DataError and append nothing.
+
+        Returns:
+            The digests of its records, by uid.
+        """
         payload, way = letter.payload, self._way
         is_json = payload[:1] == b"{"  # protobuf begins with a tag, which is another byte
         match letter.kind:
@@ -145,20 +162,21 @@ class LetterReplay:
                 body = decode(payload, way.limits)
                 if body.refused and not body.spans:
                     raise DataError(body.refused[0].message)
-                self._wait(way.traces(payload, letter.source, is_json=is_json))
+                _wait(way.traces(payload, letter.source, is_json=is_json))
+                return {}
             case LetterKind.RECORD | LetterKind.RECORDS_MESSAGE:
                 items = self._records(payload)
                 digests = _digests(items)
-                self._wait(way.records(json_bytes({"records": items}), letter.source))
-                self._check_stored(digests)
+                _wait(way.records(json_bytes({"records": items}), letter.source))
+                return digests
             case LetterKind.LOG:
                 decode_logs = decode_logs_json if is_json else decode_logs_protobuf
                 logs = decode_logs(payload, way.limits)
                 if refused := [*logs.refused, *logs.refused_events]:
                     raise DataError(refused[0].message)
                 digests = _digests(logs.items)
-                self._wait(way.logs(payload, letter.source, is_json=is_json))
-                self._check_stored(digests)
+                _wait(way.logs(payload, letter.source, is_json=is_json))
+                return digests
 
     def _records(self, payload: bytes) -> list[object]:
         """One record; or those of a message that holds the body of a request."""
@@ -166,11 +184,6 @@ class LetterReplay:
         if isinstance(item, dict) and "records" in item:
             return read_records_body(payload, self._way.limits)
         return [item]
-
-    def _wait(self, taken: Taken) -> None:
-        for future in taken.futures:
-            if not self._work.wait_for(_done(future), COMMIT_S):
-                raise TransientError(f"not stored within {COMMIT_S:g} s", 5)
 
     def _check_stored(self, digests: Mapping[str, str]) -> None:
         """Refuse records in whose place others are stored, or that were erased."""
@@ -206,6 +219,12 @@ def _contents_of(letter: DeadLetter) -> list[DeadLetter]:
     except ImportError as error:
         raise DataError("a batch of Kafka: pip install 'scouter-agents[kafka]'") from error
     return [replace(letter, payload=value) for value in values_in(letter.payload)]
+
+
+def _wait(taken: Taken) -> None:
+    """Wait until the log has it."""
+    for future in taken.futures:
+        _done(future)
 
 
 def _done(future: "Future[Any]") -> Any:  # noqa: ANN401 - whatever it gives

@@ -240,6 +240,20 @@ class Join:
             self._leave(waiting)
         return found
 
+    def forget(self, space: str, uids: Collection[str]) -> None:
+        """Let records that were erased wait no longer; those in line are missed when it is theirs.
+
+        Cost: a look at everything that waits.
+        """
+
+        def is_gone(waiting: Waiting) -> bool:
+            return waiting.space == space and waiting.uid in uids
+
+        for each in (self._unknown, *(trace.waiting for trace in self._traces.values())):
+            for waiting in [waiting for waiting in each if is_gone(waiting)]:
+                each.remove(waiting)
+                self._leave(waiting)
+
     # --- what is due ------------------------------------------------------------------------
 
     def look(self, now: float) -> None:

@@ -4,6 +4,7 @@ One thread makes them and evaluates: else one of two revisions would be lost. Ea
 its own, made while no other is on its way.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -22,6 +23,18 @@ from collector.worker.revision import Revision
 from scouter.errors import TransientError
 
 T = TypeVar("T")
+
+
+class NotYetError(Exception):
+    """Something that was asked for has to wait.
+
+    Args:
+        offset: Of the log: until everything before it is in the store.
+    """
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.offset: Final = offset
 
 
 class Asked:
@@ -58,6 +71,8 @@ class Asked:
                 continue
             try:
                 future.set_result(action())
+            except NotYetError as later:
+                self._waiting.append((later.offset, action, future))
             except Exception as error:  # noqa: BLE001 who asked for it is told
                 future.set_exception(error)
         return due
@@ -67,6 +82,49 @@ class Asked:
         while self._waiting:
             *_, future = self._waiting.popleft()
             future.set_exception(TransientError("the collector ends; ask again", 5))
+
+
+class Replays:
+    """What replay has appended: no erasure passes it.
+
+    Else an erasure would find neither the letter nor what comes of it.
+    """
+
+    def __init__(self) -> None:
+        self._lock: Final = threading.Lock()
+        self._end = 0
+
+    def append(self, append: Callable[[], object], end: Callable[[], int]) -> int:
+        """Append while nothing is erased; an erasure that comes behind it waits until it is stored.
+
+        Args:
+            append: Appends what a letter holds, unless that is gone.
+            end: The end of the log.
+
+        Returns:
+            The offset behind it.
+        """
+        with self._lock:
+            try:
+                append()
+            finally:
+                self._end = end()
+            return self._end
+
+    def erase(self, erase: Callable[[], Erased], offset: int) -> Erased:
+        """Erase while nothing is appended.
+
+        Args:
+            erase: Erases.
+            offset: Everything before it is stored.
+
+        Raises:
+            NotYetError: What was appended is not.
+        """
+        with self._lock:
+            if self._end > offset:
+                raise NotYetError(self._end)
+            return erase()
 
 
 class Revising:
@@ -152,7 +210,7 @@ class Revising:
         return settled
 
     def erase(self, target: EraseTarget) -> Erased:
-        """Erase something. Whatever waits of it is missed as it is decided.
+        """Erase something. Where spans wait for their time, they are missed as it comes.
 
         Raises:
             TransientError: The store takes nothing now.

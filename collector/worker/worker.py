@@ -53,7 +53,7 @@ from collector.worker.progress import Progress
 from collector.worker.read import Reader
 from collector.worker.ready import Need
 from collector.worker.recover import Recovery
-from collector.worker.revising import Asked, Revising
+from collector.worker.revising import Asked, Replays, Revising
 from collector.worker.revision import Revision
 from collector.worker.sessions import SessionWork, session_id
 from collector.worker.times import JoinTimes
@@ -154,6 +154,7 @@ class Worker:
         """Notified once a commit is in the store."""
         self._on_profiles: Final = on_profiles
         self._asked: Final = Asked()
+        self._replays: Final = Replays()
         self._progress: Final = Progress(clock)
         self._measures: Final = measures or WorkerMeasures(CollectorRegistry())
         self._news: Final = News(observers, on_pending, self._measures, clock)
@@ -250,7 +251,11 @@ class Worker:
         Returns:
             Done once no read finds it; it fails with `TransientError` if the store takes nothing.
         """
-        return self._asked.put(lambda: self._revising.erase(target), self._log.end)
+        return self._asked.put(lambda: self._erase(target), self._log.end)
+
+    def append_again(self, append: Callable[[], object]) -> int:
+        """Append what a dead letter holds; see `Replays.append`."""
+        return self._replays.append(append, lambda: self._log.end)
 
     def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
         """Run an action in the thread that erases: the data that it reads stays until it is done.
@@ -521,6 +526,11 @@ class Worker:
         low_seq = self._recovery.low_seq(self._join.low_seq(self._store.last_seq() + 1))
         low_seq = self._sessions.low_seq(self._late.low_seq(low_seq))
         return min(low_seq, self._store.low_seq) if self._begun.is_reading else low_seq
+
+    def _erase(self, target: EraseTarget) -> Erased:
+        erased = self._replays.erase(lambda: self._revising.erase(target), self._store.offset)
+        self._join.forget(erased.space, erased.uids)
+        return erased
 
     def _follow_profiles(self) -> None:
         """Let records wait for their traces that waited for a profile, if it is there now."""

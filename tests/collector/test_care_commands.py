@@ -1,4 +1,4 @@
-"""`scouter collector backup`, `restore`, `export`, `migrate` and `check` on real stores."""
+"""`scouter collector backup`, `restore`, `export` and `check` on real stores."""
 
 import asyncio
 import os
@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.care.backups import known_backups
+from collector.care.table_export import EXPORTED
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
 from collector.judging.ledger import LEDGER_NAME
 from collector.settings.model import CollectorSettings
 from collector.settings.page import settings_page
-from collector.storage.duckdb.schema import MIGRATIONS, TABLES
-from collector.storage.duckdb.store import DuckDBStore
 from collector.store.erase import EraseTarget
+from collector.store.files import FIRST_FILE
 from scouter.agent.budget.budget import ALL_ENTRIES
 from scouter.agent.budget.ledger import Account, Reserved
 from scouter.agent.budget.sqlite import SqliteLedger
@@ -29,6 +29,7 @@ from scouter.evaluate.judge.port import JudgeReply
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
 from tests.support.served import serve
+from tests.support.store_appends import AppendingStore
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -41,9 +42,9 @@ def run(*words: object) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A closed store with two records, two spans in two frames, an evaluation and a token."""
+    """A closed store with two records, two spans in two commits, an evaluation and a token."""
     folder = tmp_path_factory.mktemp("whole") / "data"
-    store = DuckDBStore(folder)
+    store = AppendingStore(folder)
     store.append_records([record("u1", trace_id="a" * 32), record("u2")]).result()
     for number in (1, 2):
         spans = [span(number, trace_id="a" * 32, attributes={"text": "long " * 30})]
@@ -62,7 +63,7 @@ def data(whole: Path, tmp_path: Path) -> Path:
 
 
 def change(data: Path, *statements: str) -> None:
-    with duckdb.connect(str(data / "scouter.duckdb")) as connection:
+    with duckdb.connect(str(data / FIRST_FILE)) as connection:
         for each in statements:
             connection.execute(each)
 
@@ -77,7 +78,7 @@ def test_check_shows_the_sheet_of_a_whole_store(data: Path) -> None:
     assert sheet["accepted"] == ["2", "2", "0"]
     assert (sheet["waiting"], sheet["evaluated"]) == (["1", "", ""], ["1", "", ""])
     assert sheet["stored"] == ["", "2", "0"]
-    assert "2 frames, 2 spans" in output
+    assert "2 spans, 0 items" in output
     # The spans came at 1 ns, as the fixture says; the records when the test data say.
     assert "received from 1970-01-01T00:00:00" in output
     assert {file: file.read_bytes() for file in data.rglob("*") if file.is_file()} == before
@@ -85,14 +86,11 @@ def test_check_shows_the_sheet_of_a_whole_store(data: Path) -> None:
 
 def test_check_shows_names_as_they_are(data: Path) -> None:
     """Neither as rich's markup, of which this one is faulty, nor as orders to the terminal."""
-    store = DuckDBStore(data)
+    store = AppendingStore(data)
     store.append_records([record("u\x1b[2J", space="[/]sp\x1b[2J")]).result()
     store.close()
     code, output = run("check", "--data", data)
     assert (code, "space [/]sp\\x1b[2J" in output) == (0, True), output
-    change(data, "UPDATE rollups SET n = 3, profile_uid = 'p' || chr(27)")
-    code, output = run("check", "--data", data)
-    assert (code, "profile p\\x1b, task" in output) == (1, True), output
 
 
 @pytest.mark.parametrize(
@@ -102,9 +100,8 @@ def test_check_shows_names_as_they_are(data: Path) -> None:
         pytest.param(["DELETE FROM records WHERE uid = 'u2'"], "2 records were accepted, 1 have",
                      id="lost-record"),
         pytest.param(["DELETE FROM spans"], "2 spans were accepted, 0 are stored", id="lost-spans"),
-        pytest.param(["UPDATE rollups SET n = 3"], "2 more passed", id="counts"),
         pytest.param(["DELETE FROM evaluations"], "1 task results without", id="orphans"),
-        pytest.param(["UPDATE spans SET span_at = span_at + 1"], "are damaged or gone", id="place"),
+        pytest.param(["DELETE FROM bodies"], "2 spans whose bytes are gone", id="bodies"),
     ],
 )  # fmt: skip
 def test_check_finds_what_is_wrong_with_rows(data: Path, statements: list[str], said: str) -> None:
@@ -113,66 +110,20 @@ def test_check_finds_what_is_wrong_with_rows(data: Path, statements: list[str], 
     assert (code, said in output) == (1, True), output
 
 
-def test_check_tells_damage_from_a_torn_end(data: Path) -> None:
-    """A bit of the first frame's span; then a piece of a frame behind the last."""
-    (file,) = (data / "spans").iterdir()
-    content = file.read_bytes()
-    file.write_bytes(content + content[:40])
-    code, output = run("check", "--data", data)
-    assert (code, "40 torn bytes" in output) == (0, True), output
-    at = content.index(b"long ")
-    file.write_bytes(content[:at] + b"L" + content[at + 1 :])
-    code, output = run("check", "--data", data)
-    assert code == 1
-    assert "the frame at byte 0 is damaged" in output.replace("\n", " ")
-    assert "span 0000000000000001 of trace" in output
-    file.unlink()
-    assert run("check", "--data", data)[0] == 1
-
-
-@pytest.mark.parametrize(
-    "at", [2, 4, 9, 12, 20], ids=["mark", "checksum", "size", "size of the space", "time"]
-)
-def test_check_tells_a_damaged_header_from_a_torn_end(tmp_path: Path, at: int) -> None:
-    """Of the last frame, which looks unfinished then; erasing another span leaves it as it is."""
-    data = tmp_path / "data"
-    store = DuckDBStore(data)
-    for number, trace_id in enumerate(("b" * 32, "a" * 32), start=1):
-        store.append_spans(SPACE, [span(number, trace_id=trace_id)], 1).result()
-    store.close()
-    (file,) = (data / "spans").iterdir()
-    content = bytearray(file.read_bytes())
-    last = content.rindex(b"SPN1")
-    content[last + at] ^= 0x40
-    file.write_bytes(content)
-    code, output = run("check", "--data", data)
-    assert code == 1, output
-    assert "damaged" in output
-    assert "never acknowledged" not in output
-
-    store = DuckDBStore(data)
-    store.erase(EraseTarget(space=SPACE, trace_id="b" * 32)).result()
-    store.remove_rests()
-    assert not store.trace(SPACE, "b" * 32, 9).spans
-    assert len(store.trace(SPACE, "a" * 32, 9).spans) == 1
-    store.close()
-    assert file.read_bytes()[last:] == content[last:]
-
-
 def test_a_damaged_block_is_found_and_told(data: Path) -> None:
     """One bit of a text that no key and no count has; every other row is whole."""
-    store = DuckDBStore(data)
+    store = AppendingStore(data)
     store.append_records([record("u3", context={"text": "MARKER" * 2000})]).result()
     store.close()
     assert run("check", "--data", data)[0] == 0
-    file = data / "scouter.duckdb"
+    file = data / FIRST_FILE
     content = bytearray(file.read_bytes())
     content[content.index(b"MARKERMARKER")] ^= 1
     file.write_bytes(content)
     code, output = run("check", "--data", data)
     assert (code, "table records: the column context is damaged" in output) == (1, True), output
     assert "waiting" in output  # what can be counted is shown all the same
-    store = DuckDBStore(data)
+    store = AppendingStore(data)
     with pytest.raises(TransientError, match="the store is damaged; stop the collector"):
         store.records_of(SPACE, ["u3"])
     assert store.conservation(SPACE).records.accepted == 3
@@ -180,9 +131,9 @@ def test_a_damaged_block_is_found_and_told(data: Path) -> None:
 
 
 def test_check_of_a_store_with_something_erased(data: Path) -> None:
-    store = DuckDBStore(data)
-    store.erase(EraseTarget(space=SPACE, trace_id="a" * 32)).result()
-    store.remove_rests()
+    store = AppendingStore(data)
+    store.erase(EraseTarget(space=SPACE, trace_id="a" * 32))
+    store.purge()
     store.close()
     code, output = run("check", "--data", data)
     assert (code, "all is well" in output) == (0, True), output
@@ -195,8 +146,7 @@ def test_a_backup_is_restored_with_its_tokens(data: Path, tmp_path: Path) -> Non
     assert known.path == str(tmp_path / "backup")
     code, output = run("restore", tmp_path / "backup", "--data", tmp_path / "again")
     assert (code, "one that was revoked since lets in again" in output) == (0, True)
-    for name in ("scouter.duckdb", "spans/00000000000000000000.spans"):
-        assert (tmp_path / "again" / name).read_bytes() == (data / name).read_bytes()
+    assert (tmp_path / "again" / FIRST_FILE).read_bytes() == (data / FIRST_FILE).read_bytes()
     assert [each.name for each in TokenFile(tmp_path / "again").all()] == ["me"]
     assert run("check", "--data", tmp_path / "again")[0] == 0
 
@@ -256,14 +206,14 @@ def test_a_list_of_backups_that_cannot_be_read(data: Path, tmp_path: Path, conte
 
 
 def test_no_copy_is_made_of_what_was_erased(data: Path, tmp_path: Path) -> None:
-    store = DuckDBStore(data)
-    store.erase(EraseTarget(space=SPACE, trace_id="a" * 32)).result()
+    store = AppendingStore(data)
+    store.erase(EraseTarget(space=SPACE, trace_id="a" * 32))
     store.close()
     with pytest.raises(ConfigError, match="still hold bytes of what was erased"):
         run("backup", tmp_path / "backup", "--data", data)
     assert not (tmp_path / "backup").exists()
-    store = DuckDBStore(data)
-    store.remove_rests()
+    store = AppendingStore(data)
+    store.purge()
     store.close()
     assert run("backup", tmp_path / "backup", "--data", data)[0] == 0
 
@@ -281,7 +231,7 @@ def test_restore_and_backup_overwrite_nothing(data: Path, tmp_path: Path) -> Non
 
 def test_every_command_refuses_what_is_no_store(tmp_path: Path) -> None:
     """And makes nothing there."""
-    for words in (("check",), ("migrate",), ("export", tmp_path / "x"), ("backup", tmp_path / "x")):
+    for words in (("check",), ("export", tmp_path / "x"), ("backup", tmp_path / "x")):
         with pytest.raises(ConfigError, match="no store in"):
             run(*words, "--data", tmp_path / "none")
     with pytest.raises(ConfigError, match="no store in"):
@@ -316,7 +266,7 @@ def test_a_running_collector_is_backed_up(
     assert run("restore", tmp_path / "backups" / "monday", "--data", tmp_path / "y")[0] == 0
     code, output = run("check", "--data", tmp_path / "y")
     assert (code, "all is well" in output) == (0, True)
-    store = DuckDBStore(tmp_path / "y")
+    store = AppendingStore(tmp_path / "y")
     assert {row.uid for row in store.records_of(SPACE, ["u0", "u1", "u2"])} == {"u0", "u1", "u2"}
     store.close()
 
@@ -347,22 +297,6 @@ def test_a_backup_of_a_guarded_collector_needs_its_token(
     assert [each.name for each in (tmp_path / "backups").iterdir()] == ["admin"]
 
 
-def test_migrate_says_from_where_to_where(data: Path) -> None:
-    """A store of version 1 has the tables of then; it is brought up to date, and checks."""
-    last = len(MIGRATIONS)
-    assert f"version {last}, up to date" in run("migrate", "--data", data)[1]
-    for name in ("scouter.duckdb", "tally.jsonl"):  # programs of then knew no such counts
-        (data / name).unlink()
-    change(data, "CREATE TABLE migrations (version INTEGER)", *MIGRATIONS[0].split(";")[:-1],
-           "INSERT INTO migrations VALUES (1)")  # fmt: skip
-    code, output = run("migrate", "--data", data)
-    assert (code, f"from version 1 to {last}" in output) == (0, True), output
-    change(data, "INSERT INTO migrations SELECT max(version) + 1 FROM migrations")
-    for command in ("migrate", "check"):
-        with pytest.raises(ConfigError, match="newer"):
-            run(command, "--data", data)
-
-
 def test_what_a_command_writes_is_for_nobody_else(data: Path, tmp_path: Path) -> None:
     """It holds for any umask, and in folders that others may read; the old umask is back then."""
     old = os.umask(0o022)
@@ -382,7 +316,7 @@ def test_what_a_command_writes_is_for_nobody_else(data: Path, tmp_path: Path) ->
 def test_export_writes_every_table(data: Path, tmp_path: Path) -> None:
     code, output = run("export", tmp_path / "tables", "--data", data)
     assert code == 0, output
-    assert {file.stem for file in (tmp_path / "tables").iterdir()} == set(TABLES)
+    assert {file.stem for file in (tmp_path / "tables").iterdir()} == set(EXPORTED)
 
 
 def test_help_cuts_no_name_off() -> None:
@@ -395,7 +329,7 @@ def test_help_cuts_no_name_off() -> None:
             assert f"--{name.replace('_', '-')}" in words
     assert "default: 127.0.0.1:4318]" in " ".join(output.split())
     assert max(map(len, output.splitlines())) <= 80
-    for command in ("backup", "restore", "export", "migrate", "check"):
+    for command in ("backup", "restore", "export", "check"):
         assert f"scouter collector {command} " in run(command, "--help")[1]
 
 
@@ -414,6 +348,6 @@ def test_the_page_of_settings_is_up_to_date() -> None:
 
 def test_an_empty_folder_is_no_backup(data: Path, tmp_path: Path) -> None:
     shutil.copytree(data, tmp_path / "copy")
-    (tmp_path / "copy" / "scouter.duckdb").write_bytes(b"no database")
+    (tmp_path / "copy" / FIRST_FILE).write_bytes(b"no database")
     with pytest.raises(ConfigError, match="cannot open"):
         run("restore", tmp_path / "copy", "--data", tmp_path / "new")

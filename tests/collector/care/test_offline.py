@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 from collector.care.check import check_data
-from collector.care.offline import copy_data, export_tables
+from collector.care.offline import copy_data
+from collector.care.table_export import EXPORTED, export_tables
 from collector.store.erase import EraseTarget
-from collector.store.schema import COLUMNS, NOT_COPIED
 from collector.store.store import Store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
@@ -19,6 +19,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.support.worker_room import SPACE, WorkerRoom, record, span, trace_id
 
 PROFILES = {SPACE: [AgentEvalProfile([AssertionTask("t", "answer", 42, Op.Equals)], alias="a")]}
+SERVICE = '{"service.name":"desk"}'
 
 
 @pytest.fixture(scope="module")
@@ -136,18 +137,19 @@ def test_no_copy_is_made_of_what_was_erased(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copy" / "store-1.duckdb").exists()
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_every_table_is_exported(data: Path, tmp_path: Path, kind: str) -> None:
-    files = export_tables(data, tmp_path / "out", kind)
-    assert {each.name for each in files} == {
-        f"{table}.{kind}" for table in COLUMNS if table not in NOT_COPIED
-    }
+def test_every_table_is_exported(data: Path, tmp_path: Path) -> None:
+    files = export_tables(data, tmp_path / "out")
+    assert {each.name for each in files} == {f"{table}.parquet" for table in EXPORTED}
     assert {each.name for each in (tmp_path / "out").iterdir()} == {each.name for each in files}
     with duckdb.connect() as connection:
-        path = str(tmp_path / "out" / f"spans.{kind}")
-        sql = f"SELECT span_id FROM read_{kind}('{path}') ORDER BY 1"  # noqa: S608 our own words
-        rows = connection.execute(sql).fetchall()
-    assert [str(span_id)[-1] for (span_id,) in rows] == ["2", "3"]
+        for table, columns, expected in (
+            ("spans", "span_id[-1:], resource", [("2", SERVICE), ("3", SERVICE)]),
+            ("records", "uid", [("u1",), ("u2",)]),
+            ("task_results", "task_id, outcome, expected, actual", [("t", "passed", "42", "42")]),
+        ):  # fmt: skip
+            path = str(tmp_path / "out" / f"{table}.parquet")
+            sql = f"SELECT {columns} FROM read_parquet('{path}') ORDER BY 1"  # noqa: S608 our own words
+            assert connection.execute(sql).fetchall() == expected
 
 
 def test_what_is_no_data_folder_is_refused(tmp_path: Path) -> None:

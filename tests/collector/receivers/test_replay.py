@@ -1,7 +1,7 @@
 """Replay of dead letters by the log."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +45,10 @@ class Room:
         """Works, where the worker would."""
         self.room.work()
         return self.room.worker.wait_for(offset, timeout_s)
+
+    def append_again(self, append: Callable[[], object]) -> int:
+        """As the worker does."""
+        return self.room.worker.append_again(append)
 
     def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
         """Takes note."""

@@ -39,7 +39,9 @@ def found(health: HealthWatch, now_ns: int) -> list[Finding]:
     return health.findings(SPACE)
 
 
-def test_nothing_is_found_where_nothing_is_wrong(store: AppendingStore, health: HealthWatch) -> None:
+def test_nothing_is_found_where_nothing_is_wrong(
+    store: AppendingStore, health: HealthWatch
+) -> None:
     store.append_records([record(received_ns=NOW)]).result()
     assert found(health, NOW + PATIENCE) == []
 
