@@ -9,11 +9,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from collector.settings.model import CollectorSettings
-from scouter.errors import TransientError
+from collector.settings.values import parse_bytes
+from scouter.errors import ConfigError, TransientError
 from scouter.model.visible import visible
 
 DAMAGED: Final = 1
 """Exit code of `check` where something is wrong with a store; 2 is a wrong use."""
+_LEAST_MEMORY: Final = 16 * 10**6
 _TOKEN: Final = "SCOUTER_AUTH_TOKEN"  # noqa: S105 the variable's name
 _DATA: Final[Path] = CollectorSettings.model_fields["data"].default
 _FOLDER: Final = "FOLDER"
@@ -110,6 +112,14 @@ def restore(
 def export(
     folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="Gets one file for each table.")],
     data: _Data = _DATA,
+    memory_limit: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that DuckDB may use, at least 16MB; the command itself takes up to 300 MB "
+            "more. Rows are read in parts that fit.",
+        ),
+    ] = "128MB",
 ) -> None:
     """Write every table of a store into a Parquet file; no collector may have it open.
 
@@ -120,8 +130,9 @@ def export(
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.care.table_export import export_tables
 
+    limit = _memory(memory_limit)
     with _progress() as tell:
-        files = export_tables(data, folder, tell=tell)
+        files = export_tables(data, folder, tell, limit)
     for file in files:
         typer.echo(f"{file}  {_size(file.stat().st_size)}")
 
@@ -190,6 +201,16 @@ def _ask(server: str, name: str) -> dict[str, Any]:
         raise TransientError(
             f"--server {server}: {type(cause).__name__}: {cause}; does a collector listen there?"
         ) from error
+
+
+def _memory(text: str) -> int:
+    try:
+        size = parse_bytes(text)
+    except ValueError as error:
+        raise ConfigError(f"--memory-limit: {error}") from error
+    if not isinstance(size, int) or size < _LEAST_MEMORY:
+        raise ConfigError(f"--memory-limit {text}: DuckDB needs at least 16MB")
+    return size
 
 
 @contextmanager

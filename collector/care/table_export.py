@@ -43,7 +43,10 @@ _ROWS_OF: Final = {"task_results": "evaluations"}
 
 
 def export_tables(
-    source: Path, folder: Path, tell: Callable[[str], None] = lambda text: None
+    source: Path,
+    folder: Path,
+    tell: Callable[[str], None] = lambda text: None,
+    memory_bytes: int = 128 * 10**6,
 ) -> list[Path]:
     """Write every table as a Parquet file, all as of one commit.
 
@@ -54,6 +57,7 @@ def export_tables(
         source: A data folder that nobody has open.
         folder: Gets `TABLE.parquet` for each table; older ones are overwritten.
         tell: Is told how far it is.
+        memory_bytes: Memory that DuckDB may use.
 
     Raises:
         ConfigError: There is no store, or the folder cannot be written; nothing is left.
@@ -62,7 +66,7 @@ def export_tables(
     Cost: linear; beside DuckDB's memory about 100 MB, more where one row takes more.
     """
     partials = {table: folder / f"{table}.parquet.partial" for table in EXPORTED}
-    with OfflineStore(source) as store:
+    with OfflineStore(source, memory_bytes) as store:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for table, partial in partials.items():

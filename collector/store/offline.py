@@ -19,7 +19,8 @@ from collector.store.files import (
 from collector.store.reads import Change, Reads, Rows
 from scouter.errors import ConfigError, TransientError
 
-_MEMORY: Final = "256MB"
+MEMORY_BYTES: Final = 256 * 10**6
+"""Memory that DuckDB may use."""
 
 
 class OfflineReads(Reads):
@@ -27,16 +28,17 @@ class OfflineReads(Reads):
 
     Args:
         folder: The data folder.
+        memory_bytes: Memory that DuckDB may use.
 
     Raises:
         ConfigError: There is no store, a collector has it open, or another version wrote it.
         DamagedStoreError: It cannot be opened, as it is damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
         refuse_old_file(folder)
         self.folder: Final = folder
-        self._connection = duckdb.connect(config={"memory_limit": _MEMORY, "threads": 2})
+        self._connection = duckdb.connect(config={"memory_limit": f"{memory_bytes}B", "threads": 2})
         try:
             self.path: Final = self._open(store_files(folder))
         except duckdb.Error as error:

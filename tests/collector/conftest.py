@@ -95,7 +95,7 @@ class Service:
         wait_until(is_enough, what=f"{count} records {state}")
 
     def sample(self, line: str) -> float | None:
-        """The value of one line of `/metrics`, once the worker has read all that was acknowledged."""
+        """The value of one line of `/metrics`, once all that was acknowledged is stored."""
         assert self.collector.worker.catch_up(60)
         for each in self.http.get("/metrics").text.splitlines():
             if each.startswith(f"{line} "):

@@ -18,6 +18,7 @@ from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
 from tests.support.files import files_with
+from tests.support.processes import wait_until
 
 SECRET = "nobody may keep this sentence"
 
@@ -63,8 +64,7 @@ def test_a_session_goes_with_its_trace_and_its_letters(
     assert service.get("/api/v1/dead-letters")["items"] == []
     assert service.http.get(f"/api/v1/traces/{TRACE}").status_code == 404
     assert len(service.get(f"/api/v1/traces/{'f' * 32}")["spans"]) == 1
-    service.collector.housekeeping.tidy()
-    assert files_with(tmp_path / "data", SECRET.encode()) == []
+    wait_until(lambda: not files_with(tmp_path / "data", SECRET.encode()), what="bytes that go")
     assert erase(service, session_id="s1")["is_gone"] is True
 
     service.send({**item, "uid": "u1", "trace_id": TRACE})

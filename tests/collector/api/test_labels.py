@@ -383,8 +383,7 @@ def test_labels_go_with_their_record(service: Service, tmp_path: Path) -> None:
     label(service, "u1", True)
     assert service.http.post("/api/v1/erase", json={"record_uid": "u0"}).json()["records"] == 1
     assert uids(service.get("/api/v1/labels")) == ["u1"]
-    service.collector.store.remove_rests()
-    assert files_with(tmp_path / "data", secret.encode()) == []
+    wait_until(lambda: not files_with(tmp_path / "data", secret.encode()), what="bytes that go")
     body = {"uid": "u0", "task_id": "right", "label": True, "rater": "ada"}
     assert service.http.post("/api/v1/labels", json=body).status_code == 404
     service.collector.store.remove_before(2**62)

@@ -8,14 +8,17 @@ from typing import Any
 import duckdb
 import pytest
 
+from collector.store.commit import Commit
 from collector.store.rows import TaskRow
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome
+from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, evaluation, span
 from tests.support.served import serve
 from tests.support.store_appends import AppendingStore
 
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
 TASKS = (
     TaskRow(task_id="right", task_type="Assertion", outcome=Outcome.FAILED, actual=41),
     TaskRow(task_id="lost", task_type="Assertion", outcome=Outcome.ERRORED, reason="missing_path"),
@@ -37,8 +40,10 @@ def service(start: Start) -> Service:
         evaluation("u1", Outcome.ERRORED, TASKS, trace_id=TRACE),
         evaluation("u2", Outcome.ERRORED, other),
     ]
-    service.collector.store.append_spans("default", [span(1)], 1).result()
-    service.collector.store.append_evaluations(rows).result()
+    spans = encode_request([span(1)]).SerializeToString()
+    service.http.post("/v1/traces", content=spans, headers=PROTOBUF)
+    service.get("/api/v1/traces")  # the worker has read them
+    service.collector.store.commit(Commit(evaluations=rows))
     return service
 
 
