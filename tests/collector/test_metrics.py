@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_every_part_says_how_it_is(start: Start, traced: Path) -> None:
     """The body of one request of spans, the evaluation on one record, and a broker that is away."""
     service = start(profile=[str(traced)])
-    inputs = service.collector.pipeline.inputs
+    inputs = service.collector.brokers
     inputs.add("kafka")
     inputs.report("kafka", 5.0)
     resource = Resource(attributes={PROCESS_ID: "p"})
@@ -48,7 +48,7 @@ def test_every_part_says_how_it_is(start: Start, traced: Path) -> None:
         'scouter_join_wait_seconds_count{completeness="complete"}': 1,
         "scouter_evaluation_latency_seconds_count": 1,
         "scouter_journal_pending_bytes": 0,
-        "scouter_journal_sync_seconds_count": 1,
+        "scouter_journal_sync_seconds_count": 2,
     }.items():
         wait_until(lambda: service.sample(line) == value, what=f"{line} {value}")  # noqa: B023
     assert (service.sample("scouter_store_commit_seconds_count") or 0) >= 3

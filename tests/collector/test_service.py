@@ -107,14 +107,14 @@ def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_
         store.append_records([record("older")]).result()
         for folder in (data, backups):
             folder.mkdir(mode=0o755)
-        for name in ("scouter.duckdb", "scouter.duckdb.wal"):  # as after a crash
+        for name in ("store-1.duckdb", "store-1.duckdb.wal"):  # as after a crash
             shutil.copyfile(source / name, data / name)
             assert (data / name).stat().st_mode & 0o777 == 0o644
         store.close()
         collector = launch("--profile", answers, "--backups", backups)
     finally:
         os.umask(old)
-    database = data / "scouter.duckdb"
+    database = data / "store-1.duckdb"
 
     def readable() -> list[Path]:
         found = [each for folder in (data, backups) for each in folder.rglob("*")]
@@ -125,7 +125,7 @@ def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_
     with httpx.Client(base_url=collector.url, timeout=120) as http:
         http.post("/v1/records", json={"records": [{"uid": "u", "profile": "answers"}]})
         assert http.post("/api/v1/backup", json={"folder": "one"}).status_code == 201
-    assert (backups / "one" / "scouter.duckdb").exists()
+    assert (backups / "one" / "store-1.duckdb").exists()
     assert readable() == []
 
 

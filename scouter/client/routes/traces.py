@@ -74,8 +74,8 @@ def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCal
         session_id: See `service_name`.
         finish_reason: Why a model's call ended: `stop`, `length`, `tool_call`, `content_filter`,
             `error`, or the provider's own word in small letters.
-        attributes: Values of any other attributes; all of them. Longer ones than 256 bytes, key
-            and value, are not searched, and refused.
+        attributes: Values of any other attributes; all of them. A key or a value of more than
+            256 characters is not searched, and refused.
         profile: Of the latest evaluation on a record of the span's trace, as the next four.
         outcome: Of that evaluation.
         task_id: Of that evaluation.
