@@ -189,7 +189,9 @@ class Database:
                 cursor.execute("COMMIT")
             for table, missing in missing_columns(cursor, path):
                 cursor.execute(f"ALTER TABLE {table} ADD COLUMN {missing}")
-        path.chmod(0o600)
+        for file in (path, path.with_name(f"{path.name}.wal")):
+            if file.exists():
+                file.chmod(0o600)
 
     def _remove(self, number: int) -> None:
         self._root.execute(f"DETACH {_name(number)}")

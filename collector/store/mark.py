@@ -92,6 +92,7 @@ class MarkFile:
         self._missed = frozenset(missed) - {TOKENS_NAME}
         self._seq, self._offset, self._totals = 0, 0, list[Sequence[Any]]()
         self._file = -1
+        self._is_closed = False
 
     def write(self, seq: int, offset: int, totals: Sequence[Sequence[Any]]) -> None:
         """Write all anew, and sync it; where that fails the log of the program says so."""
@@ -128,7 +129,10 @@ class MarkFile:
             self._give_up(error)
 
     def close(self) -> None:
-        """Write it once more, with the files that came meanwhile, and close it."""
+        """Write it once more, with the files that came meanwhile, and close it; once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.write(self._seq, self._offset, self._totals)
         self._leave()
 
