@@ -504,15 +504,17 @@ class Database:
         return sum(file.stat().st_size for file in self._folder.glob("store-*.duckdb*"))
 
     def close(self) -> None:
-        """Write everything into the file proper and close it; closed again, it stays so."""
+        """Write everything into the file proper and close it; who reads or commits then is told."""
         with self._writing:
             if self._is_closed:
                 return
             self._is_closed = True
             self._writer.close()
         for pool, size in ((self._worker, 1), (self._people, _READERS)):
-            for _ in range(size):
-                pool.get().close()
+            connections = [pool.get() for _ in range(size)]
+            for connection in connections:
+                connection.close()
+                pool.put(connection)
         self._root.close()
 
     def abandon(self) -> None:

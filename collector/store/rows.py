@@ -403,5 +403,3 @@ class RecordsAppended:
     accepted: tuple[RecordRow, ...]
     duplicates: tuple[int, ...]
     conflicts: tuple[int, ...]
-    new_traces: frozenset[str] = frozenset()
-    """Traces of accepted records of which the store certainly had no span before."""

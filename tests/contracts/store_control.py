@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from collector.storage.port.store import Store
 from collector.store.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.store.rows import (
     AlertEvent,
@@ -19,12 +18,13 @@ from tests.contracts.store_data import (
     profile,
 )
 from tests.contracts.store_opened import Open, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 
 class ControlContract(OpenedStore):
-    """See `store.StoreContract`."""
+    """Profiles, alerts and calibrations."""
 
-    def test_last_outcomes(self, store: Store) -> None:
+    def test_last_outcomes(self, store: AppendingStore) -> None:
         outcomes = [Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED]
         store.append_evaluations([evaluation(f"u{n}", o) for n, o in enumerate(outcomes)]).result()
         store.append_evaluations([evaluation("other", profile_uid="p2")]).result()
@@ -35,7 +35,7 @@ class ControlContract(OpenedStore):
     @pytest.mark.parametrize("reason", ["budget", "sampled", "gate"])
     @pytest.mark.parametrize("other", [Outcome.PASSED, Outcome.FAILED])
     def test_an_evaluation_without_a_judges_is_no_outcome(
-        self, store: Store, reason: str, other: Outcome
+        self, store: AppendingStore, reason: str, other: Outcome
     ) -> None:
         """A task that a gate skipped is decided, however."""
         tasks = (
@@ -97,7 +97,7 @@ class ControlContract(OpenedStore):
         assert second == {"p1": False, "p2": False, "q": True}
         assert third == {"p1": True, "p2": False, "q": True}
 
-    def test_last_alert_events(self, store: Store) -> None:
+    def test_last_alert_events(self, store: AppendingStore) -> None:
         def event(state: AlertState, uid: str, at_ns: int) -> AlertEvent:
             return AlertEvent(
                 space=SPACE, profile_uid=uid, state=state, at_ns=at_ns, passed=1, total=2
@@ -109,7 +109,7 @@ class ControlContract(OpenedStore):
         store.append_alert_events([other])
         assert store.last_alert_events() == [resolved, other]
 
-    def test_calibrations_are_kept_once(self, open_store: Callable[[], Store]) -> None:
+    def test_calibrations_are_kept_once(self, open_store: Callable[[], AppendingStore]) -> None:
         rows = [CalibrationRow(digest=name, body="{}", added_ns=at) for at, name in enumerate("ba")]
         store = open_store()
         store.append_calibrations(rows)
@@ -121,7 +121,7 @@ class ControlContract(OpenedStore):
 
         assert found == rows
 
-    def test_gold_outcomes_of_one_judge(self, store: Store) -> None:
+    def test_gold_outcomes_of_one_judge(self, store: AppendingStore) -> None:
         """By slot, each once."""
         query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="j")
 

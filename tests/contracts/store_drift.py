@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from collector.storage.port.store import Store
 from collector.store.alerts import DeliveryState, DriftDelivery, DriftEvent, DriftState
 from collector.store.decided import DecidedQuery, VersionQuery
 from collector.store.rows import Scope, TaskRow
@@ -16,8 +15,9 @@ from scouter.drift.series.observed import BEFORE_ALL, RECORD
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, TRACE, evaluation, span
+from tests.support.store_appends import AppendingStore
 
-Open = Callable[[], Store]
+Open = Callable[[], AppendingStore]
 PASSED, FAILED, PENDING = Outcome.PASSED, Outcome.FAILED, Outcome.PENDING
 
 
@@ -45,12 +45,12 @@ class StoreDriftContract:
     """Subclass it and give the fixture `open_store`."""
 
     @pytest.fixture
-    def store(self, open_store: Open) -> Iterator[Store]:
+    def store(self, open_store: Open) -> Iterator[AppendingStore]:
         store = open_store()
         yield store
         store.close()
 
-    def test_numbers_stand_beside_decided_outcomes(self, store: Store) -> None:
+    def test_numbers_stand_beside_decided_outcomes(self, store: AppendingStore) -> None:
         """Scores of judges and metrics, 1 or 0 where they have none; measures of traces alone."""
 
         def row(task_id: str, task_type: str, outcome: Outcome, **fields: Any) -> TaskRow:
@@ -70,7 +70,7 @@ class StoreDriftContract:
         assert dict(first.numbers) == {"judge": 2, "yes": 1, "calls": 0.5, "slow": 3_000}
         assert second.numbers == ()
 
-    def test_each_record_is_given_once_it_is_decided(self, store: Store) -> None:
+    def test_each_record_is_given_once_it_is_decided(self, store: AppendingStore) -> None:
         """Neither while it is pending nor again when it is judged anew."""
         two = (task("t", PASSED), task("j", PENDING))
         store.append_evaluations(
@@ -95,7 +95,7 @@ class StoreDriftContract:
         assert second.outcomes == ((RECORD, FAILED), ("t", PASSED), ("j", FAILED))
         assert (first.space, first.profile_uid) == (SPACE, "p1")
 
-    def test_results_are_given_page_by_page_in_order(self, store: Store) -> None:
+    def test_results_are_given_page_by_page_in_order(self, store: AppendingStore) -> None:
         for batch in range(3):
             rows = [evaluation(f"u{batch}-{n}") for n in range(4)]
             store.append_evaluations(rows).result()
@@ -105,7 +105,7 @@ class StoreDriftContract:
             place = page[-1].place
         assert found == [f"evaluation of u{b}-{n}" for b in range(3) for n in range(4)]
 
-    def test_results_of_a_space_a_profile_and_a_time(self, store: Store) -> None:
+    def test_results_of_a_space_a_profile_and_a_time(self, store: AppendingStore) -> None:
         store.append_evaluations(
             [
                 evaluation("early", evaluated_ns=5),
@@ -126,18 +126,20 @@ class StoreDriftContract:
         assert found(since_ns=6, until_ns=7, profile="p1") == ["evaluation of there"]
         assert found(profile="x") == found(profile="y") == ["evaluation of other"]
 
-    def test_a_part_of_a_record_is_not_the_record(self, store: Store) -> None:
+    def test_a_part_of_a_record_is_not_the_record(self, store: AppendingStore) -> None:
         left_out = (task("t", PASSED), task("j", Outcome.SKIPPED, "budget"))
         store.append_evaluations([evaluation("u1", PASSED, left_out)]).result()
         (found,) = store.decided_after(BEFORE_ALL, 10)
         assert found.outcomes == (("t", PASSED), ("j", Outcome.SKIPPED))
 
-    def test_a_session_that_is_judged_as_a_whole_stands_for_itself(self, store: Store) -> None:
+    def test_a_session_that_is_judged_as_a_whole_stands_for_itself(
+        self, store: AppendingStore
+    ) -> None:
         store.append_evaluations([evaluation("s", FAILED, scope=Scope.SESSION)]).result()
         (found,) = store.decided_after(BEFORE_ALL, 10)
         assert (found.session, found.outcomes) == ("", (("t1", FAILED),))
 
-    def test_the_results_of_two_versions(self, store: Store) -> None:
+    def test_the_results_of_two_versions(self, store: AppendingStore) -> None:
         """In the order of completion, from the candidate's first one on, each record once."""
         tasks = (task("t", PASSED), task("j", FAILED))
         gated, unasked = (
@@ -212,7 +214,7 @@ class StoreDriftContract:
         assert len(found) == 29
         assert (found["g0"], found["g1"], found["g3"]) == ("0", "new", "4")
 
-    def test_the_latest_event_of_each_alert_and_all_of_one(self, store: Store) -> None:
+    def test_the_latest_event_of_each_alert_and_all_of_one(self, store: AppendingStore) -> None:
         store.save_drift([], [event("a", 1, "firing"), event("b", 2, "firing")])
         store.save_drift([], [event("a", 3, "resolved")])
         store.save_drift([], [event("a", 9, "firing", space="other")])
@@ -246,7 +248,7 @@ class StoreDriftContract:
         )
         assert of_one == steps[1:4]
 
-    def test_results_are_counted_by_tag_tool_and_model(self, store: Store) -> None:
+    def test_results_are_counted_by_tag_tool_and_model(self, store: AppendingStore) -> None:
         """A trace counts once for each tool, however often it was called."""
         calls = [
             span(1, attributes={"gen_ai.tool.name": "search"}),
@@ -277,7 +279,7 @@ class StoreDriftContract:
             assert total == 2
             assert store.whole(query) == Slice(name="", **(counts | {"passed": 1}))
 
-    def test_slices_of_one_service_and_environment(self, store: Store) -> None:
+    def test_slices_of_one_service_and_environment(self, store: AppendingStore) -> None:
         """Each of three agents has one result on each side; one has no service."""
         places = [("bot", "prod"), ("bot", "test"), ("", "prod")]
         rows = [
@@ -304,7 +306,7 @@ class StoreDriftContract:
         both = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10, service="bot")
         assert store.slices(both)[1] == 2
 
-    def test_versions_are_slices_where_there_are_several(self, store: Store) -> None:
+    def test_versions_are_slices_where_there_are_several(self, store: AppendingStore) -> None:
         query = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10)
         one = evaluation("u1", PASSED, evaluated_ns=5, tags={}, service_version="1")
         store.append_evaluations([one]).result()

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from collector.storage.port.store import Store
 from collector.store.erase import EraseTarget
 from collector.store.span_queries import SpanQuery, TraceQuery
 from collector.store.usage import UsageGroup, UsageQuery
@@ -14,8 +13,9 @@ from scouter.model.otlp_logs import log_event
 from scouter.model.span import AttributeValue, Span
 from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
 from tests.contracts.store_opened import OpenedStore
+from tests.support.store_appends import AppendingStore
 
-Open = Callable[[], Store]
+Open = Callable[[], AppendingStore]
 
 
 def event(of_span: int, at_ns: int = 15, trace_id: str = TRACE, **said: AttributeValue) -> Span:
@@ -26,7 +26,7 @@ def event(of_span: int, at_ns: int = 15, trace_id: str = TRACE, **said: Attribut
     return found
 
 
-def said(store: Store, trace_id: str = TRACE) -> dict[str, list[Any]]:
+def said(store: AppendingStore, trace_id: str = TRACE) -> dict[str, list[Any]]:
     """By span, in order, the attributes of its events, as the engine sees them."""
     tree = SpanTree(store.spans_of(SPACE, [trace_id]).get(trace_id, ()))
     return {each.span_id[-1]: [e.attributes for e in each.events] for each in tree.spans}
@@ -35,7 +35,7 @@ def said(store: Store, trace_id: str = TRACE) -> dict[str, list[Any]]:
 class EventSearchContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
 
-    def test_no_question_about_spans_finds_an_event(self, store: Store) -> None:
+    def test_no_question_about_spans_finds_an_event(self, store: AppendingStore) -> None:
         """Listings, traces and usage; what it says of models and tools is not counted again."""
         loud: dict[str, Any] = {
             "gen_ai.operation.name": "chat", "gen_ai.response.model": "m",
@@ -79,7 +79,7 @@ class StoreEventsContract(EventSearchContract):
         assert (events.accepted, events.stored, events.duplicates, events.spanless) == (2, 2, 2, 0)
         assert (spans.accepted, spans.stored, spans.duplicates) == (2, 2, 0)
 
-    def test_an_event_without_its_span_is_counted_and_kept(self, store: Store) -> None:
+    def test_an_event_without_its_span_is_counted_and_kept(self, store: AppendingStore) -> None:
         """Of another trace with the same span id there is a span, which it is not."""
         store.append_spans(SPACE, [span(1, trace_id="1" * 32), span(2)], 1).result()
         store.append_spans(SPACE, [event(1), event(2)], 1).result()
@@ -90,18 +90,15 @@ class StoreEventsContract(EventSearchContract):
         assert tree.gaps.spans
         assert store.conservation("another").events.stored == 0
 
-    def test_an_event_after_the_evaluation_makes_no_span_late(self, store: Store) -> None:
-        """But it opens the record again: its trace is among those that got something."""
+    def test_an_event_after_the_evaluation_makes_no_span_late(self, store: AppendingStore) -> None:
         store.append_records([record(trace_id=TRACE)]).result()
         store.append_spans(SPACE, [span(1)], 1).result()
         row = evaluation(trace_id=TRACE, reads_spans=True, input_seq=store.last_seq())
         store.append_evaluations([row]).result()
         store.append_spans(SPACE, [event(1)], 2).result()
         assert store.conservation(SPACE).spans.late == 0
-        assert store.late_traces(0) == [(SPACE, TRACE)]
 
-    def test_a_result_of_an_evaluator_is_shown_and_judged_by_nobody(self, store: Store) -> None:
-        """It re-opens no evaluation either."""
+    def test_a_result_of_an_evaluator_is_shown_with_its_span(self, store: AppendingStore) -> None:
         ids = (TRACE, f"{1:016x}")
         result = log_event("gen_ai.evaluation.result", ids, (15, 15), {"score": 1})
         assert result is not None
@@ -113,7 +110,6 @@ class StoreEventsContract(EventSearchContract):
         assert said(store) == {"1": []}
         (shown,) = SpanTree(store.trace(SPACE, TRACE, 9).spans).spans
         assert [each.name for each in shown.events] == ["gen_ai.evaluation.result"]
-        assert store.late_traces(0) == []
         assert store.conservation(SPACE).events.stored == 1
 
     @pytest.mark.parametrize("target", [{"trace_id": TRACE}, {"session_id": "s"}])
@@ -136,7 +132,7 @@ class StoreEventsContract(EventSearchContract):
             store.append_spans(SPACE, events, 1).result()
 
         send()
-        done = store.erase(EraseTarget(space=SPACE, **target)).result()
+        done = store.erase(EraseTarget(space=SPACE, **target))
         assert done.spans == (2 if is_whole else 1)
         wanted = {} if is_whole else {"2": [{"index": 0}]}
         gone = 2 if is_whole else 1

@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import NOT_PASSED, EvaluationQuery
 from collector.store.rows import TaskRow
 from collector.store.span_queries import JudgedBy, TraceQuery
@@ -18,6 +17,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
 from tests.contracts.store_data import SPACE, evaluation, span
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 _COLUMNS = ("service_name", "service_version", "tool_name", "agent_name", "error_type")
 WORDS = st.sampled_from(["", "a", "b"])
@@ -34,7 +34,7 @@ def lengths(
     return {name: counts for name, counts in found.items() if counts}
 
 
-def evaluate_some(store: Store, data: st.DataObject, space: str) -> JudgedBy:
+def evaluate_some(store: AppendingStore, data: st.DataObject, space: str) -> JudgedBy:
     """Random evaluations and revisions on four traces; a filter by some of what they tell."""
     revisions: dict[str, int] = {}
     for number in range(data.draw(st.integers(0, 5))):
@@ -70,7 +70,7 @@ class TraceFacetsContract(OpenedStore):
     @IN_CLASS
     @given(data=st.data())
     def test_a_count_of_traces_is_the_length_of_the_list(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         space = f"space {store.last_seq()}"
         for number in range(data.draw(st.integers(1, 10))):
@@ -151,7 +151,7 @@ class TraceFacetsContract(OpenedStore):
         assert found.looked_until_ns is None
         assert found.counts == wanted
 
-    def test_columns_of_many_values_are_counted(self, store: Store) -> None:
+    def test_columns_of_many_values_are_counted(self, store: AppendingStore) -> None:
         """A hundred traces of two spans: 70 tools, 40 agents and 30 versions in turn."""
         rows = [
             span(
@@ -174,7 +174,9 @@ class TraceFacetsContract(OpenedStore):
         assert found["service_version"] == {f"v{n}": 4 if 1 <= n <= 10 else 3 for n in range(30)}
         assert found["status"] == {"unset": 100, "error": 100}
 
-    def test_counts_of_traces_end_before_a_step_that_is_too_long(self, store: Store) -> None:
+    def test_counts_of_traces_end_before_a_step_that_is_too_long(
+        self, store: AppendingStore
+    ) -> None:
         """In 40 commits of 150 traces each."""
         for commit in range(1, 41):
             rows = [
@@ -202,7 +204,7 @@ class StoreFacetsContract(TraceFacetsContract):
     @IN_CLASS
     @given(data=st.data())
     def test_a_count_of_evaluations_is_the_length_of_the_list(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """Random evaluations, revisions and spans that tell a service; any filters."""
         space = f"space {store.last_seq()}"  # one store for all examples
@@ -269,7 +271,7 @@ class StoreFacetsContract(TraceFacetsContract):
         assert found.looked_until_ns is None
         assert found.counts == wanted
 
-    def test_counts_that_end_early_say_how_far_they_looked(self, store: Store) -> None:
+    def test_counts_that_end_early_say_how_far_they_looked(self, store: AppendingStore) -> None:
         """Some of the newest of 6,000 evaluations, in 40 commits.
 
         Those of another space came before, and are not reached: that is no whole answer.

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port.store import Store
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.span_queries import JudgedBy, TraceQuery
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, span
+from tests.support.store_appends import AppendingStore
 
 NAMES = st.sampled_from("ab")
 OUTCOMES = st.sampled_from(Outcome)
@@ -38,7 +38,7 @@ class StoreJudgedContract:
     """Subclass it and give the fixture `open_store`."""
 
     @pytest.fixture
-    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
+    def store(self, open_store: Callable[[], AppendingStore]) -> Iterator[AppendingStore]:
         store = open_store()
         yield store
         store.close()
@@ -53,7 +53,9 @@ class StoreJudgedContract:
         ],
     )
     @given(data=st.data())
-    def test_traces_are_those_of_a_brute_force(self, store: Store, data: st.DataObject) -> None:
+    def test_traces_are_those_of_a_brute_force(
+        self, store: AppendingStore, data: st.DataObject
+    ) -> None:
         """Evaluations and revisions on three traces, before and after their spans."""
         space = f"space {store.last_seq()}"  # one store for all examples
         latest: dict[str, EvaluationRow] = {}
@@ -118,7 +120,7 @@ class StoreJudgedContract:
         ],
     )
     def test_a_tag_is_no_part_of_another(
-        self, store: Store, tags: dict[str, str], asked: tuple[str, str], is_found: bool
+        self, store: AppendingStore, tags: dict[str, str], asked: tuple[str, str], is_found: bool
     ) -> None:
         row = evaluation(trace_id=f"{1:032x}", tags=tags)
         store.append_spans(SPACE, [span(1, trace_id=f"{1:032x}")], 1).result()

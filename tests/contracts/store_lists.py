@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import NOT_PASSED, EvaluationQuery, TaskValuesQuery
+from collector.store.rollups import HOUR_NS
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.task_counts import SeriesQuery, TaskQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 _MINUTE_NS = HOUR_NS // 60
 
 
-def uids_by_page(store: Store, query: EvaluationQuery) -> Iterator[str]:
+def uids_by_page(store: AppendingStore, query: EvaluationQuery) -> Iterator[str]:
     while True:
         page = store.evaluations(query)
         assert len(page.items) <= query.limit
@@ -50,7 +50,7 @@ class StoreListsContract(OpenedStore):
     @IN_CLASS
     @given(data=st.data())
     def test_a_listing_is_that_of_a_brute_force_filter(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """Random evaluations and revisions, any filters, pages of one to three."""
         space = f"space {store.last_seq()}"  # one store for all examples
@@ -120,7 +120,7 @@ class StoreListsContract(OpenedStore):
             for row in newest
         ]
 
-    def test_outcomes_are_those_of_the_evaluations(self, store: Store) -> None:
+    def test_outcomes_are_those_of_the_evaluations(self, store: AppendingStore) -> None:
         """Scores and reasons come back, those of judges and of errored tasks too."""
         tasks = (
             TaskRow(task_id="holds", task_type="Assertion", outcome=Outcome.FAILED, actual=7),
@@ -150,7 +150,7 @@ class StoreListsContract(OpenedStore):
             assert outcomes.outcome is Outcome.FAILED
             assert all(getattr(outcomes, name) == getattr(row, name) for name in same)
 
-    def test_many_superseded_evaluations_do_not_end_a_page(self, store: Store) -> None:
+    def test_many_superseded_evaluations_do_not_end_a_page(self, store: AppendingStore) -> None:
         """Thirty of thirty-one candidates are passed over before the one that counts."""
         rows = [evaluation(f"u{n}", Outcome.FAILED, evaluation_id=f"e{n}") for n in range(31)]
         store.append_evaluations(rows).result()
@@ -177,7 +177,7 @@ class StoreListsContract(OpenedStore):
         ],
     )
     def test_tags(
-        self, store: Store, tags: dict[str, str], pair: tuple[str, str], is_found: bool
+        self, store: AppendingStore, tags: dict[str, str], pair: tuple[str, str], is_found: bool
     ) -> None:
         """The texts have characters that JSON writes in its own way."""
         store.append_evaluations([evaluation(tags=tags)]).result()
@@ -185,7 +185,7 @@ class StoreListsContract(OpenedStore):
         assert len(page.items) == is_found
 
     def test_the_service_of_an_evaluation_without_spans_is_that_of_its_trace(
-        self, store: Store
+        self, store: AppendingStore
     ) -> None:
         resource = Resource(
             attributes={
@@ -214,7 +214,7 @@ class StoreListsContract(OpenedStore):
         assert uids(service_name="shop", service_version="1") == []
         assert uids(environment="y") == []
 
-    def test_an_evaluation_by_its_id_whatever_its_revision(self, store: Store) -> None:
+    def test_an_evaluation_by_its_id_whatever_its_revision(self, store: AppendingStore) -> None:
         first = evaluation("u1", Outcome.FAILED, evaluation_id="e1")
         second = evaluation("u1", revision=2, evaluation_id="e2")
         for row in (first, second):
@@ -224,7 +224,9 @@ class StoreListsContract(OpenedStore):
         assert store.evaluation(SPACE, "e3") is None
         assert store.evaluation("elsewhere", "e1") is None
 
-    def test_the_evaluations_on_a_trace_are_the_latest_newest_first(self, store: Store) -> None:
+    def test_the_evaluations_on_a_trace_are_the_latest_newest_first(
+        self, store: AppendingStore
+    ) -> None:
         """Of the newest rows only, where there are more than may be read."""
         rows = [evaluation(f"u{n}", trace_id=TRACE, evaluation_id=f"e{n}") for n in range(5)]
         again = replace(rows[1], revision=2, outcome=Outcome.FAILED, evaluation_id="again")
@@ -241,7 +243,7 @@ class StoreListsContract(OpenedStore):
         assert store.trace(SPACE, TRACE, 3).evaluations == wanted[:3]
         assert store.trace(SPACE, "d" * 32, 3).evaluations == ()
 
-    def test_a_trace_is_its_spans_and_its_evaluations(self, store: Store) -> None:
+    def test_a_trace_is_its_spans_and_its_evaluations(self, store: AppendingStore) -> None:
         """Nothing of another space, nor of a trace whose id ends in the same way."""
         near, row = f"{'0' * 15}1{TRACE[16:]}", evaluation(trace_id=TRACE)
         mine = [span(1), span(2)]
@@ -257,7 +259,9 @@ class StoreListsContract(OpenedStore):
         absent = store.trace("nobody", TRACE, 9)
         assert (absent.spans, absent.evaluations) == ([], ())
 
-    def test_pages_of_one_moment_hold_what_is_revised_meanwhile(self, store: Store) -> None:
+    def test_pages_of_one_moment_hold_what_is_revised_meanwhile(
+        self, store: AppendingStore
+    ) -> None:
         rows = [evaluation(f"u{n}", evaluation_id=f"e{n}") for n in range(4)]
         store.append_evaluations(rows).result()
         query = EvaluationQuery(space=SPACE, limit=2)
@@ -269,7 +273,7 @@ class StoreListsContract(OpenedStore):
         assert second.items == (rows[1], rows[0])
         assert list(uids_by_page(store, query)) == ["u0", "u3", "u2", "u1"]
 
-    def test_a_record_is_listed_while_it_is_revised(self, store: Store) -> None:
+    def test_a_record_is_listed_while_it_is_revised(self, store: AppendingStore) -> None:
         """Once each time, by its latest evaluation: never by none, never by two."""
         store.append_evaluations([evaluation("u0", evaluation_id="e1")]).result()
         done = threading.Event()
@@ -290,7 +294,7 @@ class StoreListsContract(OpenedStore):
         assert set(seen) == {1}
         assert len(seen) > 10
 
-    def test_evaluations_in_pages_of_bounded_bytes(self, store: Store) -> None:
+    def test_evaluations_in_pages_of_bounded_bytes(self, store: AppendingStore) -> None:
         """Nine of three commits, each with a result of 10 kB, come four at a time at most."""
         long = TaskRow(task_id="t", task_type="A", outcome=Outcome.PASSED, actual="x" * 10_000)
         for start in (0, 3, 6):
@@ -314,7 +318,7 @@ class StoreListsContract(OpenedStore):
     @IN_CLASS
     @given(data=st.data())
     def test_a_series_is_that_of_a_brute_force_count(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """Evaluations and revisions over five hours, between any two times, in any buckets.
 
@@ -409,7 +413,7 @@ class StoreListsContract(OpenedStore):
         assert len(set((each.start_ns, each.counts.profile_uid, each.counts.task_id)
                        for each in found)) == len(found)  # fmt: skip
 
-    def test_results_of_an_environment_are_counted_alone(self, store: Store) -> None:
+    def test_results_of_an_environment_are_counted_alone(self, store: AppendingStore) -> None:
         """Of one that looked at no spans, the environment is that of its trace."""
         told = {"service.version": "2", "deployment.environment.name": "prod"}
         resource = Resource(attributes=told)
@@ -441,7 +445,9 @@ class StoreListsContract(OpenedStore):
             spans = [each.duration_ns for each in values if each.duration_ns is not None]
             assert set(spans) <= {30 - took}
 
-    def test_versions_of_tasks_whose_trace_no_span_is_stored_of(self, store: Store) -> None:
+    def test_versions_of_tasks_whose_trace_no_span_is_stored_of(
+        self, store: AppendingStore
+    ) -> None:
         store.append_evaluations([evaluation("u1", trace_id=TRACE)]).result()
         query = TaskQuery(space=SPACE, service_version="2")
         assert store.task_counts(query) == []

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import NewestResultsQuery
 from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation
 from tests.contracts.store_opened import OpenedStore
+from tests.support.store_appends import AppendingStore
 
 
-def newest(store: Store, **asked: Any) -> list[tuple[str, str]]:
+def newest(store: AppendingStore, **asked: Any) -> list[tuple[str, str]]:
     """Uid and outcome of the newest results of `t1`."""
     given: dict[str, Any] = {"alias": "answers", "task_id": "t1", "limit": 10}
     query = NewestResultsQuery(space=SPACE, **(given | asked))
@@ -18,9 +18,9 @@ def newest(store: Store, **asked: Any) -> list[tuple[str, str]]:
 
 
 class NewestContract(OpenedStore):
-    """See `store.StoreContract`."""
+    """The newest results of a task."""
 
-    def test_the_newest_results_are_the_latest_of_each_record(self, store: Store) -> None:
+    def test_the_newest_results_are_the_latest_of_each_record(self, store: AppendingStore) -> None:
         """Neither superseded ones, nor those that are pending or skipped, nor of sessions."""
         of = [
             evaluation("u1", Outcome.FAILED),
@@ -42,7 +42,7 @@ class NewestContract(OpenedStore):
         assert newest(store, limit=3)[:2] == [("u1", "passed"), ("u5", "errored")]
         assert newest(store, alias="none") == []
 
-    def test_the_newest_results_have_numbers_and_flags(self, store: Store) -> None:
+    def test_the_newest_results_have_numbers_and_flags(self, store: AppendingStore) -> None:
         """Of a text nothing is read; the place of a task in its evaluation does not matter."""
         values: list[tuple[Any, Any]] = [
             (4, 3.5),

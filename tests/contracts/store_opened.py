@@ -2,19 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from collector.storage.port.store import Store
 from tests.support.examples import examples
+from tests.support.store_appends import AppendingStore
 
-Open = Callable[[], Store]
+Open = Callable[[], AppendingStore]
 """Opens the store of this test; opened again it holds what was stored before."""
-OpenCopy = Callable[[Path], Store]
-"""Opens what a backup put into a folder."""
 
 IN_CLASS: Final = settings(
     max_examples=examples(16),
@@ -33,10 +30,10 @@ def done(answer: Any) -> Any:
 
 
 class OpenedStore:
-    """A subclass has the fixture `open_store`, and for the care `open_copy`."""
+    """A subclass has the fixture `open_store`."""
 
     @pytest.fixture
-    def store(self, open_store: Open) -> Iterator[Store]:
+    def store(self, open_store: Open) -> Iterator[AppendingStore]:
         store = open_store()
         yield store
         store.close()

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from collector.storage.port.store import Store
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.runs import RunRow
 from tests.contracts.store_data import SPACE, record
 from tests.contracts.store_opened import Open, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 
 def label(uid: str = "u1", rater: str = "ada", **fields: Any) -> LabelRow:
@@ -25,14 +25,14 @@ def run(run_id: str = "r1", **fields: Any) -> RunRow:
     return RunRow(run_id=run_id, **(given | fields))
 
 
-def said(store: Store, **asked: Any) -> list[tuple[str, str, bool | None]]:
+def said(store: AppendingStore, **asked: Any) -> list[tuple[str, str, bool | None]]:
     """Uid, person and label, the newest first."""
     found = store.labels(LabelQuery(space=SPACE, **asked))
     return [(each.uid, each.rater, each.is_good) for each in found]
 
 
 class PeopleContract(OpenedStore):
-    """See `store.StoreContract`."""
+    """What people say."""
 
     def test_the_last_label_of_a_person_counts(self, open_store: Open) -> None:
         """On each task of each record, also after a restart; of another space none is seen."""
@@ -51,7 +51,7 @@ class PeopleContract(OpenedStore):
         assert said(store, rater="bob") == [("u1", "bob", True)]
         assert said(store, alias="none") == []
 
-    def test_labels_are_counted_by_task(self, store: Store) -> None:
+    def test_labels_are_counted_by_task(self, store: AppendingStore) -> None:
         """Each record and each person once; a label that was taken back is none."""
         store.append_records([record("u1"), record("u2")]).result()
         store.append_labels([label("u1"), label("u1", "bob"), label("u2")])
@@ -66,7 +66,7 @@ class PeopleContract(OpenedStore):
         }
         assert counts == {("answers", "t1"): (2, 2), ("answers", "t2"): (1, 1)}
 
-    def test_a_person_is_named_as_they_were_first(self, store: Store) -> None:
+    def test_a_person_is_named_as_they_were_first(self, store: AppendingStore) -> None:
         """Case and outer spaces make no other person; names of another space are not told."""
         store.append_records([record("u1")]).result()
         for name in ("Ben", "Anna", " anna", "BEN"):
@@ -93,7 +93,7 @@ class PeopleContract(OpenedStore):
         assert said.pop("dan") == ("outcome", "failed", 7)
         assert set(said.values()) == {(None, None, None)}
 
-    def test_pages_of_labels_hold_each_once(self, store: Store) -> None:
+    def test_pages_of_labels_hold_each_once(self, store: AppendingStore) -> None:
         store.append_records([record(f"u{n}") for n in range(5)]).result()
         for n in range(5):
             store.append_labels([label(f"u{n}")])
@@ -114,13 +114,13 @@ class PeopleContract(OpenedStore):
         assert store.run(SPACE, "r1") == run("r1")
         assert store.run(SPACE, "r2") is None
 
-    def test_lists_of_runs_have_no_bodies(self, store: Store) -> None:
+    def test_lists_of_runs_have_no_bodies(self, store: AppendingStore) -> None:
         for n in range(3):
             store.append_run(run(f"r{n}", added_ns=n))
         assert list(store.runs(SPACE)) == [run(f"r{n}", added_ns=n, body=b"") for n in (2, 1, 0)]
         assert list(store.runs("other")) == []
 
-    def test_a_removed_run_is_gone(self, store: Store) -> None:
+    def test_a_removed_run_is_gone(self, store: AppendingStore) -> None:
         store.append_run(run("r1"))
         assert store.remove_run("other", "r1") is False
         assert store.remove_run(SPACE, "r1") is True

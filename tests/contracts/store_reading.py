@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.rollups import HOUR_NS
 from collector.store.rows import (
     EvaluationRow,
     TaskRow,
@@ -26,12 +25,13 @@ from tests.contracts.store_data import (
     span,
 )
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 
 class ReadingContract(OpenedStore):
-    """See `store.StoreContract`."""
+    """Listings and counts of evaluations."""
 
-    def test_filters_of_the_listing(self, store: Store) -> None:
+    def test_filters_of_the_listing(self, store: AppendingStore) -> None:
         rows = [
             evaluation("u1", evaluated_ns=100, trace_id=TRACE),
             evaluation("u2", Outcome.FAILED, evaluated_ns=200, record_id="x"),
@@ -54,7 +54,7 @@ class ReadingContract(OpenedStore):
             assert uids(profile=name) == ["u3"]
         assert uids(profile="nobody") == []
 
-    def test_pages_hold_everything_once_though_more_comes_in(self, store: Store) -> None:
+    def test_pages_hold_everything_once_though_more_comes_in(self, store: AppendingStore) -> None:
         for start in (0, 4, 8):
             store.append_evaluations(
                 [evaluation(f"u{n}") for n in range(start, start + 4)]
@@ -70,7 +70,7 @@ class ReadingContract(OpenedStore):
             query = EvaluationQuery(space=SPACE, limit=5, before=page.next_before)
         assert seen == [f"u{n}" for n in reversed(range(12))]
 
-    def test_task_counts(self, store: Store) -> None:
+    def test_task_counts(self, store: AppendingStore) -> None:
         """Two tasks: t1 passed, failed, errored; t2 skipped by a gate twice, once by budget."""
         gate = TaskRow(task_id="t2", task_type="x", outcome=Outcome.SKIPPED, reason="gate")
         budget = TaskRow(task_id="t2", task_type="x", outcome=Outcome.SKIPPED, reason="budget")
@@ -94,7 +94,7 @@ class ReadingContract(OpenedStore):
         assert (early.passed, early.failed, early.errored) == (1, 1, 0)
         assert store.task_counts(TaskQuery(space="other")) == []
 
-    def test_scores_of_a_task(self, store: Store) -> None:
+    def test_scores_of_a_task(self, store: AppendingStore) -> None:
         """Scores 4, 2.5 and 1 are their own, one passed and one failed without; one errored.
 
         A revision's score takes the place of the earlier one. Mean of 4, 2.5, 1, 1, 0 is 1.7;
@@ -141,7 +141,7 @@ class ReadingContract(OpenedStore):
     @IN_CLASS
     @given(st.lists(st.tuples(st.sampled_from(DECIDED), st.none() | st.floats(-9, 9)), max_size=12))
     def test_mean_and_deviation_are_those_of_the_scores(
-        self, store: Store, results: list[tuple[Outcome, float | None]]
+        self, store: AppendingStore, results: list[tuple[Outcome, float | None]]
     ) -> None:
         tasks = [
             TaskRow(task_id="q", task_type="LLMJudge", outcome=outcome, stated_score=score)
@@ -163,7 +163,7 @@ class ReadingContract(OpenedStore):
         assert sd == wanted
 
     def test_an_evaluation_without_spans_is_found_by_the_version_of_its_trace(
-        self, store: Store
+        self, store: AppendingStore
     ) -> None:
         resource = Resource(attributes={"service.version": "2.0"})
         store.append_spans(SPACE, [span(1, resource=resource)], 1).result()
@@ -175,7 +175,7 @@ class ReadingContract(OpenedStore):
     @IN_CLASS
     @given(data=st.data())
     def test_counts_are_those_of_a_brute_force_count(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """Random evaluations and revisions over three hours, asked for between any two times."""
         space = f"space {store.last_seq()}"  # one store for all examples

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.store import Store
 from collector.store.letters import DeadLetter, LetterKind, LetterQuery
 from collector.store.record_queries import RecordQuery, SessionQuery
 from collector.store.rows import RecordState, Scope
@@ -20,12 +19,13 @@ from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record
 from tests.contracts.store_facets import WORDS, lengths
 from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore, done
+from tests.support.store_appends import AppendingStore
 
 
 class StoreRecordsContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
 
-    def _records(self, store: Store) -> None:
+    def _records(self, store: AppendingStore) -> None:
         """One waits, one passed, one failed at first, one was skipped, one is dead-lettered."""
         rows = [
             record("waits", record_id="x", received_ns=10),
@@ -50,7 +50,7 @@ class StoreRecordsContract(OpenedStore):
         refused = letter(uid="waits", reason="conflict")  # was never accepted: no state
         store.append_dead_letters([gone, refused]).result()
 
-    def test_states_of_records(self, store: Store) -> None:
+    def test_states_of_records(self, store: AppendingStore) -> None:
         self._records(store)
         found = store.records(RecordQuery(space=SPACE)).items
         assert {each.record.uid: (each.state, each.outcome) for each in found} == {
@@ -69,7 +69,7 @@ class StoreRecordsContract(OpenedStore):
         assert (sizes["passed"], sizes["waits"]) == (42, len('{"answer":[1,null,"é"]}'.encode()))
         assert all(each.record.context is None for each in found)
 
-    def test_filters_of_records(self, store: Store) -> None:
+    def test_filters_of_records(self, store: AppendingStore) -> None:
         self._records(store)
 
         def uids(**filters: Any) -> set[str]:
@@ -89,7 +89,9 @@ class StoreRecordsContract(OpenedStore):
         assert uids(profile="b", state=RecordState.EVALUATED) == set()
 
     @pytest.mark.parametrize("state", [None, RecordState.WAITING])
-    def test_pages_of_records_hold_each_once(self, store: Store, state: RecordState | None) -> None:
+    def test_pages_of_records_hold_each_once(
+        self, store: AppendingStore, state: RecordState | None
+    ) -> None:
         """Newest commit first, though more comes in; of nine every third is decided."""
         for start in (0, 4, 8):
             rows = [record(f"u{n}") for n in range(start, min(start + 4, 9))]
@@ -109,7 +111,7 @@ class StoreRecordsContract(OpenedStore):
         assert seen[0] == "u8"
         assert {int(uid[1:]) // 4 for uid in seen[-2:]} == {0}
 
-    def test_one_uid_in_two_spaces_is_listed_in_each(self, store: Store) -> None:
+    def test_one_uid_in_two_spaces_is_listed_in_each(self, store: AppendingStore) -> None:
         """In one commit, too, where both have one place."""
         rows = [record("u1", space=space, record_id=f"of {space}") for space in ("a", "b")]
         store.append_records(rows).result()
@@ -119,7 +121,7 @@ class StoreRecordsContract(OpenedStore):
                 found = [(each.record.space, each.record.record_id) for each in page.items]
                 assert found == [(space, f"of {space}")]
 
-    def test_states_as_of_a_commit(self, store: Store) -> None:
+    def test_states_as_of_a_commit(self, store: AppendingStore) -> None:
         """Later items are not there: an evaluation, a revision of one, a dead letter."""
         store.append_records([record(uid) for uid in ("judged", "revised", "dead")]).result()
         store.append_evaluations([evaluation("revised")]).result()
@@ -145,7 +147,7 @@ class StoreRecordsContract(OpenedStore):
 
     @pytest.mark.parametrize(("size", "least"), [(1, 30), (10**9, 3)])
     def test_records_with_contexts_in_pages_of_bounded_bytes(
-        self, store: Store, size: int, least: int
+        self, store: AppendingStore, size: int, least: int
     ) -> None:
         """Of 120 records every tenth is of 20 kB; a page has 50 of them, or a few."""
         contexts: dict[str, Any] = {
@@ -174,7 +176,7 @@ class StoreRecordsContract(OpenedStore):
         assert found == contexts
         assert pages == least if least == 3 else pages >= least
 
-    def test_the_history_of_a_record(self, store: Store) -> None:
+    def test_the_history_of_a_record(self, store: AppendingStore) -> None:
         self._records(store)
         found = store.record_history(SPACE, "revised")
         assert found is not None
@@ -198,7 +200,9 @@ class StoreRecordsContract(OpenedStore):
 
     # --- sessions ---
 
-    def test_pages_of_one_moment_hold_sessions_that_go_on_meanwhile(self, store: Store) -> None:
+    def test_pages_of_one_moment_hold_sessions_that_go_on_meanwhile(
+        self, store: AppendingStore
+    ) -> None:
         for name in "abcd":
             store.append_records([record(f"u {name}", session_id=name)]).result()
         query = SessionQuery(space=SPACE, limit=2)
@@ -213,7 +217,7 @@ class StoreRecordsContract(OpenedStore):
     @IN_CLASS
     @given(data=st.data())
     def test_sessions_are_those_of_a_brute_force_count(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """Records with and without session ids, in any order; pages of one to three.
 
@@ -281,7 +285,7 @@ class StoreRecordsContract(OpenedStore):
             assert (each.first_ns, each.last_ns) == (min(own_times), max(own_times))
             assert store.session(space, each.session_id) == each
 
-    def test_traces_of_a_session(self, store: Store) -> None:
+    def test_traces_of_a_session(self, store: AppendingStore) -> None:
         """In the order in which they came; a trace of two records is one."""
         traces = ["c" * 32, "a" * 32, "c" * 32, "b" * 32, None]
         for number, trace_id in enumerate(traces):
@@ -301,7 +305,7 @@ class StoreRecordsContract(OpenedStore):
     @IN_CLASS
     @given(data=st.data())
     def test_a_count_of_records_is_the_length_of_the_list(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """Random records; some wait, some have revisions, some a dead letter."""
         space = f"space {store.last_seq()}"
@@ -345,7 +349,9 @@ class StoreRecordsContract(OpenedStore):
         assert (found.counts, found.looked_until_ns) == (wanted, None)
 
     @pytest.mark.parametrize("profiles", [3, 70])
-    def test_sessions_of_many_profiles_are_counted(self, store: Store, profiles: int) -> None:
+    def test_sessions_of_many_profiles_are_counted(
+        self, store: AppendingStore, profiles: int
+    ) -> None:
         """Each profile has two records of one session, which the next one has, too, and one alone.
 
         Every second record has no alias, but the name that it was sent with.
@@ -366,7 +372,7 @@ class StoreRecordsContract(OpenedStore):
 
     # --- letters ---
 
-    def test_records_of_sessions_and_of_traces(self, store: Store) -> None:
+    def test_records_of_sessions_and_of_traces(self, store: AppendingStore) -> None:
         """A record without a session id is found by its uid; one with an id is not."""
         rows = [
             record("u1", session_id="s", trace_id=TRACE),
@@ -384,7 +390,7 @@ class StoreRecordsContract(OpenedStore):
         assert store.trace_records("elsewhere", [TRACE]) == []
         assert store.trace_records(SPACE, []) == []
 
-    def test_traces_that_lack_a_refused_span(self, store: Store) -> None:
+    def test_traces_that_lack_a_refused_span(self, store: AppendingStore) -> None:
         """Until the letter is taken out again, as its span was accepted."""
         refused = letter(kind=LetterKind.SPAN, uid="a" * 32, message="bad time")
         large = letter(kind=LetterKind.SPANS_MESSAGE, uid="b" * 32, message="too large")
@@ -433,7 +439,7 @@ class StoreRecordsContract(OpenedStore):
         assert len({each.letter_id for each in found}) == 4
         assert [each.letter for each in elsewhere] == [letter(space="elsewhere")]
 
-    def test_filters_of_dead_letters(self, store: Store) -> None:
+    def test_filters_of_dead_letters(self, store: AppendingStore) -> None:
         record_letter, span_letter = letter(), letter(kind=LetterKind.SPAN, reason="invalid_span")
         store.append_dead_letters([record_letter, span_letter]).result()
 

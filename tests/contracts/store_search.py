@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.store import Store
 from collector.store.span_queries import (
     SpanPosition,
     SpanQuery,
@@ -27,6 +26,7 @@ from collector.store.usage import ModelTokens, UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
 from tests.contracts.store_data import SPACE, TRACE, span
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 _SERVICES = {name: Resource(attributes={"service.name": name}) for name in ("shop", "bank")}
 
@@ -177,7 +177,7 @@ _TEXTS: Final[Sequence[tuple[AttributeValue, list[str], list[str]]]] = (
 """Values of attributes, the texts that find them, and some that do not."""
 
 
-def put(store: Store, space: str, batches: Any) -> list[Stored]:
+def put(store: AppendingStore, space: str, batches: Any) -> list[Stored]:
     """Store batches one by one; the spans and their commits."""
     stored: list[Stored] = []
     for batch in batches:
@@ -199,7 +199,7 @@ def put(store: Store, space: str, batches: Any) -> list[Stored]:
     return stored
 
 
-def span_pages(store: Store, query: SpanQuery) -> Iterator[SpanPosition]:
+def span_pages(store: AppendingStore, query: SpanQuery) -> Iterator[SpanPosition]:
     while True:
         page = store.spans(query)
         assert len(page.items) <= query.limit
@@ -209,7 +209,7 @@ def span_pages(store: Store, query: SpanQuery) -> Iterator[SpanPosition]:
         query = replace(query, before=page.next_before)
 
 
-def trace_pages(store: Store, query: TraceQuery) -> Iterator[TraceSummary]:
+def trace_pages(store: AppendingStore, query: TraceQuery) -> Iterator[TraceSummary]:
     while True:
         page = store.traces(query)
         assert len(page.items) <= query.limit
@@ -225,7 +225,7 @@ class StoreSearchContract(OpenedStore):
     @IN_CLASS
     @given(batches=_batches, query=_queries)
     def test_spans_are_those_of_a_brute_force(
-        self, store: Store, batches: Any, query: TraceQuery
+        self, store: AppendingStore, batches: Any, query: TraceQuery
     ) -> None:
         """All pages together, in their order."""
         query = replace(query, space=f"space {next(_numbers)}")
@@ -238,7 +238,7 @@ class StoreSearchContract(OpenedStore):
     @IN_CLASS
     @given(batches=_batches, query=_queries)
     def test_traces_are_those_of_a_brute_force(
-        self, store: Store, batches: Any, query: TraceQuery
+        self, store: AppendingStore, batches: Any, query: TraceQuery
     ) -> None:
         """Each once, at the place of its newest match, counted over all of its spans."""
         query = replace(query, space=f"space {next(_numbers)}")
@@ -264,7 +264,7 @@ class StoreSearchContract(OpenedStore):
             assert len(trace.tools) == len(tools)
             assert trace.name in {each.name for each in spans if each.start_ns == first_ns}
 
-    def test_the_few_traces_that_meet_all_are_found_among_many(self, store: Store) -> None:
+    def test_the_few_traces_that_meet_all_are_found_among_many(self, store: AppendingStore) -> None:
         """Every trace calls the tool; the first three have an error on another span.
 
         The third also calls another tool.
@@ -291,7 +291,7 @@ class StoreSearchContract(OpenedStore):
             found = store.search_traces(replace(asked, limit=9), "SEARCH", lambda: False)
             assert [int(each.trace_id, 16) for each in found.items] == wanted
 
-    def test_a_span_comes_as_it_was_put_in(self, store: Store) -> None:
+    def test_a_span_comes_as_it_was_put_in(self, store: AppendingStore) -> None:
         attributes: dict[str, AttributeValue] = {
             "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "session.id": 7,
             "error.type": "Timeout", "other": "x",
@@ -315,7 +315,7 @@ class StoreSearchContract(OpenedStore):
             "environment": "prod",
         }  # fmt: skip
 
-    def test_attributes_by_their_text(self, store: Store) -> None:
+    def test_attributes_by_their_text(self, store: AppendingStore) -> None:
         """Texts, numbers and booleans; what is longer than 256 bytes with its key is not found."""
         spans = [
             span(at, attributes={f"key {at}": value, "k": "red"})
@@ -328,7 +328,7 @@ class StoreSearchContract(OpenedStore):
                 found = [int(each.position.span_id, 16) for each in page.items]
                 assert found == ([at] if text in found_by else []), (value, text)
 
-    def test_attributes_that_share_a_hash_are_told_apart(self, store: Store) -> None:
+    def test_attributes_that_share_a_hash_are_told_apart(self, store: AppendingStore) -> None:
         """Of 200,000 texts some pairs have the same CRC-32, behind the same bytes, too."""
         seen: dict[int, str] = {}
         texts = (f"{n * 2654435761 % 2**32:08x}" for n in itertools.count())
@@ -342,7 +342,7 @@ class StoreSearchContract(OpenedStore):
         query = SpanQuery(space=SPACE, attributes=(("key", text),), limit=1)
         assert [int(each.span_id) for each in span_pages(store, query)] == [5, 3, 1]
 
-    def test_a_better_version_takes_the_place_of_the_first(self, store: Store) -> None:
+    def test_a_better_version_takes_the_place_of_the_first(self, store: AppendingStore) -> None:
         store.append_spans(SPACE, [span(1, name="early"), span(2)], 1).result()
         store.append_spans(SPACE, [span(1, name="late", end_ns=21)], 1).result()
         assert store.spans(SpanQuery(space=SPACE, name="early")).items == ()
@@ -350,7 +350,9 @@ class StoreSearchContract(OpenedStore):
         assert found.end_ns == 21
         assert [each.spans for each in store.traces(TraceQuery(space=SPACE)).items] == [2]
 
-    def test_what_comes_while_pages_are_read_does_not_move_them(self, store: Store) -> None:
+    def test_what_comes_while_pages_are_read_does_not_move_them(
+        self, store: AppendingStore
+    ) -> None:
         """A trace that gets a new span keeps its place in a listing that has begun."""
         for n in range(1, 5):
             store.append_spans(SPACE, [span(n, trace_id=f"{n:032x}")], 1).result()
@@ -361,7 +363,7 @@ class StoreSearchContract(OpenedStore):
         assert [int(each.trace_id) for each in (*first.items, *second.items)] == [4, 3, 2, 1]
         assert int(store.traces(query).items[0].trace_id) == 1
 
-    def test_a_trace_is_named_by_its_root(self, store: Store) -> None:
+    def test_a_trace_is_named_by_its_root(self, store: AppendingStore) -> None:
         """The root need not have come, or begun, first."""
         child = span(1, parent_span_id=f"{2:016x}", start_ns=5, name="child")
         root = span(2, name="root", start_ns=10, resource=_SERVICES["shop"])
@@ -371,7 +373,7 @@ class StoreSearchContract(OpenedStore):
         (found,) = store.traces(TraceQuery(space=SPACE, name="child")).items
         assert (found.name, found.service_name, found.start_ns) == ("root", "shop", 5)
 
-    def test_spaces_are_apart(self, store: Store) -> None:
+    def test_spaces_are_apart(self, store: AppendingStore) -> None:
         store.append_spans("a", [span(1, name="same")], 1).result()
         store.append_spans("b", [span(1, name="same")], 1).result()
         for space, count in (("a", 1), ("b", 1), ("c", 0)):
@@ -382,7 +384,7 @@ class StoreSearchContract(OpenedStore):
 class StoreUsageContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
 
-    def test_tokens_are_those_of_model_calls(self, store: Store) -> None:
+    def test_tokens_are_those_of_model_calls(self, store: AppendingStore) -> None:
         """An agent's span repeats the sum; a call without a model has an empty key."""
 
         def call(number: int, model: str, given: int, **more: AttributeValue) -> Span:
@@ -443,7 +445,7 @@ class StoreUsageContract(OpenedStore):
         (trace,) = store.traces(TraceQuery(space=SPACE)).items
         assert (trace.input_tokens, trace.output_tokens) == (72, 4)
 
-    def test_the_95th_percentile_is_near_the_true_one(self, store: Store) -> None:
+    def test_the_95th_percentile_is_near_the_true_one(self, store: AppendingStore) -> None:
         """Of 1 to 1,000 ms in a mixed order it is 950; a rank of 1 % is 10 ms."""
         attributes: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat"}
         spans = [
@@ -455,7 +457,7 @@ class StoreUsageContract(OpenedStore):
         assert found.mean_ms == pytest.approx(500.5)
         assert found.p95_ms == pytest.approx(950, abs=10)
 
-    def test_the_most_used_of_many(self, store: Store) -> None:
+    def test_the_most_used_of_many(self, store: AppendingStore) -> None:
         """Conversations of one to four calls, `c4` in any order; equal ones by name."""
         calls = [(f"c{many}{which}", many) for which in "ba" for many in (2, 4, 1, 3)]
         spans = [
@@ -489,7 +491,7 @@ class StoreUsageContract(OpenedStore):
                 assert (each.calls, tokens) == (many, 10 * many * many)
                 assert (each.mean_ms, each.p95_ms) == (many, many)
 
-    def test_usage_of_a_time(self, store: Store) -> None:
+    def test_usage_of_a_time(self, store: AppendingStore) -> None:
         attributes: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat"}
         spans = [span(n, attributes=attributes, start_ns=n * 10) for n in range(1, 6)]
         store.append_spans(SPACE, spans, 1).result()
@@ -500,14 +502,14 @@ class StoreUsageContract(OpenedStore):
 
     @pytest.mark.parametrize("number", [-1, 2**32, 2**62, True, "twelve", 1.5])
     def test_numbers_of_tokens_that_cannot_be_are_left_out(
-        self, store: Store, number: AttributeValue
+        self, store: AppendingStore, number: AttributeValue
     ) -> None:
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": number}
         store.append_spans(SPACE, [span(1, attributes=attributes)], 1).result()
         (trace,) = store.traces(TraceQuery(space=SPACE)).items
         assert trace.input_tokens is None
 
-    def test_steps_are_tool_calls_and_errors_in_order(self, store: Store) -> None:
+    def test_steps_are_tool_calls_and_errors_in_order(self, store: AppendingStore) -> None:
         """A model's call without an error is none; another trace and another space stay out."""
         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
         chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
@@ -531,7 +533,7 @@ class StoreUsageContract(OpenedStore):
         }
         assert store.trace_steps(SPACE, []) == {}
 
-    def test_traces_are_summed_up_by_their_ids(self, store: Store) -> None:
+    def test_traces_are_summed_up_by_their_ids(self, store: AppendingStore) -> None:
         """Those of another space, and those without spans, are left out."""
         chat = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
         spans = [
@@ -546,7 +548,7 @@ class StoreUsageContract(OpenedStore):
         assert (found, totals.duration_ns) == ({TRACE: totals}, 7)
         assert store.trace_totals(SPACE, []) == {}
 
-    def test_a_long_trace_gives_its_first_steps(self, store: Store) -> None:
+    def test_a_long_trace_gives_its_first_steps(self, store: AppendingStore) -> None:
         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
         spans = [
             span(n + 1, start_ns=n, attributes={**tool, "gen_ai.tool.name": f"t{n}"})

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port.store import Store
 from collector.store.record_queries import SessionQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, evaluation, record, span
+from tests.support.store_appends import AppendingStore
 
 _IN_CLASS = settings(
     max_examples=25,
@@ -119,7 +119,7 @@ def _draw_span(data: st.DataObject, number: int, trace_id: str) -> Span:
     return span(number, trace_id=trace_id, start_ns=start, end_ns=end, attributes=attributes)
 
 
-def put_in(store: Store, data: st.DataObject, space: str) -> Life:
+def put_in(store: AppendingStore, data: st.DataObject, space: str) -> Life:
     """Random records, spans, evaluations and revisions, each in a commit of its own."""
     life = Life()
     for number in range(1, data.draw(st.integers(1, 14))):
@@ -179,7 +179,7 @@ def draw_query(data: st.DataObject, space: str) -> SessionQuery:
 
 
 def listed(
-    store: Store, query: SessionQuery, is_over: Callable[[], bool], text: str = ""
+    store: AppendingStore, query: SessionQuery, is_over: Callable[[], bool], text: str = ""
 ) -> list[str]:
     """All pages."""
     found: list[str] = []
@@ -212,14 +212,16 @@ class StoreSessionsContract:
     """Subclass it and give the fixture `open_store`."""
 
     @pytest.fixture
-    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
+    def store(self, open_store: Callable[[], AppendingStore]) -> Iterator[AppendingStore]:
         store = open_store()
         yield store
         store.close()
 
     @_IN_CLASS
     @given(data=st.data())
-    def test_sessions_are_those_of_a_brute_force(self, store: Store, data: st.DataObject) -> None:
+    def test_sessions_are_those_of_a_brute_force(
+        self, store: AppendingStore, data: st.DataObject
+    ) -> None:
         """Any conditions together, a text among them, and searches that end after each part."""
         space = f"space {store.last_seq()}"  # one store for all examples
         life = put_in(store, data, space)
@@ -233,7 +235,7 @@ class StoreSessionsContract:
     @_IN_CLASS
     @given(data=st.data())
     def test_a_count_of_sessions_is_the_length_of_the_list(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         space = f"space {store.last_seq()}"
         life = put_in(store, data, space)
@@ -265,7 +267,7 @@ class StoreSessionsContract:
         assert found.counts == {name: counts for name, counts in lengths.items() if counts}
         assert found.looked_until_ns is None
 
-    def test_a_search_that_ends_early_goes_on_where_it_ended(self, store: Store) -> None:
+    def test_a_search_that_ends_early_goes_on_where_it_ended(self, store: AppendingStore) -> None:
         """One session of 200 failed, the oldest. A listing without conditions never ends early."""
         for n in range(200):
             store.append_records([record(f"u{n}", session_id=f"s{n}", received_ns=n)]).result()
@@ -281,7 +283,9 @@ class StoreSessionsContract:
         assert pages > 1
         assert reached == sorted(set(reached), reverse=True)
 
-    def test_a_search_for_a_text_that_ends_early_goes_on_where_it_ended(self, store: Store) -> None:
+    def test_a_search_for_a_text_that_ends_early_goes_on_where_it_ended(
+        self, store: AppendingStore
+    ) -> None:
         """Each page reads a part; one session has the text in its oldest record, one in a span."""
         for n in range(200):
             said = {"said": "rare" if n == 150 else "common"}
@@ -304,7 +308,7 @@ class StoreSessionsContract:
             "s3"
         ]
 
-    def test_a_session_sums_up_the_spans_of_its_traces(self, store: Store) -> None:
+    def test_a_session_sums_up_the_spans_of_its_traces(self, store: AppendingStore) -> None:
         """From 10 to 45 in two traces; 3 + 4 and 5 tokens. Another's trace counts for itself."""
         called = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3}
         answered = {**called, "gen_ai.usage.input_tokens": 4, "gen_ai.usage.output_tokens": 5}

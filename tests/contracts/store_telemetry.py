@@ -1,17 +1,13 @@
 """Telemetry in any store: spans, records, dead letters, drops, and the order of commits."""
 
 import itertools
-import threading
-from concurrent.futures import Future
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.port.store import Store
 from collector.store.letters import LetterKind, LetterQuery
-from scouter.errors import TransientError
 from scouter.model.span import Span
 from tests.contracts.store_data import (
     SPACE,
@@ -23,15 +19,15 @@ from tests.contracts.store_data import (
     spans,
 )
 from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore
-from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 
 class TelemetryContract(OpenedStore):
-    """See `store.StoreContract`."""
+    """What senders bring."""
 
     @IN_CLASS
     @given(batch=st.lists(spans, min_size=1, max_size=4, unique_by=lambda s: s.span_id))
-    def test_spans_come_back_exactly(self, store: Store, batch: list[Span]) -> None:
+    def test_spans_come_back_exactly(self, store: AppendingStore, batch: list[Span]) -> None:
         space = f"space {store.last_seq()}"  # one store for all examples
         assert store.append_spans(space, batch, 1).result().stored == tuple(batch)
         found = store.spans_of(space, {each.trace_id for each in batch})
@@ -42,7 +38,7 @@ class TelemetryContract(OpenedStore):
 
     @pytest.mark.parametrize("is_one_batch", [True, False])
     def test_of_two_spans_with_one_key_the_better_is_kept_in_any_order(
-        self, store: Store, is_one_batch: bool
+        self, store: AppendingStore, is_one_batch: bool
     ) -> None:
         """Later end first; then more bytes: `xx` is longer than `x`."""
         early, late = span(1, end_ns=20, attributes={"k": "long text"}), span(1, end_ns=21)
@@ -70,7 +66,7 @@ class TelemetryContract(OpenedStore):
         assert [each.duplicates for each in (first, second, third)] == [1, 1, 1]
         assert (sheet.accepted, sheet.stored, sheet.duplicates) == (4, 4, 3)
 
-    def test_says_which_traces_it_had_spans_of(self, store: Store) -> None:
+    def test_says_which_traces_it_had_spans_of(self, store: AppendingStore) -> None:
         other = "f" * 32
         first = store.append_spans(SPACE, [span(1)], 1).result()
         second = store.append_spans(SPACE, [span(2), span(1, trace_id=other)], 2).result()
@@ -80,20 +76,7 @@ class TelemetryContract(OpenedStore):
         assert second.known_traces == {TRACE}
         assert elsewhere.known_traces == frozenset()
 
-    def test_says_of_which_traces_it_has_no_span_yet(self, store: Store) -> None:
-        """It may say so late or never, but never of a trace that it has spans of."""
-        other, third = "e" * 32, "f" * 32
-        wait_until(lambda: self._are_new(store, other), what="it knows all its traces")
-        store.append_spans(SPACE, [span(1)], 1).result()
-        rows = [record("u1", trace_id=TRACE), record("u2", trace_id=third), record("u3")]
-        assert store.append_records(rows).result().new_traces == {third}
-        assert store.append_records(rows).result().new_traces == frozenset()
-
-    def _are_new(self, store: Store, trace_id: str) -> bool:
-        row = record(f"w{store.last_seq()}", trace_id=trace_id)
-        return trace_id in store.append_records([row]).result().new_traces
-
-    def test_traces_of_spaces_are_apart(self, store: Store) -> None:
+    def test_traces_of_spaces_are_apart(self, store: AppendingStore) -> None:
         store.append_spans("a", [span(1)], 1).result()
         store.append_spans("b", [span(1, name="other")], 1).result()
 
@@ -122,7 +105,7 @@ class TelemetryContract(OpenedStore):
         assert dict(sheet.dead_letters) == {"conflict": 1}  # the same conflict twice is one
         assert kept == [record("u1"), record("u2"), record("u3")]
 
-    def test_the_same_uid_in_two_spaces_is_two_records(self, store: Store) -> None:
+    def test_the_same_uid_in_two_spaces_is_two_records(self, store: AppendingStore) -> None:
         rows = [record("u1"), record("u1", space="other", digest="another")]
         assert len(store.append_records(rows).result().accepted) == 2
 
@@ -136,7 +119,7 @@ class TelemetryContract(OpenedStore):
         assert {row.uid: row.seq for row in read} == dict(zip(("u1", "u2"), seqs, strict=True))
         assert [each.record.seq for each in waiting] == seqs
 
-    def test_dead_letters_of_one_place_are_kept_once(self, store: Store) -> None:
+    def test_dead_letters_of_one_place_are_kept_once(self, store: AppendingStore) -> None:
         one = letter(kind=LetterKind.SPAN, source="kafka:scouter.spans:0:17")
         store.append_dead_letters([one, one]).result()
         store.append_dead_letters([one, letter(source="kafka:scouter.spans:0:18")]).result()
@@ -146,7 +129,9 @@ class TelemetryContract(OpenedStore):
         assert sheet.spans.dead_lettered == 1
         assert store.totals()[TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")] == 2
 
-    def test_a_letter_that_was_taken_out_is_gone_and_may_come_again(self, store: Store) -> None:
+    def test_a_letter_that_was_taken_out_is_gone_and_may_come_again(
+        self, store: AppendingStore
+    ) -> None:
         """A letter that is absent, or of another space, is passed over; totals stay the same."""
         kept, gone = letter(source="kept"), letter(source="gone")
         store.append_dead_letters([kept, gone, letter(space="elsewhere")]).result()
@@ -156,9 +141,9 @@ class TelemetryContract(OpenedStore):
         }
         (other,) = store.dead_letters(LetterQuery(space="elsewhere"))
         asked = [by_source["gone"], other.letter_id, "none"]
-        removed = store.remove_dead_letters(SPACE, asked).result()
-        again = store.remove_dead_letters(SPACE, asked).result()
-        nothing = store.remove_dead_letters(SPACE, []).result()
+        removed = store.remove_dead_letters(SPACE, asked)
+        again = store.remove_dead_letters(SPACE, asked)
+        nothing = store.remove_dead_letters(SPACE, [])
 
         assert removed.letter_ids == (by_source["gone"],)
         assert again.letter_ids == nothing.letter_ids == ()
@@ -192,45 +177,3 @@ class TelemetryContract(OpenedStore):
         assert store.last_seq() >= second > first
         assert store.append_records([record("u2")]).result().seq > second
         store.close()
-
-    def test_many_writers_at_once(self, store: Store) -> None:
-        """Eight threads, all sending the same 40 records and spans: each is accepted once."""
-        results: list[tuple[int, int]] = []
-
-        def send(at: int) -> None:
-            for n in range(at, at + 40):
-                taken = store.append_records([record(f"u{n % 40}")]).result()
-                stored = store.append_spans(SPACE, [span(n % 40 + 1)], 1).result()
-                results.append((len(taken.accepted), len(stored.stored)))
-
-        threads = [threading.Thread(target=send, args=(n * 5,)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        assert [sum(column) for column in zip(*results, strict=True)] == [40, 40]
-        sheet = store.conservation(SPACE)
-        assert (sheet.records.accepted, sheet.records.duplicates) == (40, 280)
-        assert (sheet.spans.stored, sheet.spans.duplicates) == (40, 280)
-
-    def test_callbacks_run_in_commit_order(self, store: Store) -> None:
-        order: list[int] = []
-
-        def remember(done: "Future[object]") -> None:
-            order.append(done.result().seq)  # type: ignore[attr-defined]
-
-        futures: list[Future[object]] = []
-        for n in range(50):
-            future: Future[object] = store.append_records([record(f"u{n}")])  # type: ignore[assignment]
-            future.add_done_callback(remember)
-            futures.append(future)
-        for future in futures:
-            future.result()
-        assert order == sorted(order)
-
-    def test_a_closed_store_says_so(self, open_store: Open) -> None:
-        store = open_store()
-        store.close()
-        with pytest.raises(TransientError, match="closed"):
-            store.append_records([record()]).result()

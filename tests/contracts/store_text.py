@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.store import Store
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState
 from tests.contracts.store_data import SPACE, evaluation, record
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 
 def never() -> bool:
     return False
 
 
-def found(store: Store, text: str, **filters: Any) -> list[str]:
+def found(store: AppendingStore, text: str, **filters: Any) -> list[str]:
     page = store.search_records(RecordQuery(space=SPACE, **filters), text, never)
     assert page.looked_until_ns is None
     return [each.record.uid for each in page.items]
@@ -51,7 +51,9 @@ class StoreTextContract(OpenedStore):
             ({"a": "🙂"}, "🙂", True),
         ],
     )
-    def test_texts(self, store: Store, context: dict[str, Any], text: str, is_found: bool) -> None:
+    def test_texts(
+        self, store: AppendingStore, context: dict[str, Any], text: str, is_found: bool
+    ) -> None:
         """Texts have characters that JSON escapes, and characters with a meaning in a pattern."""
         store.append_records([record(context=context)]).result()
         assert found(store, text) == ["u1"] * is_found
@@ -70,7 +72,7 @@ class StoreTextContract(OpenedStore):
         ],
     )  # fmt: skip
     def test_a_record_tells_where_its_text_is(
-        self, store: Store, context: Any, text: str, match: tuple[str, ...] | None
+        self, store: AppendingStore, context: Any, text: str, match: tuple[str, ...] | None
     ) -> None:
         """On each of many rows; the contexts of those before have another text."""
         rows = [record(f"u{n}", context={"a": f"{text} {n}"}) for n in range(9)]
@@ -83,7 +85,7 @@ class StoreTextContract(OpenedStore):
     @IN_CLASS
     @given(said=st.text(max_size=12), text=st.text(min_size=1, max_size=3))
     def test_a_text_is_found_where_python_finds_it(
-        self, store: Store, said: str, text: str
+        self, store: AppendingStore, said: str, text: str
     ) -> None:
         """Of one value; letters whose upper case is another one's are left to the table."""
         if not (said + text).isascii() and (said + text).lower() != said + text:
@@ -94,7 +96,7 @@ class StoreTextContract(OpenedStore):
             return  # a list is written with them
         assert found(store, text, record_id=uid) == [uid] * (text.lower() in said.lower())
 
-    def test_other_filters_and_pages_join_the_text(self, store: Store) -> None:
+    def test_other_filters_and_pages_join_the_text(self, store: AppendingStore) -> None:
         """Every third of 100 records has the word; every second of all was evaluated."""
         for first in range(0, 100, 4):
             said = {n: "red" if n % 3 else "blue" for n in range(first, first + 4)}
@@ -115,7 +117,7 @@ class StoreTextContract(OpenedStore):
         assert uids == [f"u{n}" for n in range(84, 11, -6)]
         assert found(store, "blue", profile="other") == []
 
-    def test_a_search_that_ends_early_goes_on_where_it_ended(self, store: Store) -> None:
+    def test_a_search_that_ends_early_goes_on_where_it_ended(self, store: AppendingStore) -> None:
         """Time is always up: each page has read one part more, and all of them are the whole."""
         for first in range(0, 200, 4):
             said = {n: "rare" if n in (3, 150) else "common" for n in range(first, first + 4)}

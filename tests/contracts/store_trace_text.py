@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port.store import Store
 from collector.store.record_queries import SessionQuery
 from collector.store.span_queries import JudgedBy, TraceQuery
 from scouter.evaluate.outcome import Outcome
@@ -17,6 +16,7 @@ from scouter.model.log_event import EVENT_SCOPE
 from scouter.model.span import Resource, SpanEvent
 from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
 from tests.contracts.store_opened import OpenedStore
+from tests.support.store_appends import AppendingStore
 
 _IN_CLASS = settings(
     max_examples=40,
@@ -33,7 +33,7 @@ def never() -> bool:
     return False
 
 
-def found(store: Store, text: str, **filters: Any) -> list[str]:
+def found(store: AppendingStore, text: str, **filters: Any) -> list[str]:
     page = store.search_traces(TraceQuery(space=SPACE, **filters), text, never)
     assert page.looked_until_ns is None
     return [each.trace_id for each in page.items]
@@ -90,7 +90,7 @@ class StoreTraceTextContract(OpenedStore):
             ('{"a": "\\u003cb\\/"}', "<b/", True),
         ],
     )
-    def test_texts(self, store: Store, value: Any, text: str, is_found: bool) -> None:
+    def test_texts(self, store: AppendingStore, value: Any, text: str, is_found: bool) -> None:
         """In an attribute, an event and a log event; inside JSON by its names and values alone."""
         said = {"said": value}
         event = SpanEvent(name="x", time_ns=1, attributes=said)
@@ -103,7 +103,7 @@ class StoreTraceTextContract(OpenedStore):
         store.append_spans(SPACE, [logged], 2).result()
         assert sorted(found(store, text)) == [trace(1), trace(2), trace(3)] * is_found
 
-    def test_names_and_messages_are_texts_and_keys_are_none(self, store: Store) -> None:
+    def test_names_and_messages_are_texts_and_keys_are_none(self, store: AppendingStore) -> None:
         store.append_spans(
             SPACE,
             [
@@ -119,7 +119,7 @@ class StoreTraceTextContract(OpenedStore):
 
     @pytest.mark.parametrize(("fields", "match"), _MATCHES)
     def test_a_trace_tells_where_its_text_is(
-        self, store: Store, fields: dict[str, Any], match: tuple[str, ...]
+        self, store: AppendingStore, fields: dict[str, Any], match: tuple[str, ...]
     ) -> None:
         """In the newest span with it."""
         rows = [span(1, name="blue of before"), span(2, **fields), span(3)]
@@ -132,7 +132,7 @@ class StoreTraceTextContract(OpenedStore):
     @_IN_CLASS
     @given(said=st.text(max_size=12), text=st.text(min_size=1, max_size=3), data=st.data())
     def test_a_text_is_found_where_python_finds_it(
-        self, store: Store, said: str, text: str, data: st.DataObject
+        self, store: AppendingStore, said: str, text: str, data: st.DataObject
     ) -> None:
         """Plain, as JSON, and as JSON in JSON; letters of two cases are left to the table."""
         if not (said + text).isascii() and (said + text).lower() != said + text:
@@ -148,7 +148,7 @@ class StoreTraceTextContract(OpenedStore):
         wanted = [trace(number)] * (text.lower() in said.lower())
         assert found(store, text, attributes=(("said", value),)) == wanted
 
-    def test_other_filters_and_pages_join_the_text(self, store: Store) -> None:
+    def test_other_filters_and_pages_join_the_text(self, store: AppendingStore) -> None:
         """Every third of 60 traces has the word, in two of its spans; every second one failed."""
         for n in range(60):
             said = {"said": "blue" if n % 3 == 0 else "red", "gen_ai.operation.name": "chat"}
@@ -176,7 +176,7 @@ class StoreTraceTextContract(OpenedStore):
     @_IN_CLASS
     @given(data=st.data())
     def test_searches_that_end_early_are_the_whole_together(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """Time is always up; each trace is listed once, at the place of its newest such span."""
         space = f"space {store.last_seq()}"
@@ -204,7 +204,7 @@ class StoreTraceTextContract(OpenedStore):
             query = replace(query, before=page.next_before, as_of=page.as_of)
         assert pages == wanted
 
-    def test_a_search_that_ends_early_says_how_far_it_looked(self, store: Store) -> None:
+    def test_a_search_that_ends_early_says_how_far_it_looked(self, store: AppendingStore) -> None:
         """Thirty traces of 100 kB, the oldest of which has the word."""
         for n in range(30):
             said = {"said": "x" * 100_000 + ("needle" if n == 0 else "")}
@@ -221,7 +221,7 @@ class StoreTraceTextContract(OpenedStore):
         assert reached == sorted(set(reached), reverse=True)
         assert found(store, "nobody says this", since_ns=5) == []
 
-    def test_nothing_of_another_space_is_found(self, store: Store) -> None:
+    def test_nothing_of_another_space_is_found(self, store: AppendingStore) -> None:
         store.append_spans("other", [span(1, attributes={"said": "blue"})], 1).result()
         assert found(store, "blue") == []
         page = store.search_traces(TraceQuery(space="other"), "blue", never)
@@ -233,7 +233,7 @@ class StoreSessionMatchContract(OpenedStore):
 
     @pytest.mark.parametrize(("fields", "match"), _MATCHES)
     def test_a_conversation_tells_where_a_span_has_its_text(
-        self, store: Store, fields: dict[str, Any], match: tuple[str, ...]
+        self, store: AppendingStore, fields: dict[str, Any], match: tuple[str, ...]
     ) -> None:
         """In the newest span with it, of a trace of its records."""
         rows = [span(1, name="blue of before"), span(2, **fields), span(3)]

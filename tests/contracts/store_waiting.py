@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from collector.storage.port.store import Store
 from collector.store.rows import START, Scope, TaskRow, WaitingRecord
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
 from tests.contracts.store_opened import Open, OpenedStore
+from tests.support.store_appends import AppendingStore
 
 
-def pending_of(store: Store) -> list[tuple[str, int, str, int]]:
+def pending_of(store: AppendingStore) -> list[tuple[str, int, str, int]]:
     """Space, number, uid and time of each space with pending tasks."""
     found = store.pending_spaces()
     return [(each.space, each.count, each.uid, each.evaluated_ns) for each in found]
 
 
 class WaitingContract(OpenedStore):
-    """See `store.StoreContract`."""
+    """What is left to do."""
 
-    def test_pending_tasks_of_each_space(self, store: Store) -> None:
+    def test_pending_tasks_of_each_space(self, store: AppendingStore) -> None:
         """With the oldest evaluation, whatever came first; of a space without any nothing."""
         tasks = [TaskRow(task_id=id, task_type="x", outcome=Outcome.PENDING) for id in "ab"]
         rows = [
@@ -66,7 +66,7 @@ class WaitingContract(OpenedStore):
         assert store.open_sessions([]) == []
         store.close()
 
-    def test_waiting_records_are_read_in_parts(self, store: Store) -> None:
+    def test_waiting_records_are_read_in_parts(self, store: AppendingStore) -> None:
         """In order of acceptance, then by space and uid; each once, and none that is decided."""
         batches = [
             [record("b", space="two"), record("b"), record("a"), record("é")],
@@ -91,7 +91,7 @@ class WaitingContract(OpenedStore):
             assert found[3].context_bytes == len('"xxxxxxxxxx"')
 
     def test_pending_evaluations_are_paged_until_a_revision_decides_them(
-        self, store: Store
+        self, store: AppendingStore
     ) -> None:
         """Of another profile, of a session, and of one that a revision has decided."""
 
@@ -125,7 +125,7 @@ class WaitingContract(OpenedStore):
         ]  # fmt: skip
         assert pending_of(store) == [(SPACE, 3, "u0", pending[0].evaluated_ns)]
 
-    def test_records_and_spans_are_found_by_their_ids(self, store: Store) -> None:
+    def test_records_and_spans_are_found_by_their_ids(self, store: AppendingStore) -> None:
         """One space's only; a trace without spans is left out."""
         rows = [record("b"), record("a", context="x"), record("a", space="two")]
         for each in rows:

@@ -1,7 +1,6 @@
 """The lists of work of any store, and the evaluations that are written down."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.store import Store
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.letters import LetterQuery
+from collector.store.rollups import HOUR_NS
 from collector.store.rows import (
     FIRST_RESULT,
     EvaluationRow,
@@ -20,6 +18,7 @@ from collector.store.rows import (
     TaskRow,
 )
 from collector.store.task_counts import TaskQuery
+from collector.store.work import EvaluatedTrace
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
@@ -32,10 +31,11 @@ from tests.contracts.store_data import (
 )
 from tests.contracts.store_opened import IN_CLASS, Open
 from tests.contracts.store_waiting import WaitingContract, pending_of
+from tests.support.store_appends import AppendingStore
 
 
 class WorkContract(WaitingContract):
-    """See `store.StoreContract`."""
+    """What the worker decides."""
 
     def test_a_record_waits_until_something_is_decided(self, open_store: Open) -> None:
         store = open_store()
@@ -62,7 +62,7 @@ class WorkContract(WaitingContract):
         assert (sheet.records.skipped, sheet.records.dead_lettered) == (1, 1)
         assert dict(sheet.dead_letters) == {"unknown_profile": 1}
 
-    def test_an_evaluation_comes_back_as_it_was(self, store: Store) -> None:
+    def test_an_evaluation_comes_back_as_it_was(self, store: AppendingStore) -> None:
         tasks = (
             TaskRow(
                 task_id="b", task_type="Assertion", outcome=Outcome.ERRORED, reason="missing_path",
@@ -94,7 +94,7 @@ class WorkContract(WaitingContract):
         assert [row.record_uid for row in items] == ["u2", "u1"]
 
     def test_only_the_latest_revision_is_seen_and_only_the_first_is_counted(
-        self, store: Store
+        self, store: AppendingStore
     ) -> None:
         store.append_evaluations([evaluation("u1", Outcome.FAILED), evaluation("u2")]).result()
         store.append_evaluations([evaluation("u1", revision=2, evaluation_id="again")]).result()
@@ -108,7 +108,7 @@ class WorkContract(WaitingContract):
         assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
         assert store.last_outcomes(SPACE, "p1", 9, since_ns=101) == []  # made at 100
 
-    def test_spans_after_the_evaluation_are_late(self, store: Store) -> None:
+    def test_spans_after_the_evaluation_are_late(self, store: AppendingStore) -> None:
         seen = store.append_spans(SPACE, [span(1), span(2)], 1).result()
         store.append_records([record("u1", trace_id=TRACE)]).result()
         row = evaluation("u1", trace_id=TRACE, reads_spans=True, input_seq=seen.seq)
@@ -118,7 +118,7 @@ class WorkContract(WaitingContract):
         assert store.conservation(SPACE).spans.late == 1
 
     def test_a_revision_that_has_seen_late_spans_makes_them_late_no_longer(
-        self, store: Store
+        self, store: AppendingStore
     ) -> None:
         """A second record of the trace that was not judged again has still not seen the span."""
         reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
@@ -139,7 +139,7 @@ class WorkContract(WaitingContract):
 
     @pytest.mark.parametrize("is_one_batch", [True, False])
     def test_a_revision_takes_the_place_of_the_evaluation_before_it(
-        self, store: Store, is_one_batch: bool
+        self, store: AppendingStore, is_one_batch: bool
     ) -> None:
         """Task a goes failed, passed, passed; task b errored, errored, failed."""
         steps = [
@@ -177,7 +177,9 @@ class WorkContract(WaitingContract):
             (TotalName.REVISIONS, "b", "errored>failed"): 1,
         }
 
-    def test_pending_tasks_are_found_until_a_revision_decides_them(self, store: Store) -> None:
+    def test_pending_tasks_are_found_until_a_revision_decides_them(
+        self, store: AppendingStore
+    ) -> None:
         """Nothing of them is in a rate; counters tell what they became."""
 
         def row(uid: str, judged: Outcome, reason: str | None = None, **fields: Any) -> Any:
@@ -254,7 +256,7 @@ class WorkContract(WaitingContract):
 
     @pytest.mark.parametrize("is_one_batch", [True, False])
     def test_counters_follow_a_record_until_another_version_judges_it(
-        self, store: Store, is_one_batch: bool
+        self, store: AppendingStore, is_one_batch: bool
     ) -> None:
         """By hand: judged, re-evaluated, answered and late there, back to the first, late again."""
         path = [
@@ -283,7 +285,7 @@ class WorkContract(WaitingContract):
     @IN_CLASS
     @given(data=st.data())
     def test_counters_are_those_of_a_brute_force_count(
-        self, store: Store, data: st.DataObject
+        self, store: AppendingStore, data: st.DataObject
     ) -> None:
         """First evaluations, and changes to an outcome less those from it: live ones, then all."""
         space = f"space {store.last_seq()}"  # one store for all examples
@@ -321,34 +323,35 @@ class WorkContract(WaitingContract):
             assert +found == Counter(row.outcome.value for row in wanted.values())
             assert min(found.values()) >= 0
 
-    def test_evaluated_records_of_traces(self, store: Store) -> None:
+    def test_evaluated_records_of_traces(self, store: AppendingStore) -> None:
         """u1 has a revision, u2 reads no spans, u3 waits, u4 belongs to another trace."""
         rows = [record(f"u{n}", trace_id=TRACE) for n in (1, 2, 3)]
         other = "e" * 32
         rows.append(record("u4", trace_id=other))
         elsewhere = record("u1", trace_id=TRACE, space="elsewhere")
         store.append_records([*rows, elsewhere]).result()
-        reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
-        second = evaluation("u1", Outcome.FAILED, revision=2, evaluation_id="again", **reads)
+        reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True, "input_seq": 3}
+        fourth = {**reads, "trace_id": other, "evaluated_ns": 99}
+        second = evaluation(
+            "u1", Outcome.FAILED, revision=2, evaluation_id="again", **{**reads, "input_seq": 4}
+        )
         store.append_evaluations(
             [
                 evaluation("u1", **reads),
                 evaluation("u2", trace_id=TRACE),
-                evaluation("u4", trace_id=other, reads_spans=True),
+                evaluation("u4", **fourth),
             ]
         ).result()
         store.append_evaluations([second]).result()
 
-        (found,) = store.evaluated_records(SPACE, [TRACE])
-        assert found.record == replace(rows[0], context=None)
-        assert (found.input_seq, found.evaluated_ns) == (second.input_seq, second.evaluated_ns)
-        assert found.size_bytes > store.context_sizes(SPACE, ["u1"])["u1"]
-        both = store.evaluated_records(SPACE, [TRACE, other])
-        assert [each.record.uid for each in both] == ["u1", "u4"]
-        assert store.evaluated_records("elsewhere", [TRACE]) == []
-        assert store.evaluated_records(SPACE, []) == []
+        assert store.evaluated_since(SPACE, [TRACE], 0) == [EvaluatedTrace("u1", TRACE, 4)]
+        both = store.evaluated_since(SPACE, [TRACE, other], 0)
+        assert [each.uid for each in both] == ["u1", "u4"]
+        assert [each.uid for each in store.evaluated_since(SPACE, [TRACE, other], 100)] == ["u1"]
+        assert store.evaluated_since("elsewhere", [TRACE], 0) == []
+        assert store.evaluated_since(SPACE, [], 0) == []
 
-    def test_the_latest_evaluations(self, store: Store) -> None:
+    def test_the_latest_evaluations(self, store: AppendingStore) -> None:
         rows = [evaluation("u1"), evaluation("u2")]
         rows.append(evaluation("u1", space="elsewhere", evaluation_id="of another space"))
         store.append_evaluations(rows).result()
@@ -359,7 +362,9 @@ class WorkContract(WaitingContract):
         assert dict(found) == {(SPACE, "u1"): second, ("elsewhere", "u1"): rows[2]}
         assert store.latest_evaluations([]) == {}
 
-    def test_an_evaluation_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
+    def test_an_evaluation_on_a_session_is_no_state_of_a_record(
+        self, store: AppendingStore
+    ) -> None:
         """It counts once, among the sessions; its traces are those of the session's records."""
         before = store.append_spans(SPACE, [span(1)], 1).result().seq
         rows = [record(f"u{n}", session_id="s", trace_id=TRACE) for n in (1, 2)]
@@ -378,24 +383,18 @@ class WorkContract(WaitingContract):
         assert totals[TotalKey(TotalName.SESSIONS, SPACE, **names, label="failed")] == 1
         assert totals[TotalKey(TotalName.RECORDS, SPACE, **names, label="passed")] == 1
         assert TotalKey(TotalName.RECORDS, SPACE, **names, label="failed") not in totals
-        judged = store.judged_traces(100)
-        assert judged(TRACE)
-        assert not judged("f" * 32)
-        assert store.late_traces(0) == []
         query = EvaluationQuery(space=SPACE, session_id="s")
         shown = [row for row in store.evaluations(query).items if row.scope is Scope.SESSION]
         assert shown == [session]
 
         late = store.append_spans(SPACE, [span(2), span(3)], 1).result().seq
         assert store.conservation(SPACE).spans.late == 2
-        assert store.late_traces(0) == [(SPACE, TRACE)]
         again = evaluation(
             "session s", session_id="s", reads_spans=True, input_seq=late, revision=2,
             evaluation_id="again", scope=Scope.SESSION,
         )  # fmt: skip
         store.append_evaluations([again]).result()
         assert store.conservation(SPACE).spans.late == 0
-        assert store.late_traces(0) == []
         (counts,) = store.task_counts(TaskQuery(space=SPACE))
         assert (counts.passed, counts.failed) == (2, 0)
         assert sum(n for key, n in store.totals().items() if key.name is TotalName.SESSIONS) == 1
@@ -436,14 +435,14 @@ class WorkContract(WaitingContract):
         assert sorted({place for place, _ in after}) == [place for place, _ in after]
         assert [row.record_uid for row in read] == ["u1", "u2", "u1", "s", "u3", "u4"]
 
-    def test_an_accepted_record_waits_again_without_its_letter(self, store: Store) -> None:
+    def test_an_accepted_record_waits_again_without_its_letter(self, store: AppendingStore) -> None:
         row = record("u1")
         store.append_records([row]).result()
         put_aside = letter(uid="u1", was_accepted=True, reason="unknown_profile")
         store.append_dead_letters([put_aside]).result()
         assert store.waiting_records(9) == []
         (stored,) = store.dead_letters(LetterQuery(space=SPACE))
-        store.remove_dead_letters(SPACE, [stored.letter_id]).result()
+        store.remove_dead_letters(SPACE, [stored.letter_id])
 
         assert [each.record.uid for each in store.waiting_records(9)] == ["u1"]
         sheet = store.conservation(SPACE).records

@@ -1,10 +1,10 @@
 """Spans and traces on either database, as the contracts of a store have them."""
 
-from tests.contracts.store_events import EventSearchContract
+from tests.contracts.store_events import StoreEventsContract
 from tests.contracts.store_facets import TraceFacetsContract
 from tests.contracts.store_judged import StoreJudgedContract
 from tests.contracts.store_search import StoreSearchContract, StoreUsageContract
-from tests.contracts.store_trace_text import StoreTraceTextContract
+from tests.contracts.store_trace_text import StoreSessionMatchContract, StoreTraceTextContract
 
 
 class TestSearch(StoreSearchContract):
@@ -13,6 +13,10 @@ class TestSearch(StoreSearchContract):
 
 class TestTraceText(StoreTraceTextContract):
     """Traces with a text."""
+
+
+class TestSessionMatch(StoreSessionMatchContract):
+    """Sessions with a text in their spans."""
 
 
 class TestUsage(StoreUsageContract):
@@ -27,5 +31,5 @@ class TestFacets(TraceFacetsContract):
     """Counts of traces."""
 
 
-class TestEvents(EventSearchContract):
+class TestEvents(StoreEventsContract):
     """Log events, which are no spans."""
