@@ -330,7 +330,7 @@ class Store(
         with self.alone():
             gone = self.find_gone(target)
             marks = gone.tombstones(target)
-            evaluations = self._evaluations_of(gone)
+            evaluations, letters = self._counts_of(gone)
             changes = [] if gone.is_empty else [change_of(gone)]
             if marks or changes:
                 self.write({"erased": marks, **gone.counts.rows()}, changes)
@@ -343,16 +343,22 @@ class Store(
             traces=frozenset((*gone.traces, *gone.spans)),
             spans=gone.counts.totals[TotalKey(TotalName.ERASED, target.space, label="span")],
             evaluations=evaluations,
-            dead_letters=len(gone.letters),
+            dead_letters=letters,
             runs=len(gone.runs),
         )
 
-    def _evaluations_of(self, gone: Gone) -> int:
-        ((count,),) = self.read_for_work(
+    def _counts_of(self, gone: Gone) -> tuple[int, int]:
+        """Evaluations and letters that go; of some records a letter is the state."""
+        ((evaluations,),) = self.read_for_work(
             "SELECT count(*) FROM evaluations WHERE space = $1 AND record_uid = ANY($2::TEXT[])",
             [gone.space, [*gone.uids, *gone.session_uids]],
         )
-        return count
+        ((letters,),) = self.read_for_work(
+            "SELECT count(*) FROM dead_letters"
+            " WHERE space = $1 AND was_accepted = 1 AND uid = ANY($2::TEXT[])",
+            [gone.space, gone.uids],
+        )
+        return evaluations, letters + len(gone.letters)
 
     def remove_before(self, time_ns: int) -> int:
         """Take out the commits of which everything came before a time; see `Retention`.

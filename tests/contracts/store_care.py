@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import pytest
 
 from collector.metrics import TotalKey, TotalName
+from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.judges import GoldOutcome, GoldQuery
@@ -196,6 +197,7 @@ class CareContract(OpenedStore):
     ) -> None:
         """The same one, or a better version: it is stored and counted, as nothing is left of it."""
         store.append_spans(SPACE, [span(1)], 10).result()
+        store.commit(Commit(low_seq=store.last_seq() + 1))  # the join needs nothing of it
         assert store.remove_before(11) == 1
         for stored, duplicates in ((1, 0), (0, 1)):
             answer = store.append_spans(SPACE, [span(1, end_ns=end_ns)], 12).result()

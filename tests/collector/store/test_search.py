@@ -1,7 +1,6 @@
 """Spans and traces on either database, as the contracts of a store have them."""
 
 from tests.contracts.store_events import StoreEventsContract
-from tests.contracts.store_facets import TraceFacetsContract
 from tests.contracts.store_judged import StoreJudgedContract
 from tests.contracts.store_search import StoreSearchContract, StoreUsageContract
 from tests.contracts.store_trace_text import StoreSessionMatchContract, StoreTraceTextContract
@@ -25,10 +24,6 @@ class TestUsage(StoreUsageContract):
 
 class TestJudged(StoreJudgedContract):
     """Traces by the evaluations on their records."""
-
-
-class TestFacets(TraceFacetsContract):
-    """Counts of traces."""
 
 
 class TestEvents(StoreEventsContract):

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.items.traces import decode_protobuf
-from collector.storage.log.span_codec import FACT_COLUMNS, encode_batch
+from collector.store.span_rows import span_row
 from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.finish import finish_word
@@ -21,10 +21,12 @@ from tests.support.agent_traces import find_clients
 Row = dict[str, Any]
 
 
-def stored(spans: Sequence[Span], wire: bytes | None = None) -> list[Row]:
+def stored(spans: Sequence[Span]) -> list[Row]:
     """The columns of some spans."""
-    columns = encode_batch(spans, wire).columns
-    return [{name: columns[name][at] for name in FACT_COLUMNS} for at in range(len(spans))]
+    return [
+        span_row(each, space="s", received_ns=1, size_bytes=1, checksum=1)._asdict()
+        for each in spans
+    ]
 
 
 def told(span: Span) -> Row:
@@ -32,7 +34,7 @@ def told(span: Span) -> Row:
     facts = read_facts(span)
     is_call = facts.kind in MODEL_CALLS
     return {
-        "genai_kind": facts.kind.value, "is_model_call": is_call,
+        "genai_kind": facts.kind.value,
         "provider": facts.provider or None, "request_model": facts.request_model or None,
         "response_model": facts.response_model or None, "agent_name": facts.agent or None,
         "tool_name": None if facts.is_merged else facts.tool or None,
@@ -89,7 +91,7 @@ _OI: dict[str, AttributeValue] = {"openinference__span__kind": "LLM"}
         ),
         pytest.param(
             span(openinference__span__kind="TOOL", tool__name="pay"),
-            {"operation": "execute_tool", "tool_name": "pay", "is_model_call": False},
+            {"operation": "execute_tool", "tool_name": "pay"},
             id="tool",
         ),
         pytest.param(

@@ -1,93 +1,29 @@
-"""Listings and series of the DuckDB store, and what retention leaves of them."""
+"""A store that much happens to, beside a brute force that knows what must be there."""
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from collector.storage.care.check import check_store
-from collector.storage.duckdb import evaluations as duckdb_evaluations
-from collector.storage.duckdb.database import Database, NoMemoryError
-from collector.storage.duckdb.read import read_whole_evaluations
-from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.store import Store
+from collector.care.check import check_data
+from collector.metrics import TotalKey, TotalName
+from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.record_queries import SessionQuery, SessionSummary
+from collector.store.rollups import HOUR_NS
 from collector.store.rows import EvaluationRow, RecordState, TaskRow
 from collector.store.task_counts import SeriesQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
-from tests.contracts.store_lists import StoreListsContract
-from tests.contracts.store_records import StoreRecordsContract
+from tests.support.store_appends import AppendingStore
 
 
-class TestDuckDBLists(StoreListsContract):
-    @pytest.fixture
-    def open_store(self, tmp_path: Path) -> Callable[[], Store]:
-        return lambda: DuckDBStore(tmp_path / "data")
-
-
-class TestDuckDBRecords(StoreRecordsContract):
-    @pytest.fixture
-    def open_store(self, tmp_path: Path) -> Callable[[], Store]:
-        return lambda: DuckDBStore(tmp_path / "data")
-
-
-@pytest.mark.parametrize(
-    ("task_failed", "named"),
-    [(2, 1000), (1000, 2), (7, 11), (2, 2)],
-    ids=["a rare value", "a rare task", "both rare", "both common"],
-)
-def test_a_task_with_a_value_is_found_whichever_is_rare(
-    tmp_path: Path, task_failed: int, named: int
-) -> None:
-    """Of 1,250 evaluations, page by page; every fifth was judged again, and passed then."""
-    store = DuckDBStore(tmp_path / "data")
-    latest: list[EvaluationRow] = []
-
-    def judged(number: int, outcome: Outcome, revision: int) -> EvaluationRow:
-        name = "named" if number % named == 1 else f"other {number}"
-        return evaluation(
-            f"u{number}", revision=revision, evaluation_id=f"{number} {revision}", record_id=name,
-            tasks=(TaskRow(task_id="t1", task_type="x", outcome=outcome),), was_decided=False,
-        )  # fmt: skip
-
-    for first in range(0, 1250, 250):
-        numbers = range(first, first + 250)
-        rows = [
-            judged(n, Outcome.FAILED if n % task_failed == 1 else Outcome.PASSED, 1)
-            for n in numbers
-        ]
-        store.append_evaluations(rows).result()
-        again = [judged(n, Outcome.PASSED, 2) for n in numbers if n % 5 == 0]
-        store.append_evaluations(again).result()
-        latest += [row for n, row in zip(numbers, rows, strict=True) if n % 5] + again
-    wanted = [
-        row.record_uid
-        for row in reversed(latest)
-        if row.record_id == "named" and row.tasks[0].outcome is Outcome.FAILED
-    ]
-    found: list[str] = []
-    before = None
-    while True:
-        query = EvaluationQuery(
-            space=SPACE, task_id="t1", task_outcome=Outcome.FAILED, record_id="named", limit=7,
-            before=before,
-        )  # fmt: skip
-        page = store.evaluations(query)
-        found += [row.record_uid for row in page.items]
-        before = page.next_before
-        if before is None:
-            break
-    store.close()
-    assert found == wanted
-    assert wanted
+def let_go(store: AppendingStore) -> None:
+    """The join needs nothing of what is stored any more."""
+    store.commit(Commit(low_seq=store.last_seq() + 1))
 
 
 class Life:
@@ -95,7 +31,7 @@ class Life:
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._rng = random.Random(seed)
-        self.folder, self.store = folder, DuckDBStore(folder)
+        self.folder, self.store = folder, AppendingStore(folder)
         self._traces = [f"{n:032x}" for n in (1, 2, 2**64 - 1, 2**63, 2**127 + 5)]
         self.uids: list[str] = []
         self._spans: dict[str, tuple[str, int]] = {}
@@ -193,17 +129,18 @@ def test_sheet_and_sessions_are_those_of_a_brute_force_count(tmp_path: Path, see
     for number in range(1, 120):
         life.step(number)
     life.check()
-    assert life.store.erase(EraseTarget(space=SPACE, session_id="a")).result().uids
+    assert life.store.erase(EraseTarget(space=SPACE, session_id="a")).uids
     life.forget(RecordState.ERASED)
     life.check()
     life.store.close()
-    life.store = DuckDBStore(life.folder)
+    life.store = AppendingStore(life.folder)
     life.check()
+    let_go(life.store)
     assert life.store.remove_before(40)
     life.forget(RecordState.EXPIRED)
     life.check()
     life.store.close()
-    assert check_store(life.folder).problems == []
+    assert check_data(life.folder).problems == []
 
 
 def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
@@ -213,7 +150,7 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
     the store computes from the results.
     """
     rng = random.Random(5)
-    store = DuckDBStore(tmp_path / "data")
+    store = AppendingStore(tmp_path / "data")
 
     def check() -> None:
         query = SeriesQuery(space=SPACE, since_ns=0, until_ns=10 * HOUR_NS, bucket_ns=HOUR_NS)
@@ -238,7 +175,8 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
         assert +got == wanted == +from_halves
 
     times = {f"u{n}": rng.randrange(10 * HOUR_NS) for n in range(60)}
-    store.append_records([record(uid, received_ns=at) for uid, at in times.items()]).result()
+    for uid, at in sorted(times.items(), key=lambda each: each[1]):
+        store.append_records([record(uid, received_ns=at)]).result()
     store.append_evaluations(
         [
             evaluation(uid, rng.choice(list(Outcome)), evaluated_ns=at, evaluation_id=f"{uid} 1")
@@ -255,28 +193,75 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
         ]
     ).result()  # fmt: skip
     check()
-    assert store.remove_before(4 * HOUR_NS) > 10
+    let_go(store)
+    store.remove_before(4 * HOUR_NS)
+    assert store.conservation(SPACE).records.expired > 10
     check()
-    store.compact().result()
+    store.add_up()
     check()
     store.close()
 
 
-def test_a_page_that_is_too_much_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where there is memory for three evaluations at a time: the page is whole, and in order."""
-    asked: list[int] = []
+_SPACES = ("shop", "bank")
+_STEPS = ["judge"] * 8 + ["twice", "twice", "erase", "erase", "restart", "sum up"]
 
-    def read(database: Database, where: str, values: Sequence[Any]) -> list[EvaluationRow]:
-        asked.append(len(values[0]))
-        if asked[-1] > 3:
-            raise NoMemoryError("the store cannot be read: Out of Memory Error")
-        return read_whole_evaluations(database, where, values)
 
-    monkeypatch.setattr(duckdb_evaluations, "read_whole_evaluations", read)
-    store = DuckDBStore(tmp_path / "data")
-    for n in range(10):
-        store.append_evaluations([evaluation(f"u{n}")]).result()
-    page = store.evaluations(EvaluationQuery(space=SPACE, limit=7))
+def pending_row(space: str, uid: str, revision: int, pending: int) -> EvaluationRow:
+    """An evaluation with two tasks, so many of which are pending."""
+    outcomes = [Outcome.PENDING] * pending + [Outcome.PASSED] * (2 - pending)
+    tasks = tuple(
+        TaskRow(task_id=f"t{at}", task_type="LLMJudge", outcome=outcome)
+        for at, outcome in enumerate(outcomes)
+    )
+    return evaluation(
+        uid, Outcome.PENDING if pending else Outcome.PASSED, tasks, space=space,
+        revision=revision, evaluation_id=f"{space} {uid} {revision}", evaluated_ns=10,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_pending_tasks_are_counted_through_whatever_comes_and_goes(
+    tmp_path: Path, seed: int
+) -> None:
+    """First evaluations, revisions that decide or ask anew, repetitions, erasures, restarts.
+
+    A dictionary keeps the expected count by hand.
+    """
+    draw = random.Random(seed)
+    store = AppendingStore(tmp_path)
+    latest: dict[tuple[str, str], tuple[int, int]] = {}
+    for step in range(70):
+        space, uid = draw.choice(_SPACES), f"u{draw.randrange(12)}"
+        revision, _ = latest.get((space, uid), (0, 0))
+        match draw.choice(_STEPS):
+            case "judge":
+                # An erased record does not come back under its uid.
+                uid = uid if revision else f"{uid} {step}"
+                pending = draw.randrange(3)
+                if not revision:
+                    store.append_records([record(uid, space=space)]).result()
+                row = pending_row(space, uid, revision + 1, pending)
+                store.append_evaluations([row]).result()
+                latest[space, uid] = revision + 1, pending
+            case "twice" if revision:
+                store.append_evaluations([pending_row(space, uid, revision, 2)]).result()
+            case "erase" if latest:
+                space, uid = draw.choice(list(latest))
+                store.erase(EraseTarget(space=space, record_uid=uid))
+                del latest[space, uid]
+            case "restart":
+                store.close()
+                store = AppendingStore(tmp_path)
+            case "sum up":
+                store.add_up()
+            case _:
+                pass
+        for each in _SPACES:
+            wanted = sum(n for (of, _), (_, n) in latest.items() if of == each)
+            assert store.totals().get(TotalKey(TotalName.PENDING, each), 0) == wanted
+    assert store.pending_count() == sum(n for _, n in latest.values()) > 0
+    assert len(store.pending_evaluations(999)) == sum(n > 0 for _, n in latest.values())
+    let_go(store)
+    store.remove_before(11)
+    assert (store.pending_count(), store.pending_evaluations(9)) == (0, [])
     store.close()
-    assert [row.record_uid for row in page.items] == [f"u{n}" for n in range(9, 2, -1)]
-    assert asked == [7, 3, 4, 2, 2]
