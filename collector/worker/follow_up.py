@@ -51,18 +51,19 @@ class FollowUp:
         self._join, self._sessions, self._late, self._window = join, sessions, late, window
         self._begun, self._deriver, self._now_ns = begun, deriver, now_ns
 
-    def reopen(self, now: float) -> None:
+    def reopen(self, now: float, even_s: float) -> None:
         """Let records and sessions wait again whose evaluations have not seen all spans.
 
         Each waits by the rules of the join, so that it is judged at most once per settle time.
 
         Args:
             now: The time of the join.
+            even_s: The time that runs while no broker lags.
 
         Raises:
             TransientError: The worker is to stop.
         """
-        self._window.run(now, self._now_ns())
+        self._window.run(even_s, self._now_ns())
         traces = self._late.some()
         if not traces:
             return

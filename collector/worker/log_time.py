@@ -5,7 +5,7 @@ from typing import Final
 
 from collector.worker.held import Held
 
-_MAX_STEP_S: Final = 1.0
+MAX_STEP_S: Final = 1.0
 """Most that counts between two looks: beyond it the process, or the way into it, stood still."""
 _SECOND_NS: Final = 1_000_000_000
 
@@ -24,10 +24,17 @@ class LogTime:
         now_ns: Wall clock, the one by which receivers date what they append.
         max_hold_s: A broker that has been ahead for so long no longer holds the time of traces of
             which nothing says that they come by a broker.
+        max_step_s: Most that counts between two looks.
     """
 
-    def __init__(self, now_ns: Callable[[], int], max_hold_s: float = 3_600.0) -> None:
+    def __init__(
+        self,
+        now_ns: Callable[[], int],
+        max_hold_s: float = 3_600.0,
+        max_step_s: float = MAX_STEP_S,
+    ) -> None:
         self._now_ns, self._max_hold_ns = now_ns, int(max_hold_s * _SECOND_NS)
+        self._max_step_s: Final = max_step_s
         self._known_ns = now_ns()
         """Everything that was received before is read."""
         self.seconds = 0.0
@@ -46,7 +53,7 @@ class LogTime:
     def _move(self, to_ns: int, behind_ns: int) -> float:
         step_s = (to_ns - self._known_ns) / _SECOND_NS
         if step_s > 0:
-            step_s = min(step_s, _MAX_STEP_S)
+            step_s = min(step_s, self._max_step_s)
             self.seconds += step_s
             if behind_ns:
                 is_held = behind_ns <= self._max_hold_ns
@@ -54,6 +61,6 @@ class LogTime:
                     self.held.broker_s + step_s, self.held.unknown_s + step_s * is_held
                 )
             self._known_ns = to_ns
-        elif step_s < -_MAX_STEP_S:  # items of several receivers are not quite in order
+        elif step_s < -self._max_step_s:  # items of several receivers are not quite in order
             self._known_ns = to_ns
         return self.seconds

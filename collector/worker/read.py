@@ -44,6 +44,7 @@ class Reader:
         limits: Of what is read.
         brokers: Says how far the log is behind them.
         max_hold_s: See `LogTime`.
+        max_step_s: The same.
     """
 
     def __init__(
@@ -58,10 +59,11 @@ class Reader:
         limits: Limits,
         brokers: Brokers,
         max_hold_s: float,
+        max_step_s: float,
     ) -> None:
         self._log, self._registry, self._clock, self._stopping = log, registry, clock, stopping
         self._limits, self._brokers = limits, brokers
-        self._time: Final = LogTime(now_ns, max_hold_s)
+        self._time: Final = LogTime(now_ns, max_hold_s, max_step_s)
         self.offset = offset
         self._is_file_end = False
 

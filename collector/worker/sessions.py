@@ -9,6 +9,7 @@ from collector.store.commit import RecordId
 from collector.store.rows import EvaluationRow, OpenSession, RecordRow
 from collector.worker.begun import Begun
 from collector.worker.behind import Due
+from collector.worker.held import Held
 from collector.worker.late import LateSpans, LateTrace
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.session import WholeSession, judge_session, uid_of
@@ -83,6 +84,9 @@ class SessionWork:
         self._join: Final = SessionJoin(times)
         self._line: Final[Turns[DueSession]] = Turns()
         self._pace: Final = Pace(_TURN_S, _FEW, _MOST)
+        self._held_s = 0.0
+        """The time of sessions is behind by so much: any broker could bring more of one."""
+        self._is_held = False
         self._found: Final[set[SessionKey]] = set()
         """Sessions that the start found open: an earlier process may have ended by one."""
         profiles = {(each.space, each.uid): each for each in registry.with_sessions()}
@@ -91,6 +95,11 @@ class SessionWork:
             registered = profiles[each.space, each.profile_uid]
             self._join.add(key, 0.0, awaited(registered, each.trace_id))
             self._found.add(key)
+
+    def hold(self, held: Held) -> None:
+        """Take note of the time for which brokers lagged up to now."""
+        self._is_held = held.unknown_s > self._held_s
+        self._held_s = held.unknown_s
 
     @property
     def waiting(self) -> int:
@@ -105,7 +114,7 @@ class SessionWork:
     def due(self, now: float) -> dict[str, Due]:
         """By space what waits for its turn."""
         return {
-            space: Due(count, max(0.0, now - first.due_since), 0.0)
+            space: Due(count, max(0.0, now - self._held_s - first.due_since), 0.0)
             for space, count, first in self._line.heads()
         }
 
@@ -118,15 +127,17 @@ class SessionWork:
         """Let the session of a stored record wait, or wait on, if its profile looks at sessions."""
         registered = self._registry.of_record(row)
         if registered is not None and registered.profile.plan.session is not None:
-            self._join.add(key_of(row, registered), now, awaited(registered, row.trace_id))
+            trace_id = awaited(registered, row.trace_id)
+            self._join.add(key_of(row, registered), now - self._held_s, trace_id)
 
     def spans_came(self, space: str, trace_ids: Iterable[str], now: float) -> None:
         """Let the waiting sessions of some traces wait on."""
-        self._join.spans_came(space, trace_ids, now)
+        self._join.spans_came(space, trace_ids, now - self._held_s)
 
     def next_due(self) -> float | None:
         """Time at which `decide` has something to do; never after that."""
-        return self._join.next_due()
+        due_s = self._join.next_due()
+        return None if due_s is None or self._is_held else due_s + self._held_s
 
     def reopen(self, traces: Sequence[LateTrace], since_ns: int, now: float) -> None:
         """Let sessions wait again whose evaluations have not seen all spans of some traces.
@@ -155,11 +166,12 @@ class SessionWork:
                 continue
             for trace_id in ids:
                 if before.input_seq < seqs[trace_id]:
-                    self._join.add(key, now, trace_id, late_seq=seqs[trace_id])
+                    at = now - self._held_s
+                    self._join.add(key, at, trace_id, late_seq=seqs[trace_id])
 
     def look(self, now: float) -> None:
         """Line up the sessions whose time has come."""
-        for due in self._join.due(now):
+        for due in self._join.due(now - self._held_s):
             self._line.put(due.key.space, due)
 
     def take(self, begun: Begun) -> list[DueSession]:

@@ -44,6 +44,7 @@ from collector.worker.judge import (
 from collector.worker.kept_values import size_of
 from collector.worker.late import LateSpans
 from collector.worker.late_window import LateWindow
+from collector.worker.log_time import MAX_STEP_S
 from collector.worker.measures import WorkerMeasures
 from collector.worker.news import News, Observer
 from collector.worker.open_trace import Waiting
@@ -118,6 +119,7 @@ class Worker:
         brokers: Says how far the log is behind them; None without any.
         max_hold_s: A broker that has been ahead for so long no longer holds the time of traces of
             which nothing says that they come by a broker.
+        max_step_s: Most time that counts between two turns: beyond it the process stood still.
         observers: Told of every stored first evaluation, in the worker's thread.
         on_profiles: Told in the same thread that profiles changed, when the observers know every
             evaluation that is stored.
@@ -138,6 +140,7 @@ class Worker:
         limits: Limits = _LIMITS,
         brokers: Brokers | None = None,
         max_hold_s: float = 3600.0,
+        max_step_s: float = MAX_STEP_S,
         observers: Sequence[Observer] = (),
         on_profiles: Callable[[], None] = lambda: None,
         on_pending: Callable[[], None] = lambda: None,
@@ -146,6 +149,7 @@ class Worker:
         self._log, self._store, self._registry, self._times = log, store, registry, times
         self._limits: Final = limits
         self._brokers, self._max_hold_s = brokers or Brokers(clock), max_hold_s
+        self._max_step_s: Final = max_step_s
         self._clock, self._now_ns = clock, now_ns
         self.counts: Final = WorkerCounts()
         self._trouble = ""
@@ -206,6 +210,11 @@ class Worker:
     def behind_bytes(self) -> int:
         """Bytes of the log that are not in the store yet."""
         return self._log.end - self._store.offset
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True while the time of the join runs for all: no broker lags, and the store works."""
+        return not (self._brokers.behind_ns() or self.trouble)
 
     @property
     def waiting(self) -> int:
@@ -321,8 +330,8 @@ class Worker:
         self._recover()
         arriving = self._follow_up.supersede(commit.records, self._known_s)
         if prepared.is_empty:
-            self._known_s, self._join.held = known_s, held
-        self._follow_up.reopen(self._known_s)
+            self._know(known_s, held)
+        self._follow_up.reopen(self._known_s, self._known_s - self._join.held.broker_s)
         results = Results(commit, self._clock())
         until = results.ready_at + _JUDGE_S
         judged = self._judge_now(prepared, results, until)
@@ -344,6 +353,11 @@ class Worker:
         self._care_less()
         return is_left
 
+    def _know(self, known_s: float, held: Held) -> None:
+        """Let the time of the join go on."""
+        self._known_s, self._join.held = known_s, held
+        self._sessions.hold(held)
+
     @property
     def _has_due(self) -> bool:
         return self._join.has_due or self._sessions.has_due or bool(self._late)
@@ -363,6 +377,7 @@ class Worker:
             log, self._registry, store.offset,
             clock=self._clock, now_ns=self._now_ns, stopping=self._stopping, limits=self._limits,
             brokers=self._brokers, max_hold_s=self._max_hold_s,
+            max_step_s=self._max_step_s,
         )  # fmt: skip
         self._known_s = 0.0
         """The time of the log up to which the join knows everything."""
@@ -611,7 +626,7 @@ class Worker:
         counts.records += len(commit.records)
         counts.evaluations += len(commit.evaluations)
         counts.letters += len(commit.letters)
-        self._known_s, self._join.held = flight.known_s, flight.held
+        self._know(flight.known_s, flight.held)
         if self._found_seq is None and self._store.offset >= self._found_end:
             self._found_seq = seq
         for space, rows in flight.prepared.by_space.items():
@@ -649,6 +664,7 @@ class Worker:
         measures.due_oldest.set_function(lambda: self.backlog().due.oldest_s)
         measures.due_bytes.set_function(lambda: self.backlog().due.size_bytes)
         measures.is_behind.set_function(lambda: self.backlog().is_behind)
+        measures.is_caught_up.set_function(lambda: self.is_caught_up)
         measures.is_catching_up.set_function(lambda: self.backlog().is_catching_up)
 
     def _open(self, space: str, rows: SpaceRows, seq: int) -> None:

@@ -30,7 +30,7 @@ from scouter.tracing.capture import (
 )
 from scouter.tracing.tracer import init_tracer, shutdown_tracer
 from scouter.transport.http.trust import trusted
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.support.collector_process import CollectorProcess, tasks_by_id
 from tests.support.tau_bench import find_runs, load_runs, replay
 
@@ -195,7 +195,7 @@ def test_recorded_conversations_are_judged_live_as_offline(tmp_path: Path) -> No
         process.after(0.1)
     process.after(400)
     live = {row.trace_id: row for row in process.evaluations().values()}
-    process.store.close()
+    process.close()
     assert len(live) == len(offline) == 80
     for trace_id, row in live.items():
         expected = [(t.task_id, t.outcome, t.reason) for t in offline[trace_id].tasks]

@@ -9,7 +9,7 @@ import pytest
 from collector.worker.late_window import LateWindow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import TRACE, record, span
 
 HOUR: Final = 3600
@@ -64,7 +64,7 @@ def judged(tmp_path: Path) -> Iterator[Process]:
     process.spans(span(1))
     process.after(100)
     yield process
-    process.last.store.close()
+    process.last.close()
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,18 @@
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from collector.items.record_items import check_record
-from collector.storage.duckdb.store import DuckDBStore
+from collector.log.port import Kind
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
-from collector.store.record_queries import RecordQuery
-from collector.store.rows import RecordRow, SettledRecord, watched_uid
+from collector.store.rows import RecordRow, watched_uid
 from collector.worker.reevaluate import Reevaluator
-from collector.worker.revision import Revision
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.errors import DataError
@@ -31,7 +28,7 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import ENTITY_PREFIX
 from scouter.model.span import Resource, Span
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process, sent_body
 from tests.contracts.store_data import SPACE, TRACE, record, span
 
 ANSWERED = AssertionTask("answered", "answer", "four days", Op.Equals)
@@ -71,7 +68,7 @@ def trace(
 def process(tmp_path: Path) -> Iterator[Process]:
     found = Process(tmp_path, PROFILE)
     yield found
-    found.last.store.close()
+    found.last.close()
 
 
 def outcomes(process: Process, uid: str = UID) -> dict[str, str]:
@@ -153,7 +150,7 @@ def test_a_filter_of_its_own_takes_a_trace_without_an_agent(tmp_path: Path) -> N
     process.spans(*trace()[:3])
     process.after(20)
     assert outcomes(process) == {"two_steps": "passed"}
-    process.last.store.close()
+    process.last.close()
 
 
 @pytest.mark.parametrize("first", ["record", "spans"])
@@ -187,11 +184,11 @@ def test_a_senders_record_that_comes_behind_the_evaluation_takes_its_place(
 
 
 def test_a_superseded_record_is_found_by_the_next_process(process: Process) -> None:
-    """The process ends between the commit of the sender's record and the erasure."""
+    """The process ends once the sender's record is accepted."""
     process.spans(*trace())
     process.after(20)
     sent = record("sent", profile_uid=process.profile_uid, trace_id=TRACE, alias="shop")
-    process.store.append_records([sent]).result()
+    process.append(Kind.RECORDS, sent_body(sent))
     again = process.restarted()
     again.after(20)
     assert set(again.evaluations()) == {"sent"}
@@ -215,21 +212,21 @@ def test_a_trace_that_waits_is_derived_by_the_next_process(
     assert (sheet.accepted, sheet.derived, sheet.evaluated) == (2, 2, 2)
 
 
-def test_spans_that_were_committed_and_not_looked_at_are_found(process: Process) -> None:
-    """The process ends between the commit of the spans and the thread that watches."""
+def test_spans_that_were_accepted_and_not_read_are_found(process: Process) -> None:
+    """The process ends between the answer to the sender and the thread that watches."""
     process.after(2)
-    process.store.append_spans(SPACE, trace(), process.now_ns()).result()
+    process.accept(*trace())
     again = process.restarted()
     again.after(20)
     assert set(again.evaluations()) == {UID}
 
 
-def test_more_traces_than_memory_has_room_for_wait_in_the_store(tmp_path: Path) -> None:
-    process = Process(tmp_path, PROFILE, memory_records=8)
+def test_many_traces_that_wait_are_all_judged(tmp_path: Path) -> None:
+    process = Process(tmp_path, PROFILE)
     ids = [f"{number:032x}" for number in range(1, 31)]
     for trace_id in ids:
         process.spans(*trace(trace_id))
-    assert process.join.watched == 4
+    assert process.worker.watched == 30
     process.after(60)
     found = process.evaluations()
     assert set(found) == {watched_uid(trace_id, "shop") for trace_id in ids}
@@ -238,29 +235,12 @@ def test_more_traces_than_memory_has_room_for_wait_in_the_store(tmp_path: Path) 
     assert {str(row.context) for row in contexts} == {
         "{'question': 'When?', 'answer': 'four days'}"
     }
-    process.store.close()
+    process.close()
 
 
-def test_spans_that_memory_has_let_go_are_read_back(tmp_path: Path) -> None:
-    """Four spans of each of 30 traces, and room for 20; some come in two parts."""
-    process = Process(tmp_path, PROFILE, memory_spans=20)
-    ids = [f"{number:032x}" for number in range(1, 31)]
-    for trace_id in ids:
-        process.spans(*trace(trace_id)[:2])
-    for trace_id in ids:
-        process.spans(*trace(trace_id)[2:])
-    assert process.join.spans_in_memory <= 20
-    process.after(60)
-    found = process.evaluations()
-    assert set(found) == {watched_uid(trace_id, "shop") for trace_id in ids}
-    assert {row.outcome.value for row in found.values()} == {"passed"}
-    assert process.store.conservation(SPACE).spans.late == 0
-    process.store.close()
-
-
-def test_traces_beyond_memory_are_judged_by_the_next_process(tmp_path: Path) -> None:
-    """Some wait in the store, some are to be derived once more; each is judged once."""
-    first = Process(tmp_path, PROFILE, memory_records=8)
+def test_traces_that_wait_are_judged_by_the_next_process(tmp_path: Path) -> None:
+    """Some were judged before; each is judged once."""
+    first = Process(tmp_path, PROFILE)
     first.spans(*trace(f"{77:032x}"))
     first.after(20)
     ids = [f"{number:032x}" for number in range(1, 31)]
@@ -273,7 +253,7 @@ def test_traces_beyond_memory_are_judged_by_the_next_process(tmp_path: Path) -> 
     assert set(found) == {watched_uid(trace_id, "shop") for trace_id in [*ids, f"{77:032x}"]}
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.derived, sheet.evaluated) == (31, 31, 31)
-    process.store.close()
+    process.close()
 
 
 def test_any_order_and_repetition_gives_the_same_records(tmp_path: Path) -> None:
@@ -301,7 +281,7 @@ def test_any_order_and_repetition_gives_the_same_records(tmp_path: Path) -> None
         expected = expected or found
         assert found == expected
         assert process.store.conservation(SPACE).records.accepted == 5
-        process.store.close()
+        process.close()
 
 
 def test_live_and_offline_say_the_same(process: Process) -> None:
@@ -330,7 +310,7 @@ def test_live_and_offline_say_the_same(process: Process) -> None:
 def test_erasing_a_trace_erases_what_was_derived_of_it(process: Process) -> None:
     process.spans(*trace())
     process.after(20)
-    process.work.erase(EraseTarget(space=SPACE, trace_id=TRACE))
+    process.erase(EraseTarget(space=SPACE, trace_id=TRACE))
     process.after(1)
     assert process.evaluations() == {}
     process.spans(*trace())  # sent again, it is a duplicate
@@ -341,11 +321,11 @@ def test_erasing_a_trace_erases_what_was_derived_of_it(process: Process) -> None
 
 def test_erasing_a_trace_that_waits_leaves_nothing_to_derive(process: Process) -> None:
     process.spans(*trace())
-    process.work.erase(EraseTarget(space=SPACE, trace_id=TRACE))
+    process.erase(EraseTarget(space=SPACE, trace_id=TRACE))
     process.after(60)
     assert process.evaluations() == {}
     assert process.store.conservation(SPACE).records.accepted == 0
-    assert process.join.watched == 0
+    assert process.worker.watched == 0
 
 
 def ids_of(count: int) -> Sequence[str]:
@@ -364,7 +344,7 @@ def test_only_the_sampled_traces_are_judged(tmp_path: Path) -> None:
     kept = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.7}
     assert 5 < len(kept) < 35
     assert set(process.evaluations()) == {watched_uid(each, "shop") for each in kept}
-    process.store.close()
+    process.close()
 
 
 # --- marks ------------------------------------------------------------------------------------
@@ -384,7 +364,7 @@ def test_a_mark_selects_a_profile_that_reads_nothing_but_spans(tmp_path: Path) -
     process.spans(*trace(f"{8:032x}"))
     process.after(60)
     assert set(process.evaluations()) == {watched_uid(TRACE, "marks")}
-    process.store.close()
+    process.close()
 
 
 def test_a_mark_does_not_select_a_profile_that_looks_for_a_context(tmp_path: Path) -> None:
@@ -394,7 +374,7 @@ def test_a_mark_does_not_select_a_profile_that_looks_for_a_context(tmp_path: Pat
     process.spans(*marked(profile, trace()))
     process.after(60)
     assert process.evaluations() == {}
-    process.store.close()
+    process.close()
 
 
 def test_a_mark_selects_a_profile_that_watches_other_services(tmp_path: Path) -> None:
@@ -404,7 +384,7 @@ def test_a_mark_selects_a_profile_that_watches_other_services(tmp_path: Path) ->
     process.spans(*marked(profile, trace()))
     process.after(60)
     assert outcomes(process) == {"answered": "passed"}
-    process.store.close()
+    process.close()
 
 
 # --- profiles and spaces ----------------------------------------------------------------------
@@ -425,13 +405,11 @@ def test_each_alias_judges_a_trace_once(process: Process) -> None:
 
 
 def test_a_profile_watches_its_own_space(process: Process) -> None:
-    appended = process.store.append_spans("other", trace(), process.now_ns()).result()
-    process.work.take_spans(appended)
+    process.spans(*trace(), space="other")
     process.after(60)
     assert process.evaluations("other") == {}
     process.register(PROFILE, "other")
-    appended = process.store.append_spans("other", trace(f"{3:032x}"), 5).result()
-    process.work.take_spans(appended)
+    process.spans(*trace(f"{3:032x}"), space="other")
     process.after(60)
     assert set(process.evaluations("other")) == {watched_uid(f"{3:032x}", "shop")}
     assert process.evaluations() == {}
@@ -441,13 +419,13 @@ def test_a_start_does_not_judge_what_came_before_the_profile(tmp_path: Path) -> 
     first = Process(tmp_path, None)
     first.spans(*trace())
     first.after(60)
-    first.store.close()
+    first.close()
     second = Process(tmp_path, PROFILE)
     second.after(60)
     last = second.restarted()
     last.after(60)
     assert last.evaluations() == {}
-    last.store.close()
+    last.close()
 
 
 def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
@@ -469,7 +447,7 @@ def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
         expected = ("pending", None) if trace_id in asked else ("skipped", "sampled")
         assert (first.outcome.value, first.reason) == expected
         assert second.outcome == "pending"  # its own share says otherwise
-    process.store.close()
+    process.close()
 
 
 def test_another_version_judges_derived_records_again(process: Process) -> None:
@@ -482,16 +460,12 @@ def test_another_version_judges_derived_records_again(process: Process) -> None:
     watch = Watch(match=WatchMatch(service="shop"), judge_sample=0.0)
     second = AgentEvalProfile([never, STEPS, good], alias="shop", watch=watch)
     registered = process.registry.register(SPACE, second, activate=False)
-
-    class Pipeline:
-        def revise(self, revisions: Sequence[Revision]) -> Future[frozenset[str]]:
-            done: Future[frozenset[str]] = Future()
-            done.set_result(process.work.revise(revisions))
-            return done
-
-    reevaluator = Reevaluator(process.store, process.registry, cast("Any", Pipeline()))
+    reevaluator = Reevaluator(process.store, process.registry, process.worker)
     query = EvaluationQuery(space=SPACE, limit=10)
-    reevaluator.run(registered, query, now_ns=process.now_ns(), is_dry=False)
+    with ThreadPoolExecutor(1) as pool:
+        process.answer(
+            pool.submit(reevaluator.run, registered, query, now_ns=process.now_ns(), is_dry=False)
+        )
     evaluation = process.evaluations()[UID]
     assert (evaluation.revision, evaluation.service_name) == (2, "shop")
     assert outcomes(process) == {"never": "failed", "two_steps": "passed", "good": "skipped"}
@@ -524,7 +498,7 @@ def test_derived_records_of_one_conversation_are_a_session(tmp_path: Path) -> No
     found = process.evaluations()["session anna"]
     assert [(task.task_id, task.outcome) for task in found.tasks] == [("both", "passed")]
     assert {key for key in process.evaluations() if key.startswith("session")} == {"session anna"}
-    process.store.close()
+    process.close()
 
 
 def sent(process: Process, uid: str, **fields: object) -> RecordRow:
@@ -551,7 +525,7 @@ def test_a_record_without_a_session_takes_that_of_its_trace(
     assert sessions == {"session anna", "session ben", "session u3"}
     rows = process.store.session_records(SPACE, ["anna"], 10)
     assert [row.uid for row in rows] == ["u1"]
-    process.store.close()
+    process.close()
 
 
 def test_a_first_session_id_that_comes_late_is_taken_where_spans_are_read(tmp_path: Path) -> None:
@@ -567,7 +541,7 @@ def test_a_first_session_id_that_comes_late_is_taken_where_spans_are_read(tmp_pa
     evaluation = process.evaluations()["u1"]
     assert (evaluation.session_id, evaluation.revision) == ("anna", 2)
     assert [row.uid for row in process.store.session_records(SPACE, ["anna"], 10)] == ["u1"]
-    process.store.close()
+    process.close()
 
 
 def test_a_record_that_was_judged_as_its_own_session_stays_one(tmp_path: Path) -> None:
@@ -581,31 +555,4 @@ def test_a_record_that_was_judged_as_its_own_session_stays_one(tmp_path: Path) -
     process.spans(first)
     process.after(600)
     assert {key for key in process.evaluations() if key.startswith("session")} == {"session u1"}
-    process.store.close()
-
-
-def test_sessions_that_were_told_later_are_found(tmp_path: Path) -> None:
-    """Also after a restart, and where another one was told before."""
-    store = DuckDBStore(tmp_path)
-    for number in range(140):
-        store.append_records([record(f"r{number}", session_id="", trace_id=TRACE)]).result()
-    settled = [
-        SettledRecord(space=SPACE, uid=f"r{number}", seq=0, session_id=f"s{number}")
-        for number in (3, 4, 90, 139)
-    ]
-    store.settle_records(settled).result()
-    store.settle_records([replace(settled[0], session_id="s3b")]).result()
-    expected = {"s3b": ["r3"], "s4": ["r4"], "s90": ["r90"], "s139": ["r139"], "s3": []}
-
-    def found() -> dict[str, list[str]]:
-        pages = {
-            each: store.records(RecordQuery(space=SPACE, session_id=each, limit=10))
-            for each in expected
-        }
-        return {key: [item.record.uid for item in page.items] for key, page in pages.items()}
-
-    assert found() == expected
-    store.close()
-    store = DuckDBStore(tmp_path)
-    assert found() == expected
-    store.close()
+    process.close()

@@ -16,7 +16,7 @@ from scouter.drift.watch import Watch
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.span import Span
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import SPACE, record, span
 
 BEHIND: Final = AgentEvalProfile(
@@ -33,7 +33,7 @@ BEHIND: Final = AgentEvalProfile(
 def process(tmp_path: Path) -> Iterator[Process]:
     running = Process(tmp_path, BEHIND)
     yield running
-    running.store.close()
+    running.close()
 
 
 def test_each_has_its_turn_and_its_own_order() -> None:
@@ -75,20 +75,20 @@ def test_a_slow_space_delays_another_by_a_turn(process: Process) -> None:
     slow = [record(f"u{n}", profile_uid=process.profile_uid, context=context) for n in range(200)]
     process.records(*slow)
     process.tick_s = 0.1
-    process.work.step()
+    process.worker.turn(0.0)
     begun = len(process.evaluations())
     assert 0 < begun < 10
     process.records(record("mine", space="other", profile_uid=other, context=context))
     came = process.now
     while not process.evaluations("other"):
-        process.work.step()
+        process.worker.turn(0.0)
     assert process.now - came < 3.0
-    assert process.work.waiting == 200 - len(process.evaluations()) > 100
-    while not process.work.step():
+    assert process.worker.waiting == 200 - len(process.evaluations()) > 100
+    while process.worker.turn(0.0):
         pass
     assert len(process.evaluations()) == 200
     assert process.total(TotalName.RECORDS) == 201
-    assert process.work.waiting == 0
+    assert process.worker.waiting == 0
 
 
 def test_a_trace_that_was_begun_goes_on_in_its_next_turn(process: Process) -> None:
@@ -101,8 +101,8 @@ def test_a_trace_that_was_begun_goes_on_in_its_next_turn(process: Process) -> No
     process.records(*rows)
     process.tick_s = 0.1
     steps = 0
-    while process.work.waiting:
-        process.work.step()
+    while process.worker.waiting:
+        process.worker.turn(0.0)
         steps += 1
         assert steps < 100
     assert steps > 3
@@ -237,7 +237,7 @@ def test_what_was_read_is_judged(
     The reading of a part takes longer than a turn. Were what is left then given back, each turn
     would read all of them and judge one: 45,000 reads for these 300.
     """
-    process = Process(tmp_path, profile, memory_spans=100, memory_bytes=100)
+    process = Process(tmp_path, profile)
     try:
         come(process)
         slow = SlowStore(process, monkeypatch)
@@ -248,7 +248,7 @@ def test_what_was_read_is_judged(
         assert made == [revision] * MANY
         assert slow.reads <= 4 * MANY  # to learn what a trace has, to judge it, and its contexts
     finally:
-        process.store.close()
+        process.close()
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -256,7 +256,7 @@ def test_a_space_that_drains_delays_another_by_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_restarted: bool
 ) -> None:
     """1,500 watched traces are due, each read of some takes 0.6 s; one record of another space."""
-    process = Process(tmp_path, WATCHED, memory_spans=100)
+    process = Process(tmp_path, WATCHED)
     other = process.register(QUICK, "other")
     for first in range(0, 1500, 300):
         process.spans(*(each for n in range(first, first + 300) for each in two_spans(n)))
@@ -265,14 +265,14 @@ def test_a_space_that_drains_delays_another_by_seconds(
     process.now += 60
     SlowStore(process, monkeypatch)
     for _ in range(3):
-        process.work.step()
+        process.worker.turn(0.0)
         process.now += 10 * is_restarted  # for the settle time of what was read by then
     mine = record("mine", space="other", profile_uid=other, context={"answer": 1})
     process.records(mine)
     came = process.now
     while not process.evaluations("other"):
-        process.work.step()
+        process.worker.turn(0.0)
     assert process.now - came < 3
     left = 1500 - len(process.evaluations())
     assert left > 500
-    process.store.close()
+    process.close()

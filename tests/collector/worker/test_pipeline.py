@@ -1,8 +1,6 @@
 """From commit to evaluation, in one process: who judges, what waits, what survives a restart."""
 
 import json
-from collections.abc import Iterable
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,20 +8,16 @@ from typing import Any
 import pytest
 
 from collector.items.traces import trace_of
-from collector.pipeline import pipeline as pipeline_module
-from collector.pipeline import work as work_module
-from collector.pipeline.evaluate import commit as evaluations_module
-from collector.pipeline.evaluate import decide as decide_module
-from collector.pipeline.join import read_back as read_back_module
-from collector.pipeline.join.input_clock import Via
-from collector.storage.duckdb.store import DuckDBStore
+from collector.store.commit import Commit
 from collector.store.letters import LetterQuery
+from collector.store.store import Store
+from collector.worker import committer as committer_module
+from collector.worker import judge as judge_module
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError, DataError, TransientError
+from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import (
     PROCESS_ID,
     PROCESS_SPAN_COUNT,
@@ -34,7 +28,7 @@ from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from scouter.model.span import Resource, Span, SpanEvent
 from tests.collector.conftest import Service, Start
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
 from tests.support.processes import wait_until
 
@@ -183,92 +177,6 @@ def test_later_spans_are_counted_as_late(start: Start, traced: Path) -> None:
     assert service.get("/api/v1/conservation")["spans"]["late"] == 1
 
 
-def test_spans_that_memory_let_go_are_read_back(start: Start, traced: Path) -> None:
-    """A hundred spans may stay in memory, a thousand of other traces come in between."""
-    service = start(profile=[str(traced)], join_memory_spans=100, quiet_s="1h", deadline_s="1h")
-    send_spans(service, *SPANS[1:])
-    service.send(RECORD)
-    send_spans(service, *(span(1, trace_id=f"{n:032x}") for n in range(1, 1001)))
-    send_spans(service, SPANS[0])
-    item = only(service)
-    assert (item["outcome"], item["completeness"]) == ("passed", "complete")
-
-
-@pytest.mark.parametrize("is_open", [True, False])
-def test_traces_are_read_back_a_few_at_a_time(
-    is_open: bool, tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Twelve traces of three spans, driven out of the memory before their roots: two at a time.
-
-    Or when they are complete; a fourth span then comes to each.
-    """
-    read: list[int] = []
-    spans_of = DuckDBStore.spans_of
-
-    def counted(store: DuckDBStore, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        found = spans_of(store, space, trace_ids)
-        read.append(sum(map(len, found.values())))
-        return found
-
-    monkeypatch.setattr(DuckDBStore, "spans_of", counted)
-    monkeypatch.setattr(read_back_module, "SPANS", 6)
-    process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
-    traces = [f"{n:032x}" for n in range(1, 13)]
-    uid = process.profile_uid
-    process.records(*(record(t, profile_uid=uid, trace_id=t) for t in traces))
-    process.after(0)
-    first, last = (SPANS[1:], SPANS[0]) if is_open else (SPANS, ours(4, 1))
-    process.spans(*(replace(each, trace_id=t) for t in traces for each in first))
-    process.spans(*(ours(n, 1, trace_id="f" * 32) for n in range(2, 50)))
-    process.spans(*(replace(last, trace_id=t) for t in traces))
-    read.clear()
-    process.after(2)
-    actual = 2 if is_open else 3
-    evaluations = process.evaluations()
-    assert {uid: row.tasks[0].actual for uid, row in evaluations.items()} == dict.fromkeys(
-        traces, actual
-    )
-    assert (len(read), set(read)) == (6, {6 if is_open else 8})
-    process.store.close()
-
-
-def test_complete_traces_are_judged_before_memory_lets_them_go(
-    tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of four traces the engine fails on the second at first; the third gets a span later."""
-    process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
-    traces = [f"{n:032x}" for n in range(1, 5)]
-    event = SpanEvent(name=QUEUE_EVENT, time_ns=1, attributes={QUEUE_RECORD: traces[0]})
-    resource = Resource(attributes={PROCESS_ID: "p", "service.version": "3"})
-    spans = [replace(each, trace_id=t) for t in traces for each in SPANS]
-    spans[1] = replace(spans[1], events=(event,), resource=resource)
-    uid = process.profile_uid
-    process.records(*(record(t, profile_uid=uid, trace_id=t) for t in traces))
-    process.spans(*spans)  # ten may stay: the first trace goes
-    with monkeypatch.context() as patch:
-        patch.delattr(work_module, "judge_early")
-        process.spans(*(ours(n, 1, trace_id="e" * 32) for n in range(2, 6)))
-    process.spans(*(ours(n, 1, trace_id="f" * 32) for n in range(2, 12)))
-    process.spans(replace(ours(4, 1), trace_id=traces[2]))
-    read: list[str] = []
-    spans_of = DuckDBStore.spans_of
-
-    def noted(store: DuckDBStore, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        found = spans_of(store, space, trace_ids)
-        read.extend(found)
-        return found
-
-    monkeypatch.setattr(DuckDBStore, "spans_of", noted)
-    process.after(2)
-    evaluations = process.evaluations()
-    assert {uid: row.tasks[0].actual for uid, row in evaluations.items()} == {
-        traces[0]: 2, traces[1]: 2, traces[2]: 3, traces[3]: 2,
-    }  # fmt: skip
-    assert [evaluations[t].service_version for t in traces] == ["3", "1.2", "1.2", "1.2"]
-    assert sorted(read) == traces[1:3]
-    process.store.close()
-
-
 def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path) -> None:
     service = start(profile=[str(traced)], quiet_s="60s", deadline_s="60s")
     send_spans(service, *SPANS[1:])
@@ -309,7 +217,7 @@ def test_a_profile_that_is_registered_meanwhile_is_used(start: Start, answers: P
     service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
     profile = AgentEvalProfile.from_file(answers)
     service.collector.registry.register("default", profile, activate=True)
-    service.collector.pipeline.profiles_changed()
+    service.collector.worker.profiles_changed()
     assert only(service)["outcome"] == "passed"
 
 
@@ -358,8 +266,7 @@ def test_the_version_is_the_one_that_was_active_at_acceptance(
 def test_the_same_profile_again_changes_nothing(start: Start, answers: Path) -> None:
     for _ in range(3):
         service = start(profile=[str(answers), str(answers)])
-        database = service.collector.store._database  # pyright: ignore[reportPrivateUsage]
-        assert database.read("SELECT count(*) FROM profiles") == [(1,)]
+        assert service.collector.store.read("SELECT count(*) FROM profiles") == [(1,)]
 
 
 def test_two_profiles_with_one_alias_are_refused(
@@ -393,7 +300,7 @@ def test_an_unknown_profile_is_named(
     with caplog.at_level("WARNING"):
         service.send({"uid": "u", "profile": "nobody"})
         service.wait_for(1, "dead_lettered")
-    assert "records name the profile 'nobody', which is not registered" in caplog.text
+    assert "a record names the profile 'nobody', which is not registered" in caplog.text
 
 
 def test_only_the_active_version_of_a_profile_is_watched(
@@ -425,14 +332,14 @@ def test_a_fault_of_the_engine_costs_one_record(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = start(profile=[str(answers)])
-    judge = decide_module.judge
+    judge = judge_module.judge
 
     def failing(items: Any, *args: Any, **fields: Any) -> Any:
         if any(ready.record.uid == "bad" for ready in items):
             raise ZeroDivisionError("a bug")
         return judge(items, *args, **fields)
 
-    monkeypatch.setattr(decide_module, "judge", failing)
+    monkeypatch.setattr(judge_module, "judge", failing)
     records = [{"uid": u, "profile": "answers", "context": {"answer": 42}} for u in ("a", "bad")]
     service.send(*records, {"uid": "c", "profile": "answers", "context": {"answer": 42}})
     service.wait_for(2)
@@ -444,74 +351,47 @@ def test_the_letter_of_a_record_that_was_judged_early_has_its_context(
     tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory holds the result in place of the context; then the profile's evaluation fails."""
-    process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
+    process = Process(tmp_path, AgentEvalProfile.from_file(traced))
     context = {"answer": [42]}
     process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE, context=context))
     process.spans(*SPANS)
     process.spans(*(ours(n, 1, trace_id="e" * 32) for n in range(2, 12)))
-    monkeypatch.delattr(decide_module, "judge")
+    monkeypatch.delattr(judge_module, "judge")
     process.after(2)
     (stored,) = process.store.dead_letters(LetterQuery(space=SPACE))
     letter = stored.letter
     assert (letter.reason, json.loads(letter.payload)["context"]) == ("engine_fault", context)
-    process.store.close()
+    process.close()
 
 
 def test_evaluations_are_offered_again_until_the_store_takes_them(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full for three attempts; nothing is lost and nothing is judged twice."""
-    monkeypatch.setattr(evaluations_module, "RETRY_S", 0.01)
-    append, refusals = DuckDBStore.append_evaluations, [1, 2, 3]
+    monkeypatch.setattr(committer_module, "RETRY_S", 0.01)
+    commit, refusals = Store.commit, [1, 2, 3]
 
-    def full(self: DuckDBStore, rows: Any) -> "Future[int]":
-        if refusals:
+    def full(self: Store, rows: Commit) -> int:
+        if rows.evaluations and refusals:
             refusals.pop()
-            future: Future[int] = Future()
-            future.set_exception(TransientError("disk full"))
-            return future
-        return append(self, rows)
+            raise TransientError("disk full")
+        return commit(self, rows)
 
-    monkeypatch.setattr(DuckDBStore, "append_evaluations", full)
+    monkeypatch.setattr(Store, "commit", full)
     service = start(profile=[str(answers)])
     service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
     assert only(service)["outcome"] == "passed"
     assert refusals == []
 
 
-def test_an_evaluation_that_cannot_be_stored_is_put_aside_alone(
-    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append = DuckDBStore.append_evaluations
-
-    def picky(self: DuckDBStore, rows: Any) -> "Future[int]":
-        if any(row.record_uid == "bad" for row in rows):
-            future: Future[int] = Future()
-            future.set_exception(DataError("no column for this"))
-            return future
-        return append(self, rows)
-
-    monkeypatch.setattr(DuckDBStore, "append_evaluations", picky)
-    service = start(profile=[str(answers)])
-    service.send(
-        *({"uid": u, "profile": "answers", "context": {"answer": 42}} for u in ("a", "bad", "c"))
-    )
-    service.wait_for(2)
-    service.wait_for(1, "dead_lettered")
-    sheet = service.get("/api/v1/conservation")
-    assert sheet["dead_letters"] == {"unstorable_verdict": 1}
-    assert sheet["records"]["waiting"] == 0
-
-
 def test_the_store_cannot_be_read_for_a_while(
     start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Loading a trace fails twice; the pipeline asks again by itself."""
-    monkeypatch.setattr(pipeline_module, "RETRY_S", 0.01)
-    service = start(profile=[str(traced)], join_memory_spans=100)
+    """Reading a trace fails twice; the worker asks again by itself."""
+    monkeypatch.setattr(committer_module, "RETRY_S", 0.01)
+    service = start(profile=[str(traced)])
     send_spans(service, *SPANS)
-    send_spans(service, *(span(1, trace_id=f"{n:032x}") for n in range(1, 201)))
-    read, failures = service.collector.store.spans_of, [1, 2]
+    read, failures = service.collector.store.spans_at, [1, 2]
 
     def failing(*args: Any) -> Any:
         if failures:
@@ -519,8 +399,7 @@ def test_the_store_cannot_be_read_for_a_while(
             raise TransientError("not now")
         return read(*args)
 
-    wait_until(lambda: service.collector.pipeline.queued == 0, what="spans are joined")
-    monkeypatch.setattr(service.collector.store, "spans_of", failing)
+    monkeypatch.setattr(service.collector.store, "spans_at", failing)
     service.send(RECORD)
     item = only(service)
     assert (item["completeness"], item["outcome"], failures) == ("complete", "passed", [])
@@ -543,10 +422,10 @@ def test_half_a_character_in_a_record_that_waits(start: Start, traced: Path) -> 
     body = f'{{"records": [{{{fields}, "context": {{"a": "\\ud83d"}}}}]}}'
     headers = {"Content-Type": "application/json"}
     assert service.http.post("/v1/records", content=body, headers=headers).json()["accepted"] == 1
-    wait_until(lambda: service.collector.pipeline.waiting == 1, what="a record that waits")
+    wait_until(lambda: service.collector.worker.waiting == 1, what="a record that waits")
     service.stop()
     service = start(profile=[str(traced)], quiet_s="1h", deadline_s="1h")
-    assert service.collector.pipeline.waiting == 1
+    assert service.collector.worker.waiting == 1
     send_spans(service, *SPANS)
     assert only(service)["outcome"] == "passed", only(service)
 
@@ -621,61 +500,9 @@ def test_a_late_span_of_an_earlier_process_re_opens_after_the_restart(
     send_spans(service, *SPANS[:2])
     service.send(RECORD)
     only(service)
-    service.collector.pipeline.stop()
+    service.collector.worker.stop()
     send_spans(service, SPANS[2])
     assert only(service)["revision"] == 1
     service = start(profile=[str(traced)])
     wait_until(lambda: only(service)["revision"] == 2, what="it is judged again")
     assert only(service)["outcome"] == "passed"
-
-
-def test_contexts_beyond_the_bound_are_read_back(start: Start, tmp_path: Path) -> None:
-    """A kilobyte may stay in memory; ten records of a kilobyte wait."""
-    profile = AgentEvalProfile(
-        [
-            AssertionTask("right", "answer", 42, ComparisonOperator.Equals),
-            TraceAssertionTask("root", TraceAssertion.trace_span_count(), 3, "Equals"),
-        ],
-        alias="both",
-    ).save_to_json(tmp_path / "both.json")
-    service = start(profile=[str(profile)], join_memory_bytes=1024, quiet_s="60s", deadline_s="60s")
-    filler = {"answer": 42, "text": "x" * 1000}
-    service.send(
-        *(
-            {"uid": f"u{n}", "profile": "both", "trace_id": TRACE, "context": filler}
-            for n in range(10)
-        )
-    )
-    send_spans(service, *SPANS)
-    service.wait_for(10)
-    items = service.get("/api/v1/evaluations")["items"]
-    assert {item["outcome"] for item in items} == {"passed"}
-
-
-def test_nothing_of_a_topic_expires_while_it_lags(start: Start, traced: Path) -> None:
-    """It says that it has more; what comes over HTTP is judged once it was quiet for 0.3 s.
-
-    Six of those take longer than the deadline of one second.
-    """
-    service = start(profile=[str(traced)], deadline_s="1s")
-    ingest, inputs = service.collector.ingest, service.collector.pipeline.inputs
-    inputs.add("topic")
-    ingest.take_spans(SPANS[:1], 1, Via.BROKER).result()
-    for future in ingest.take_records([RECORD], "topic", 1, Via.BROKER).futures:
-        future.result()
-    others = [f"{n:032x}" for n in range(1, 7)]
-    for n, trace_id in enumerate(others):
-        send_spans(service, replace(SPANS[0], trace_id=trace_id))
-        service.send({**RECORD, "uid": f"http-{n}", "trace_id": trace_id})
-        service.wait_for(n + 1)
-    assert service.sample("scouter_join_input_caught_up") == 0
-    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
-    assert service.get("/api/v1/evaluations", trace_id=TRACE)["items"] == []
-    ingest.take_spans(SPANS[1:], 1, Via.BROKER).result()
-    join = service.collector.pipeline._join  # pyright: ignore[reportPrivateUsage]
-    trace = join._traces["default", TRACE]  # pyright: ignore[reportPrivateUsage]
-    wait_until(lambda: len(trace.facts) == 3, what="the join has them")
-    inputs.remove("topic")
-    service.wait_for(7)
-    (item,) = service.get("/api/v1/evaluations", trace_id=TRACE)["items"]
-    assert (item["outcome"], item["completeness"]) == ("passed", "complete")

@@ -24,7 +24,7 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
 from tests.support.examples import examples
 
@@ -92,14 +92,14 @@ def test_live_scores_are_the_offline_ones_in_every_revision(said: Any, answer: A
             process.after(20)
             found = inquiries.latest((SPACE, "u"))
             assert isinstance(found, Inquiry)
-            assert process.work.settle([asyncio.run(found.decide(put))]) == [True]
+            assert process.settle([asyncio.run(found.decide(put))]) == [True]
             first = process.evaluations()["u"]
             process.spans(span(2, name="step"))
             process.after(20)
             second = process.evaluations()["u"]
             counted = process.store.task_counts(TaskQuery(space=SPACE))
         finally:
-            process.store.close()
+            process.close()
 
     def offline(*spans: Any) -> list[tuple[str, str, float | None]]:
         records = [EvalRecord(context, trace_id=TRACE)]

@@ -10,13 +10,12 @@ from typing import Any, Final
 import pytest
 
 from collector.metrics import TotalName
-from collector.pipeline.sessions import work as session_work
-from collector.storage.duckdb import read as duckdb_read
-from collector.storage.duckdb.store import DuckDBStore
+from collector.store import work as store_work
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.store.task_counts import TaskQuery
 from collector.worker import session_reader as session_read
+from collector.worker import sessions as session_work
 from collector.worker.letters import letter_of_evaluation
 from collector.worker.session import WholeSession, judge_session, uid_of
 from collector.worker.session_join import SessionJoin, SessionKey
@@ -27,9 +26,10 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.span import Resource
 from tests.collector.conftest import Start
-from tests.collector.pipeline.process_support import TIMES, Process
+from tests.collector.worker.process_support import TIMES, Process
 from tests.contracts.store_data import SPACE, evaluation, record, span
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 A, B = "a" * 32, "b" * 32
 SAID: Final = AssertionTask("said", "records[*].context.answer", [1, 2], "Equals", scope="session")
@@ -53,7 +53,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
     yield begin_one
     for process in running:
-        process.last.store.close()
+        process.last.close()
 
 
 def said(process: Process, uid: str, answer: int, **fields: Any) -> RecordRow:
@@ -81,7 +81,7 @@ def test_judged_once_a_quiet_period_after_the_last_arrival(begin: Begin) -> None
     process.spans(span(1, trace_id=A))
     process.after(59)
     assert session(process) is None
-    assert process.work.sessions.waiting == 1
+    assert process.sessions_waiting == 1
     process.after(1.1)
     found = session(process)
     assert found is not None
@@ -89,7 +89,7 @@ def test_judged_once_a_quiet_period_after_the_last_arrival(begin: Begin) -> None
     assert (found.outcome, found.revision, found.trace_id) == (Outcome.FAILED, 1, None)
     assert (found.record_id, found.created_ns) == ("session s", 5)
     assert found.completeness == "quiet"  # of trace B there is nothing
-    assert process.work.sessions.waiting == 0
+    assert process.sessions_waiting == 0
     process.after(10_000)
     assert actuals(process) == [1, [1, 2], 1]
 
@@ -150,7 +150,7 @@ def test_no_session_is_quiet_while_the_input_lags(begin: Begin) -> None:
     for _ in range(100):
         process.now += 10
         process.inputs.report("kafka", None)
-        process.work.step()
+        process.worker.turn(0.0)
     assert session(process) is None
     process.inputs.remove("kafka")
     process.after(62)
@@ -324,7 +324,7 @@ def test_a_profile_that_is_registered_later(begin: Begin) -> None:
     process.records(row)
     process.after(100)
     process.register(PROFILE)
-    process.work.take_profiles()
+    process.profiles_changed()
     process.after(59)
     assert session(process) is None
     process.after(2)
@@ -344,10 +344,10 @@ def test_a_record_that_came_before_its_profile_keeps_its_version(begin: Begin) -
     process.records(record("u1", context={"answer": 1}, **early))
     process.after(5)
     first = process.register(AgentEvalProfile([SAID], alias="talk"))
-    process.work.take_profiles()
+    process.profiles_changed()
     process.after(1)
     second = process.register(AgentEvalProfile([SAID, SPANS], alias="talk"))
-    process.work.take_profiles()
+    process.profiles_changed()
     process = process.restarted()
     process.after(100)
     assert actuals(process) == [1, [1]]
@@ -372,7 +372,7 @@ def test_the_first_version_judges_a_record_that_waited_for_it(begin: Begin) -> N
     process.after(1)
     for task in count:
         process.register(AgentEvalProfile([task], alias="talk"))
-    process.work.take_profiles()
+    process.profiles_changed()
     process = process.restarted().restarted()
     process.spans(span(1, trace_id=A))
     process.after(100)
@@ -386,9 +386,9 @@ def test_a_version_that_was_active_no_more_is_not_meant(begin: Begin) -> None:
     process.registry.set_active(SPACE, process.profile_uid, is_active=False)
     process.records(said(process, "u1", 1, profile_ref="talk", profile_uid=""))
     process.after(1)
-    assert process.work.waiting == 1
+    assert process.worker.waiting == 1
     second = process.register(PROFILE)
-    process.work.take_profiles()
+    process.profiles_changed()
     process.after(100)
     assert process.evaluations()["u1"].profile_uid == second
 
@@ -447,11 +447,14 @@ def test_many_sessions_are_judged_in_several_steps(begin: Begin) -> None:
     process.now += 61
     process.tick_s = 0.1
     counts = [0]
-    while process.work.sessions.waiting:
-        is_done = process.work.step()
+    while process.sessions_waiting:
+        assert process.worker.turn(0.0)
         counts.append(process.total(TotalName.SESSIONS))
-        assert is_done == (process.work.next_step_s() > 0.0) == (counts[-1] == 20)
-        assert 0 < counts[-1] - counts[-2] <= 6
+        assert counts[-1] - counts[-2] <= 6
+    while process.worker.turn(0.0):  # the last commit is on its way
+        pass
+    counts.append(process.total(TotalName.SESSIONS))
+    assert len(counts) > 4
     assert counts[-1] == 20
 
 
@@ -484,9 +487,9 @@ def test_sessions_that_fit_alone_are_read_one_after_the_other(
     """Three of 1 kB each, of which two never are in memory together."""
     monkeypatch.setattr(session_read, "MOST_BYTES", 1_500)
     read: list[int] = []
-    records_of = DuckDBStore.records_of
+    records_of = AppendingStore.records_of
 
-    def noted(store: DuckDBStore, space: str, uids: Iterable[str]) -> list[RecordRow]:
+    def noted(store: AppendingStore, space: str, uids: Iterable[str]) -> list[RecordRow]:
         found = records_of(store, space, uids)
         read.append(len(found))
         return found
@@ -498,7 +501,7 @@ def test_sessions_that_fit_alone_are_read_one_after_the_other(
             record(f"u{n}", context=text, session_id=f"s{n}", profile_uid=process.profile_uid)
         )
     process.after(1)
-    monkeypatch.setattr(DuckDBStore, "records_of", noted)
+    monkeypatch.setattr(AppendingStore, "records_of", noted)
     process.after(60)
     assert read == [1, 1, 1]
     assert process.total(TotalName.SESSIONS) == 3
@@ -508,7 +511,7 @@ def test_traces_too_large_make_a_session_errored(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trace A has five spans of at most four, B has two: the sessions are read apart then."""
-    monkeypatch.setattr(duckdb_read, "MOST_SPANS", 4)
+    monkeypatch.setattr(store_work, "MOST_SPANS", 4)
     process = begin()
     process.records(
         said(process, "u1", 1, trace_id=A), said(process, "u2", 2, trace_id=B, session_id="t")

@@ -18,7 +18,7 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.transport.config import MockConfig
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import record
 from tests.scouter.evaluate.spans_support import span
 from tests.support.journeys import ANSWER, ASSIGNMENT, SCHEDULE, hr
@@ -83,7 +83,7 @@ def test_offline_and_in_the_collector(tmp_path: Path) -> None:
         process.after(700)
         live = process.evaluations()["session s"]
     finally:
-        process.store.close()
+        process.close()
     (offline,) = EvalDataset([eval_record(row) for row in rows], TASKS, spans).evaluate().sessions
     assert evaluations(offline.tasks) == EXPECTED
     assert evaluations(live.tasks) == EXPECTED

@@ -10,7 +10,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.conftest import Service, Start
-from tests.collector.pipeline.revise.test_reevaluate import (
+from tests.collector.worker.test_reevaluate import (
     changes,
     counts,
     post_spans,
@@ -169,7 +169,7 @@ def test_what_comes_later_is_judged_by_the_version_that_judged_last(service: Ser
 def test_spans_that_come_meanwhile_are_not_missed(service: Service) -> None:
     """Between reading and storing; nobody watched the trace, as the first version reads none."""
     collector = service.collector
-    judged = type(collector.pipeline).revise
+    judged = type(collector.worker).revise
 
     def slow(pipeline: Any, revisions: Any) -> Any:
         post_spans(service, span(2, trace_id=trace(10)))
@@ -177,7 +177,7 @@ def test_spans_that_come_meanwhile_are_not_missed(service: Service) -> None:
         return judged(pipeline, revisions)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(collector.pipeline), "revise", slow)
+        patch.setattr(type(collector.worker), "revise", slow)
         uid = register(service, profile(3, spans=2))
         reevaluate(service, uid, session_id="s1", dry_run=False)
     wait_until(

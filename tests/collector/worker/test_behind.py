@@ -11,7 +11,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.conftest import Start
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
 
 LAG = Backlog(
@@ -71,8 +71,8 @@ def test_what_waits_for_spans_or_a_deadline_is_not_due(tmp_path: Path) -> None:
     process.spans(span(1, parent_span_id=None), span(3, parent_span_id=f"{2:016x}"))
     process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE))
     process.after(200)
-    assert (process.work.waiting, process.work.behind.backlog.due) == (1, NOTHING)
-    process.store.close()
+    assert (process.worker.waiting, process.worker.backlog().due) == (1, NOTHING)
+    process.close()
 
 
 @pytest.mark.parametrize("has_trace", [False, True])
@@ -98,9 +98,9 @@ def test_the_oldest_that_is_due_says_since_when(
     process.now += 10  # settled
     began, process.tick_s = process.now, 0.5
     seen: list[Backlog] = []
-    while process.work.waiting:
-        process.work.step()
-        seen.append(process.work.behind.backlog)
+    while process.worker.waiting:
+        process.worker.turn(0.0)
+        seen.append(process.worker.backlog())
         assert seen[-1].due.oldest_s <= process.now - began + 10
     behind = [each for each in seen if each.is_behind]
     assert len(behind) > 10
@@ -112,18 +112,18 @@ def test_the_oldest_that_is_due_says_since_when(
     assert counts == sorted(counts, reverse=True)
     process.tick_s = 0.0
     process.after(1)
-    assert process.work.behind.backlog.due == NOTHING
+    assert process.worker.backlog().due == NOTHING
     told = [each.getMessage() for each in caplog.records if "behind" in each.getMessage()]
     assert told[0].startswith("behind: ")
     assert told[-1].startswith("no longer behind")
-    process.store.close()
+    process.close()
 
 
 def test_a_lag_in_time_refuses_nothing(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = start(profile=[str(answers)])
-    monkeypatch.setattr(service.collector.pipeline, "backlog", lambda: LAG)
+    monkeypatch.setattr(service.collector.worker, "backlog", lambda: LAG)
     service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
     assert service.http.get("/readyz").status_code == 200
     lag = service.get("/api/v1/status")["lag"]
@@ -137,20 +137,3 @@ def test_a_lag_in_time_refuses_nothing(
     page = service.http.get("/health").text
     assert "Evaluation is behind: 84,270 records and traces are due" in page
     assert "something is wrong" in page
-
-
-@pytest.mark.parametrize(("most", "status"), [(3_000_000, 200), (1_000_000, 429)])
-def test_senders_are_pushed_back_by_size_if_that_is_set(
-    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch, most: int, status: int
-) -> None:
-    """Records and spans alike; consumers of brokers ask the same question."""
-    service = start(profile=[str(answers)], max_behind=most)
-    monkeypatch.setattr(service.collector.pipeline, "backlog", lambda: LAG)
-    record = {"uid": "u1", "profile": "answers", "context": {"answer": 42}}
-    spans: dict[str, object] = {"resourceSpans": []}
-    for path, body in (("/v1/records", {"records": [record]}), ("/v1/traces", spans)):
-        answer = service.http.post(path, json=body)
-        assert answer.status_code == status
-        assert ("Retry-After" in answer.headers) is (status == 429)
-    assert service.collector.ingest.is_full is (status == 429)
-    assert service.http.get("/readyz").status_code == 200

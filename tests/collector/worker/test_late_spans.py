@@ -13,7 +13,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Resource, Span
-from tests.collector.pipeline.process_support import TIMES, Process
+from tests.collector.worker.process_support import TIMES, Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
 
 COUNT = TraceAssertionTask("spans", TraceAssertion.trace_span_count(), 0, "GreaterThan")
@@ -39,7 +39,7 @@ def judged(tmp_path: Path) -> Iterator[Process]:
     process.after(20)
     assert seen(process) == (1, 1)
     yield process
-    process.store.close()
+    process.close()
 
 
 def seen(process: Process) -> tuple[int, object]:
@@ -83,7 +83,7 @@ def test_an_evaluation_stands_whose_profile_cannot_be_read_any_more(
     judged: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Say after a downgrade: the span is late, and the record stays in one state."""
-    judged.store.close()
+    judged.close()
     with duckdb.connect(str(next(judged.folder.glob("*.duckdb")))) as file:
         file.execute("UPDATE profiles SET body = '{}'")
     again = Process(judged.folder, None, now=judged.now + 5)
@@ -92,8 +92,8 @@ def test_an_evaluation_stands_whose_profile_cannot_be_read_any_more(
     sheet = again.store.conservation(SPACE)
     assert (sheet.records.evaluated, sheet.records.dead_lettered) == (1, 0)
     assert sheet.spans.late == 1
-    assert "behind 1 results that cannot be made again" in caplog.text
-    again.store.close()
+    assert "spans came behind the result on record u1, which stands" in caplog.text
+    again.close()
 
 
 def test_foreign_spans_settle_for_longer_than_their_batches_take() -> None:

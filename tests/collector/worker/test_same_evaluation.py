@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalName
-from collector.pipeline.join.input_clock import Via
 from collector.store.rows import RecordRow
 from collector.store.task_counts import TaskQuery
 from collector.worker.records import eval_record
@@ -23,7 +22,7 @@ from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Resource, Span
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import SPACE, record
 from tests.support.examples import examples
 
@@ -156,11 +155,10 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
 )
 @given(
     story=stories(),
-    memory=st.sampled_from([(1, 1, 1), (1000, 10**6, 1000), (1000, 10**6, 1), (1, 10**6, 2)]),
-    via=st.sampled_from([Via.DIRECT, Via.BROKER]),
+    source=st.sampled_from(["http", "kafka:spans:0:1"]),
 )
 def test_the_last_verdict_is_the_offline_one(
-    story: tuple[list[Span], list[RecordRow], list[Any]], memory: tuple[int, int, int], via: Via
+    story: tuple[list[Span], list[RecordRow], list[Any]], source: str
 ) -> None:
     """Over orders, repeats, splits, pauses longer than the quiet period, restarts and lags.
 
@@ -169,7 +167,7 @@ def test_the_last_verdict_is_the_offline_one(
     """
     spans, rows, events = story
     with folder() as data:
-        process = Process(data, PROFILE, 1000.0, *memory)
+        process = Process(data, PROFILE, 1000.0)
         rows = [
             record(row.uid, trace_id=row.trace_id, session_id=row.session_id, context=row.context,
                    profile_uid=process.profile_uid)
@@ -179,16 +177,16 @@ def test_the_last_verdict_is_the_offline_one(
         try:
             for event in events:
                 if event == "restart":
-                    process.store.close()
-                    process = Process(data, PROFILE, process.now + 100, *memory)
+                    process.close()
+                    process = Process(data, PROFILE, process.now + 100)
                 elif isinstance(event, float):
                     process.after(event)
                 elif isinstance(event, RecordRow):
-                    process.records(by_uid[event.uid], via=via)
+                    process.records(by_uid[event.uid], source=source)
                 elif isinstance(event, str):
                     process.topic(lags=event == "lag")
                 else:
-                    process.spans(*event, via=via)
+                    process.spans(*event, source=source)
             process.topic(lags=False)
             process.after(700)
             process.after(700)  # a restart while the topic lags begins the deadline anew
@@ -200,7 +198,7 @@ def test_the_last_verdict_is_the_offline_one(
                 for row in process.store.task_counts(TaskQuery(space=SPACE))
             )
         finally:
-            process.store.close()
+            process.close()
     offline = EvalDataset([eval_record(row) for row in rows], TASKS, spans).evaluate()
     expected = {
         (result.record_uid if result.scope == "record" else f"session {result.session_id}"): [

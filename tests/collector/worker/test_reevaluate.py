@@ -206,7 +206,7 @@ def test_a_late_span_is_judged_by_the_version_that_judged_last(service: Service)
 def test_a_record_that_got_another_evaluation_meanwhile_keeps_it(service: Service) -> None:
     """The rows were made of what was read before; only those that still follow are stored."""
     collector = service.collector
-    store, registry, pipeline = collector.store, collector.registry, collector.pipeline
+    store, registry, pipeline = collector.store, collector.registry, collector.worker
     uid = register(service, profile(6))
     registered = service.collector.registry.get(SPACE, uid)
     assert registered is not None
@@ -265,7 +265,7 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
 
     query = EvaluationQuery(space=SPACE, limit=100)
     collector = service.collector
-    store, registry, pipeline = collector.store, collector.registry, collector.pipeline
+    store, registry, pipeline = collector.store, collector.registry, collector.worker
     found = Slow(store, registry, pipeline).run(
         registered, query, now_ns=time.time_ns(), is_dry=False
     )
@@ -277,7 +277,7 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
 def test_what_was_judged_before_an_erasure_is_not_stored(service: Service) -> None:
     """It may hold a text of the spans that went."""
     collector = service.collector
-    store, registry, pipeline = collector.store, collector.registry, collector.pipeline
+    store, registry, pipeline = collector.store, collector.registry, collector.worker
     uid = register(service, profile(6))
     registered = service.collector.registry.get(SPACE, uid)
     assert registered is not None

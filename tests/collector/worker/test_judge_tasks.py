@@ -33,7 +33,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
-from tests.collector.pipeline.process_support import Process
+from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
 
 PASSED, FAILED, ERRORED, SKIPPED, PENDING = Outcome
@@ -59,7 +59,7 @@ def begin(tmp_path: Path) -> Iterator[Any]:
 
     yield start
     for each in processes:
-        each.last.store.close()
+        each.last.close()
 
 
 def outcomes(row: EvaluationRow) -> dict[str, str]:
@@ -134,7 +134,7 @@ def test_an_evaluation_is_pending_until_it_is_settled(begin: Any) -> None:
 
     rows = process.evaluations()
     answers = [answer(process, rows["u1"]), answer(process, rows["u2"], FAILED)]
-    assert process.work.settle(answers) == [True, True]
+    assert process.settle(answers) == [True, True]
     one, two = (process.evaluations()[uid] for uid in ("u1", "u2"))
     assert (one.outcome, one.revision, two.outcome, two.revision) == (PASSED, 2, FAILED, 2)
     assert one.tasks[1].usage == JudgeUsage(calls=1)
@@ -143,7 +143,7 @@ def test_an_evaluation_is_pending_until_it_is_settled(begin: Any) -> None:
     assert process.total(TotalName.TASKS) == 4
     assert process.total(TotalName.REVISIONS) == 2
     assert process.store.pending_count() == 0
-    assert process.work.settle(answers) == [False, False]  # they follow another evaluation now
+    assert process.settle(answers) == [False, False]  # they follow another evaluation now
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.evaluated) == (2, 2)
 
@@ -154,11 +154,11 @@ def test_an_answer_for_an_erased_record_is_dropped(begin: Any) -> None:
     records(process, 1, 2)
     rows = process.evaluations()
     answers = [answer(process, rows["u1"]), answer(process, rows["u2"])]
-    process.work.erase(EraseTarget(space=SPACE, record_uid="u1"))
-    assert process.work.settle(answers) == [True, False]
+    process.erase(EraseTarget(space=SPACE, record_uid="u1"))
+    assert process.settle(answers) == [True, False]
     assert set(process.evaluations()) == {"u2"}
     assert process.evaluations()["u2"].outcome is PENDING
-    assert process.work.settle([answer(process, rows["u2"])]) == [True]
+    assert process.settle([answer(process, rows["u2"])]) == [True]
     assert process.evaluations()["u2"].outcome is PASSED
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.evaluated, sheet.erased) == (2, 1, 1)
@@ -186,7 +186,7 @@ class Scripted:
 
     def settle(self, uid: str) -> EvaluationRow:
         """Ask, and store the revision."""
-        assert self._process.work.settle([self.decide(uid)]) == [True]
+        assert self._process.settle([self.decide(uid)]) == [True]
         return self._process.evaluations()[uid]
 
     async def _put(self, question: JudgeQuestion) -> JudgeReply:
@@ -254,7 +254,7 @@ def test_spans_that_come_while_a_judge_is_asked(begin: Any) -> None:
     made = judging.decide("u1")
     process.spans(span(2, name="step"))
     process.after(20)
-    assert process.work.settle([made]) == [False]
+    assert process.settle([made]) == [False]
     assert process.evaluations()["u1"].revision == 2
     last = judging.settle("u1")
     assert (last.revision, outcomes(last)) == (3, {"steps": "passed", "tone": "passed"})
@@ -314,7 +314,7 @@ def test_a_session_is_judged_the_same_way(begin: Any) -> None:
     row = process.evaluations()["session s"]
     assert (row.outcome, row.revision) == (PENDING, 1)
     made = judging.decide(row.record_uid)
-    assert process.work.settle([made]) == [True]
+    assert process.settle([made]) == [True]
     assert process.evaluations()["session s"].outcome is PASSED
     records(process, 3, session_id="s")
     process.after(100)
@@ -332,14 +332,14 @@ def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
     records(process, 1, 2, session_id="s")
     process.after(100)
     uid = process.evaluations()["session s"].record_uid
-    assert process.work.settle([judging.decide(uid)]) == [True]
+    assert process.settle([judging.decide(uid)]) == [True]
 
     class Pipeline:
         """Does at once what the pipeline's thread would do."""
 
         def revise(self, revisions: Any) -> "Future[frozenset[str]]":
             done: Future[frozenset[str]] = Future()
-            done.set_result(process.work.revise(revisions))
+            done.set_result(process.revise(revisions))
             return done
 
     second = AgentEvalProfile([arc, judge("tone", tone, scope="session")], alias="answers")
@@ -351,7 +351,7 @@ def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
     assert (found.checked, found.stored) == (3, 3)
     row = process.evaluations()["session s"]
     assert (outcomes(row), row.revision) == ({"arc": "passed", "tone": "pending"}, 3)
-    assert process.work.settle([judging.decide(uid)]) == [True]
+    assert process.settle([judging.decide(uid)]) == [True]
     assert outcomes(process.evaluations()["session s"]) == {"arc": "passed", "tone": "passed"}
     assert [text.split(":")[0] for text in judging.asked] == ["All", "Tone"]
 
@@ -367,7 +367,7 @@ def test_a_restart_knows_what_is_pending(begin: Any) -> None:
     process = begin(judge("tone"))
     records(process, 1, 2)
     rows = process.evaluations()
-    process.work.settle([answer(process, rows["u1"])])
+    process.settle([answer(process, rows["u1"])])
     later = process.restarted()
     (found,) = later.store.pending_evaluations(9)
     assert found.evaluation.record_uid == "u2"

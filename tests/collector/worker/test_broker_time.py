@@ -1,25 +1,35 @@
-"""The join's time: for those who wait for a source, it stands still while that is behind."""
+"""The join's time: for those who wait for a broker, it stands still while the log is behind it."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from collector.pipeline.join.input_clock import InputClock, Via
+from collector.log.brokers import Brokers
+from collector.worker.held import Held, Via
+from collector.worker.log_time import LogTime
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from tests.collector.worker.process_support import Process
+from tests.contracts.store_data import TRACE, record, span
+
+BY_BROKER = "kafka:spans:0:1"
 
 
 class Clock:
-    """A monotonic clock that the test moves, and a store that it stops."""
+    """A clock that the test moves, and a log that is read to its end."""
 
     def __init__(self) -> None:
         self.now = 500.0
-        self.is_stopped = False
-        self.inputs = InputClock(
-            lambda: self.now, grace_s=1, max_step_s=2, max_hold_s=100,
-            is_stopped=lambda: self.is_stopped,
-        )  # fmt: skip
+        self.inputs = Brokers(lambda: self.now, grace_s=1)
+        self.log_time = LogTime(lambda: int(self.now * 1e9), max_hold_s=100, max_step_s=2)
+
+    def look(self) -> float:
+        """The log is read to its end."""
+        return self.log_time.caught_up(self.inputs.behind_ns())
 
     def time(self, via: Via) -> float:
-        return self.inputs.tick() - self.inputs.held_s(via)
+        return self.look() - self.log_time.held.of(via)
 
     def run(
         self, seconds: int, each: Callable[[], None] = lambda: None, via: Via = Via.BROKER
@@ -89,7 +99,7 @@ def test_a_source_that_is_a_little_behind_all_the_time_is_not_behind(
     """As under constant load: what is read next came a moment ago. One half second is taken."""
     kafka.now += 10
     kafka.inputs.report("kafka", behind_s)
-    kafka.inputs.tick()
+    kafka.look()
     assert kafka.run(60, kafka.report(behind_s)) == seconds
 
 
@@ -103,15 +113,6 @@ def test_a_source_that_says_nothing_hangs(kafka: Clock) -> None:
     assert kafka.run(60) == 1  # the grace
     kafka.inputs.remove("kafka")
     assert kafka.run(60) == 60
-
-
-@pytest.mark.parametrize("via", Via)
-def test_a_store_that_takes_nothing_stops_all_times(clock: Clock, via: Via) -> None:
-    clock.is_stopped = True
-    assert clock.run(10, via=via) == 0
-    assert clock.inputs.behind() == ("store",)
-    clock.is_stopped = False
-    assert clock.run(10, via=via) == 10
 
 
 def test_who_waits_for_no_broker_is_not_held_up_by_one(kafka: Clock) -> None:
@@ -136,8 +137,79 @@ def test_a_broker_that_was_never_there_holds_for_a_bounded_time_too(clock: Clock
 
 def test_a_stopped_process_or_a_jump_counts_one_step(clock: Clock) -> None:
     """A minute in which nothing ran: nothing could come in either. Backwards counts nothing."""
-    before = clock.inputs.tick()
+    before = clock.time(Via.DIRECT)
     clock.now += 60
-    assert clock.inputs.tick() - before == 2
+    assert clock.time(Via.DIRECT) - before == 2
     clock.now -= 1000
-    assert clock.inputs.tick() - before == 2
+    assert clock.time(Via.DIRECT) - before == 2
+
+
+def test_an_item_says_how_far_the_log_was_behind_when_it_came() -> None:
+    """What is read later goes by the brokers of then, not by those of now."""
+    log_time = LogTime(lambda: 0, max_hold_s=100)
+    for second in range(1, 11):
+        log_time.read(second * 10**9, behind_ns=second * 10**9 if second > 4 else 0)
+    assert (log_time.seconds, log_time.held) == (10, Held(6, 6))
+    log_time.read(11 * 10**9, behind_ns=101 * 10**9)
+    assert (log_time.seconds, log_time.held) == (11, Held(7, 6))
+
+
+# --- with a worker ----------------------------------------------------------------------------
+
+ONE = TraceAssertionTask("spans", TraceAssertion.trace_span_count(), 1, "Equals")
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Process:
+    return Process(tmp_path, AgentEvalProfile([ONE], alias="traced"))
+
+
+def wait_for_a_trace(process: Process, source: str) -> None:
+    """A record whose trace lacks a span: only the deadline, after 300 s, ends the wait."""
+    process.spans(span(1), span(3, parent_span_id=f"{2:016x}"), source=source)
+    process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE))
+
+
+def test_nothing_of_a_topic_expires_while_it_lags(process: Process) -> None:
+    process.topic(lags=True)
+    wait_for_a_trace(process, BY_BROKER)
+    process.after(2 * 86_400)
+    assert process.evaluations() == {}
+    process.topic(lags=False)
+    process.after(290)
+    assert process.evaluations() == {}
+    process.after(40)
+    assert process.evaluations()["u1"].completeness == "deadline"
+    process.close()
+
+
+def test_what_comes_directly_waits_for_no_topic(process: Process) -> None:
+    process.topic(lags=True)
+    wait_for_a_trace(process, "http")
+    process.after(330)
+    assert process.evaluations()["u1"].completeness == "deadline"
+    process.close()
+
+
+def test_a_trace_of_which_nothing_is_here_waits_for_a_bounded_time(process: Process) -> None:
+    """An hour by default, and the deadline of 300 s behind that."""
+    process.topic(lags=True)
+    process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE))
+    process.after(3590)
+    assert process.evaluations() == {}
+    process.after(600)
+    assert process.evaluations()["u1"].completeness == "deadline"
+    process.close()
+
+
+def test_a_record_of_a_broker_says_that_its_trace_comes_by_one(process: Process) -> None:
+    process.topic(lags=True)
+    row = record("u1", profile_uid=process.profile_uid, trace_id=TRACE)
+    process.records(row, source="kafka:records:0:1")
+    process.after(86_400)
+    assert process.evaluations() == {}
+    process.spans(span(1), source=BY_BROKER)
+    process.topic(lags=False)
+    process.after(20)
+    assert process.evaluations()["u1"].completeness == "complete"
+    process.close()
