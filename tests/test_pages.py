@@ -19,7 +19,7 @@ from collector.items.drop_reports import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
 from collector.store.rows import Completeness
-from collector.store.schema import COLUMNS
+from collector.store.schema import COLUMNS, NOT_COPIED
 from scouter.cli.app import make_app
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
@@ -122,7 +122,7 @@ def test_the_example_on_redaction(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_settings_of_the_join() -> None:
     table = {row[0]: row[1] for row in rows("join.md") if row[0] in CollectorSettings.model_fields}
-    assert len(table) == 12
+    assert len(table) == 8
     for name, default in table.items():
         assert float(default.split()[0]) == CollectorSettings.model_fields[name].default, name
     assert {row[0] for row in rows("join.md")} >= {each.value for each in Completeness}
@@ -158,7 +158,7 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     copy = AppendingStore(Path("monday"))
     assert copy.conservation(SPACE).spans.stored == 1
     copy.close()
-    assert {path.stem for path in Path("tables").iterdir()} == set(COLUMNS)
+    assert {path.stem for path in Path("tables").iterdir()} == set(COLUMNS) - NOT_COPIED
     assert duckdb.connect().execute("SELECT count(*) FROM 'tables/spans.parquet'").fetchall() == [
         (1,)
     ]

@@ -110,7 +110,8 @@ class Database:
         spill = folder / f"{_SPILL}-{secrets.token_hex(4)}"
         self._root = duckdb.connect(config=_config(spill, memory_bytes))
         try:
-            self._root.execute(f"SET checkpoint_threshold = '{CHECKPOINT_BYTES}B'")
+            most = min(CHECKPOINT_BYTES, memory_bytes // 3)  # what is not written yet is in memory
+            self._root.execute(f"SET checkpoint_threshold = '{most}B'")
             self._number = self._open(identity)
             for left in set(folder.glob(f"{_SPILL}*")) - {spill}:
                 shutil.rmtree(left, ignore_errors=True)

@@ -19,10 +19,10 @@ def test_an_answer_has_what_was_acknowledged_or_says_that_it_may_not(
 
     def stand() -> None:
         stands.set()
-        go_on.wait(60)
+        go_on.wait(120)
 
     done = service.collector.worker.while_nothing_is_erased(stand)
-    assert stands.wait(60)
+    assert stands.wait(120)
     try:
         sent = service.http.post(
             "/v1/traces", content=encode_request([span(1)]).SerializeToString(),
@@ -36,7 +36,7 @@ def test_an_answer_has_what_was_acknowledged_or_says_that_it_may_not(
         assert "behind" in trace.json()["detail"]
     finally:
         go_on.set()
-    done.result(60)
+    done.result(120)
     monkeypatch.undo()
     after = service.http.get(f"/api/v1/traces/{TRACE}")
     assert (after.status_code, "Scouter-Behind" in after.headers) == (200, False)
