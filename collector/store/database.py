@@ -87,7 +87,7 @@ class Database:
     def __init__(
         self, folder: Path, memory_bytes: int = MEMORY_BYTES, identity: int | None = None
     ) -> None:
-        self._folder = folder
+        self._folder, self._memory_bytes = folder, memory_bytes
         self._writing = threading.RLock()
         self._is_closed = False
         self._copying = threading.Lock()
@@ -484,6 +484,15 @@ class Database:
             ((live, stored, blocks),) = self.read(_STORED.format(table=table))
             found += blocks * max(0.0, 1 - live / stored) if stored else 0.0
         return found
+
+    @contextmanager
+    def with_room(self) -> Generator[None]:
+        """Let DuckDB use all memory inside, which only a start may do: a filter takes 64 MB."""
+        self._root.execute("RESET memory_limit")
+        try:
+            yield
+        finally:
+            self._root.execute(f"SET memory_limit = '{self._memory_bytes}B'")
 
     def checkpoint(self) -> None:
         """Write DuckDB's log into the file proper, which frees the blocks of what was taken out.

@@ -117,10 +117,11 @@ class Store(
         self._last_seq, self.offset, self.low_seq, self._received_ns = (
             newest[0] if newest else (0, 0, 0, 0)
         )
-        self._traces = self._filter_of("trace_hash", "bodies")
-        self._records = self._filter_of("uid_hash", "records")
-        self._recorded = self._filter_of("trace_hash", "records")
-        self._evaluated = self._filter_of("uid_hash", "evaluations")
+        with self._database.with_room():
+            self._traces = self._filter_of("trace_hash", "bodies")
+            self._records = self._filter_of("uid_hash", "records")
+            self._recorded = self._filter_of("trace_hash", "records")
+            self._evaluated = self._filter_of("uid_hash", "evaluations")
         self._totals: Totals = self.stored_totals()
         self._before = self.offset, self._totals
         """Offset and totals before the last commit that had something of the log."""
