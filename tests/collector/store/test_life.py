@@ -265,3 +265,50 @@ def test_pending_tasks_are_counted_through_whatever_comes_and_goes(
     store.remove_before(11)
     assert (store.pending_count(), store.pending_evaluations(9)) == (0, [])
     store.close()
+
+
+def test_spans_that_come_and_go_are_counted_as_by_hand(tmp_path: Path) -> None:
+    """The same, better and worse ones of a few keys; retention, erasures, starts."""
+    draw = random.Random(1)
+    store = AppendingStore(tmp_path)
+    traces = [f"{n:032x}" for n in range(1, 7)]
+    stored: dict[tuple[str, int], tuple[int, int]] = {}  # end and time of coming
+    gone: set[str] = set()
+    accepted = expired = erased = 0
+    for step in range(60):
+        action = draw.choices(range(4), weights=[60, 20, 4, 6])[0]
+        if action == 0:
+            ends = {
+                (draw.choice(traces), draw.randrange(1, 4)): draw.randrange(20, 30)
+                for _ in range(3)
+            }
+            spans = [span(n, trace_id=of, end_ns=end) for (of, n), end in ends.items()]
+            store.append_spans(SPACE, spans, step).result()
+            ends = {key: end for key, end in ends.items() if key[0] not in gone}
+            accepted += len(ends.keys() - stored.keys())
+            better = {key: end for key, end in ends.items() if end > stored.get(key, (0, 0))[0]}
+            stored |= {key: (end, step) for key, end in better.items()}
+        elif action == 1:
+            old = {key for key, (_, came) in stored.items() if came < step - 8}
+            let_go(store)
+            assert store.remove_before(step - 8) == len(old)
+            stored = {key: value for key, value in stored.items() if key not in old}
+            expired += len(old)
+        elif action == 2:
+            gone.add(draw.choice(traces))
+            for of in gone:
+                store.erase(EraseTarget(space=SPACE, trace_id=of))
+            erased += sum(of in gone for of, _ in stored)
+            stored = {key: value for key, value in stored.items() if key[0] not in gone}
+        else:
+            store.close()
+            store = AppendingStore(tmp_path)
+        sheet = store.conservation(SPACE).spans
+        assert (sheet.accepted, sheet.stored, sheet.expired, sheet.erased) == (
+            accepted, len(stored), expired, erased,
+        )  # fmt: skip
+    found = store.spans_of(SPACE, traces)
+    ends = {(of, int(each.span_id, 16)): each.end_ns for of in found for each in found[of]}
+    assert ends == {key: end for key, (end, _) in stored.items()}
+    assert min(accepted, expired, erased, len(stored)) > 0
+    store.close()
