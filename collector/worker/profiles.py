@@ -425,8 +425,8 @@ class ProfileRegistry:
         """Find the profile that a record means, as of its commit or of the next change."""
         found: str | None = None
         for change in self._changes.get((row.space, row.profile_ref), ()):
-            if found is not None and change.seq > row.seq:
-                break
+            if found is not None and row.seq and change.seq > row.seq:
+                break  # one without a commit yet came behind all changes
             if change.is_active or row.profile_ref in (change.uid, change.digest):
                 found = change.uid
             elif change.uid == found:

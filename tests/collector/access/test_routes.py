@@ -340,7 +340,7 @@ def test_a_foreign_token_sees_and_changes_nothing(guarded: Guarded) -> None:
         sent["headers"] |= headers(bank)
         answer = guarded.service.http.request(method, zebra.address(path), **sent)
         assert answer.status_code == status, (path, answer.text)
-    assert guarded.service.collector.store.catch_up()
+    assert guarded.service.collector.worker.catch_up(60)
     assert seen(shop) == own
 
 
