@@ -201,7 +201,7 @@ def fill(
             waiting.append(store.append_evaluations(rows))
             while len(waiting) > 3 * _AHEAD:
                 waiting.popleft().result()
-        store.add_up().result()  # as a collector does every ten minutes of such a day
+        store.add_up()  # as a collector does every ten minutes of such a day
     finally:
         store.close()
 
