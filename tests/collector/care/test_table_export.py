@@ -4,20 +4,19 @@ import hashlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from collector.storage.duckdb.schema import TABLES
-from collector.storage.duckdb.store import DuckDBStore
+from collector.care.table_export import EXPORTED, export_tables
 from collector.store.rows import TaskRow
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record, span
 from tests.support.processes import ManagedProcess
+from tests.support.store_appends import AppendingStore
 
 _FILL_BYTES = 160 * 10**6
 _LITTLE = 24 * 10**6
@@ -28,7 +27,7 @@ _LITTLE = 24 * 10**6
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Contexts of 60 MB in all, some of 4 MB among small ones; long evaluations and spans, too."""
     folder = tmp_path_factory.mktemp("filled") / "data"
-    store = DuckDBStore(folder, _FILL_BYTES)
+    store = AppendingStore(folder, _FILL_BYTES)
     for part in range(6):
         contexts = [{"n": n, "text": chr(97 + part) * 20_000} for n in range(300)]
         contexts += [{"n": n} for n in range(300, 400)]
@@ -52,23 +51,16 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def store(filled: Path) -> Iterator[DuckDBStore]:
-    opened = DuckDBStore(filled, _LITTLE)
-    yield opened
-    opened.close()
-
-
 def rows(file: Path, columns: str) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         sql = f"SELECT {columns} FROM read_parquet(?) ORDER BY ALL"  # noqa: S608 our own words
         return connection.execute(sql, [str(file)]).fetchall()
 
 
-def test_tables_of_more_than_memory_are_written_whole(store: DuckDBStore, tmp_path: Path) -> None:
+def test_tables_of_more_than_memory_are_written_whole(filled: Path, tmp_path: Path) -> None:
     told: list[str] = []
-    files = store.export(tmp_path / "tables", told.append)
-    assert [file.name for file in files] == [f"{table}.parquet" for table in TABLES]
+    files = export_tables(filled, tmp_path / "tables", told.append, _LITTLE)
+    assert [file.name for file in files] == [f"{table}.parquet" for table in EXPORTED]
     assert sorted(tmp_path.joinpath("tables").iterdir()) == sorted(files)
     assert {each.partition(":")[0] for each in told} >= {"records", "spans", "task_results"}
     by_name = {file.stem: file for file in files}
@@ -98,12 +90,12 @@ class _Stop(BaseException):
     ("fault", "seen"),
     [
         (OSError(28, "No space left on device"), ConfigError),
-        (duckdb.OutOfMemoryException("no memory\nmore"), TransientError),
+        (TransientError("no memory"), TransientError),
         (_Stop(), _Stop),
     ],
 )
 def test_a_failure_leaves_what_was_there(
-    store: DuckDBStore, tmp_path: Path, fault: BaseException, seen: type[BaseException]
+    filled: Path, tmp_path: Path, fault: BaseException, seen: type[BaseException]
 ) -> None:
     """Files of an earlier export stay; of this one nothing does."""
     folder = tmp_path / "tables"
@@ -116,7 +108,7 @@ def test_a_failure_leaves_what_was_there(
             raise fault
 
     with pytest.raises(seen):
-        store.export(folder, tell)
+        export_tables(filled, folder, tell, _LITTLE)
     assert [(each.name, each.read_bytes()) for each in folder.iterdir()] == [
         ("records.parquet", b"older")
     ]
@@ -140,5 +132,5 @@ def test_a_kill_leaves_no_file_that_looks_whole(filled: Path, tmp_path: Path) ->
     assert {name.rpartition(".")[2] for name in names} == {"partial"}
 
     subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
-    assert {each.name for each in folder.iterdir()} == {f"{table}.parquet" for table in TABLES}
+    assert {each.name for each in folder.iterdir()} == {f"{table}.parquet" for table in EXPORTED}
     assert len(rows(folder / "records.parquet", "uid")) == 6 * 401
