@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from collector.care.table_export import export_tables
 from collector.store.commit import Commit
 from collector.store.rows import TaskRow
 from scouter.client.client import ScouterClient
@@ -88,8 +89,8 @@ def test_exports_have_them(service: Service) -> None:
 def test_tables_have_them(tmp_path: Any) -> None:
     store = AppendingStore(tmp_path / "data")
     store.append_evaluations([evaluation("u1", Outcome.ERRORED, TASKS)]).result()
-    files = {file.stem: file for file in store.export(tmp_path / "tables", lambda _: None)}
     store.close()
+    files = {file.stem: file for file in export_tables(tmp_path / "data", tmp_path / "tables")}
     with duckdb.connect() as connection:
         sql = "SELECT task_id, score FROM read_parquet(?)"
         found = connection.execute(sql, [str(files["task_results"])]).fetchall()
