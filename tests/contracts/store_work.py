@@ -331,10 +331,9 @@ class WorkContract(WaitingContract):
         elsewhere = record("u1", trace_id=TRACE, space="elsewhere")
         store.append_records([*rows, elsewhere]).result()
         reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True, "input_seq": 3}
-        fourth = {**reads, "trace_id": other, "evaluated_ns": 99}
-        second = evaluation(
-            "u1", Outcome.FAILED, revision=2, evaluation_id="again", **{**reads, "input_seq": 4}
-        )
+        fourth: dict[str, Any] = {**reads, "trace_id": other, "evaluated_ns": 99}
+        seen: dict[str, Any] = {**reads, "input_seq": 4}
+        second = evaluation("u1", Outcome.FAILED, revision=2, evaluation_id="again", **seen)
         store.append_evaluations(
             [
                 evaluation("u1", **reads),
