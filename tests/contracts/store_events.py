@@ -112,6 +112,10 @@ class StoreEventsContract(EventSearchContract):
         assert [each.name for each in shown.events] == ["gen_ai.evaluation.result"]
         assert store.conservation(SPACE).events.stored == 1
 
+
+class ErasedEventsContract(OpenedStore):
+    """Log events that go with what they belong to."""
+
     @pytest.mark.parametrize("target", [{"trace_id": TRACE}, {"session_id": "s"}])
     def test_an_event_goes_with_its_span_for_good(
         self, open_store: Open, target: dict[str, Any]

@@ -5,13 +5,20 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.store_care import CareContract
+from tests.contracts.store_events import ErasedEventsContract
 from tests.contracts.store_opened import Open
 from tests.support.store_appends import AppendingStore
 
 
-class TestCare(CareContract):
-    """On DuckDB, whose file it is about."""
+@pytest.fixture
+def open_store(tmp_path: Path) -> Open:
+    """Opens the store on DuckDB, whose files it is about."""
+    return lambda: AppendingStore(tmp_path / "data")
 
-    @pytest.fixture
-    def open_store(self, tmp_path: Path) -> Open:
-        return lambda: AppendingStore(tmp_path / "data")
+
+class TestCare(CareContract):
+    """Records and spans."""
+
+
+class TestEvents(ErasedEventsContract):
+    """Log events."""
