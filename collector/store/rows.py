@@ -378,28 +378,3 @@ class ProfileChange(NamedTuple):
     alias: str
     is_active: bool
     """True if it is its alias' active one from then on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpansAppended:
-    """Result of storing a batch of spans."""
-
-    space: str
-    seq: int
-    stored: tuple[Span, ...]
-    """The spans that are new, or better than what was there."""
-    stored_bytes: int
-    """Size of the stored spans, as they are stored."""
-    duplicates: int
-    known_traces: frozenset[str]
-    """Traces of the batch that already had spans in the store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsAppended:
-    """Result of storing a batch of records; duplicates and conflicts are positions in the batch."""
-
-    seq: int
-    accepted: tuple[RecordRow, ...]
-    duplicates: tuple[int, ...]
-    conflicts: tuple[int, ...]

@@ -7,12 +7,13 @@ they would with a store that another thread writes.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TypeVar
 
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit, RecordId, SpanId
 from collector.store.letters import DeadLetter, letter_of_conflict
-from collector.store.rows import EvaluationRow, RecordRow, RecordsAppended, SpansAppended
+from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.store.totals import span_label
 from scouter.model.log_event import is_log_event
@@ -21,6 +22,31 @@ from tests.support.store_commits import best_of, body_of, rank, row_of
 from tests.support.store_engines import AllReads, PostgresqlStore
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpansAppended:
+    """Result of storing a batch of spans."""
+
+    space: str
+    seq: int
+    stored: tuple[Span, ...]
+    """The spans that are new, or better than what was there."""
+    stored_bytes: int
+    """Size of the stored spans, as they are stored."""
+    duplicates: int
+    known_traces: frozenset[str]
+    """Traces of the batch that already had spans in the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsAppended:
+    """Result of storing a batch of records; duplicates and conflicts are positions in the batch."""
+
+    seq: int
+    accepted: tuple[RecordRow, ...]
+    duplicates: tuple[int, ...]
+    conflicts: tuple[int, ...]
 
 
 def _done(action: Callable[[], T]) -> "Future[T]":
