@@ -62,7 +62,7 @@ class LateSpans:
 
     def low_seq(self, other: int) -> int:
         """The oldest commit that is needed to find what was not looked at, unless `other` is."""
-        return min(self._touched.values(), default=other)
+        return min([other, *self._touched.values()])
 
     def some(self) -> list[LateTrace]:
         """Some of the traces to be looked at, all of one space."""

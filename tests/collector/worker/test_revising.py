@@ -14,6 +14,8 @@ from collector.store.letters import LetterQuery
 from collector.store.rows import Completeness, EvaluationRow, watched_uid
 from collector.worker import judge
 from collector.worker.answers import Answered
+from collector.worker.late import LateSpans
+from collector.worker.late_window import LateWindow
 from collector.worker.revision import Revision
 from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
@@ -104,6 +106,15 @@ def test_a_late_span_after_a_start_is_noticed(room: WorkerRoom) -> None:
     room.pass_s(5)
 
     assert room.evaluations()["a"].revision == 2
+
+
+def test_a_late_span_hides_no_record_that_waits_for_longer(room: WorkerRoom) -> None:
+    """A start looks from the oldest commit on that anything needs."""
+    found = LateSpans(room.store, LateWindow(60.0, 0.0, 0))
+    assert found.low_seq(7) == 7
+    found.judged([trace_id(1)])
+    found.touched(SPACE, [trace_id(1)], 5)
+    assert (found.low_seq(7), found.low_seq(3)) == (5, 3)
 
 
 def test_beyond_the_window_an_evaluation_stays(room: WorkerRoom) -> None:
