@@ -120,7 +120,7 @@ _OPTIONS: Final = {
     "parquet": "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 2048",
     "csv": "FORMAT csv, HEADER true",
 }
-"""What DuckDB holds in memory of a Parquet file is a group of its rows."""
+"""DuckDB has a group of rows of a Parquet file in memory, so groups are small."""
 
 
 def _quoted(path: Path) -> str:
