@@ -52,7 +52,7 @@ class PendingStore(SessionStore, Protocol):
 
 
 class StoresAnswers(Protocol):
-    """Who stores what a judge's answers make of pending evaluations."""
+    """The part that stores pending evaluations with a judge's answers."""
 
     def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
         """Store the next revisions; False for each that has to be looked at again."""

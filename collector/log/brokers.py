@@ -25,7 +25,7 @@ class Broker:
 
 
 class Brokers:
-    """How far the log is behind. Any thread may report and ask.
+    """Distances of the log behind brokers. Any thread may report and read them.
 
     Args:
         clock: Monotonic seconds.

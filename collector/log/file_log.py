@@ -98,7 +98,7 @@ class FileLog:
         self._folder, self._segment_bytes, self._identity = folder, segment_bytes, identity
         self._before_trim, self._on_sync = before_trim, on_sync
         self.lost: LostLogError | None = None
-        """What was lost, and accepted."""
+        """The loss that was accepted; None without any."""
         self._lock = threading.Lock()
         """Over changes of the list of segments."""
         self._starts: tuple[int, ...] = ()

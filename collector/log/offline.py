@@ -1,4 +1,4 @@
-"""What can be done with the files of a log that is not open, and a copy of one that is."""
+"""Checks of the files of a log that is not open, and a copy of one that is."""
 
 import os
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ def copy_log(log: FileLog, start: int, folder: Path, identity: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSegment:
-    """What is in a file of a log."""
+    """Contents of a file of a log."""
 
     path: Path
     start: int

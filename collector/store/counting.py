@@ -1,4 +1,4 @@
-"""What the rows of a commit add to totals and rollups, and what goes with rows that go."""
+"""Changes of totals and rollups by the rows of a commit, and by rows that go."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,7 +97,7 @@ class CountingReads(TotalReads, RollupReads, WorkReads):
         return versions, {(space, uid): decode_evaluation(body) for space, uid, body in bodies}
 
     def gone_counts(self, condition: str, values: Sequence[object]) -> Counts:
-        """What rollups and pending tasks lose with evaluations that go; counters keep theirs.
+        """Losses of rollups and pending tasks by evaluations that go; counters stay.
 
         Args:
             condition: SQL that names evaluations and their results alike, both as `t`.
