@@ -209,7 +209,7 @@ class SessionWork:
         Args:
             part: All of one space.
             begun: Says which ended processes, and is told which are done.
-            until: The clock's time at which no further session is begun.
+            until: The clock's time at which no further session is read.
 
         Returns:
             Evaluations, and for each how many seconds the session had waited.
@@ -222,16 +222,20 @@ class SessionWork:
         rows: list[EvaluationRow] = []
         waits: list[float] = []
         count, judging_s = 0, 0.0
-        for whole in self._wholes(space, part):
-            if count and self._clock() >= until:
+        for found in self._reader.sessions(space, {key.session_id for key in left}):
+            # What was read is evaluated, however long the reading took.
+            for whole in self._read(space, found, left):
+                if judging_s >= _TURN_S:
+                    break
+                due, start = left.pop(whole.due.key), self._clock()
+                row = self._judged(whole, begun)
+                judging_s += self._clock() - start
+                count += 1
+                if row is not None:
+                    rows.append(row)
+                    waits.append(due.waited_s)
+            if count and (judging_s >= _TURN_S or self._clock() >= until):
                 break
-            due, start = left.pop(whole.due.key), self._clock()
-            row = self._judged(whole, begun)
-            judging_s += self._clock() - start
-            count += 1
-            if row is not None:
-                rows.append(row)
-                waits.append(due.waited_s)
         else:
             for key in left:  # no record of them is stored any more
                 self._done(key, begun)
@@ -260,20 +264,14 @@ class SessionWork:
         self._found.discard(key)
         begun.done(key.space, [_uid(key)])
 
-    def _wholes(self, space: str, part: Sequence[DueSession]) -> Iterator[WholeSession]:
-        """Read what the store has of some sessions; one that retention took out is passed over."""
-        due = {each.key: each for each in part}
-        for found in self._reader.sessions(space, {key.session_id for key in due}):
-            own = {key: session for key, session in found.items() if key in due}
-            yield from self._read(space, own, due)
-
     def _read(
         self,
         space: str,
         sessions: Mapping[SessionKey, StoredSession],
         due: Mapping[SessionKey, DueSession],
     ) -> Iterator[WholeSession]:
-        """Read the evaluations and spans of some sessions."""
+        """Read the evaluations and spans of those sessions that are due."""
+        sessions = {key: each for key, each in sessions.items() if key in due}
         evaluations = self._reader.evaluations(sessions)
         judges: dict[SessionKey, RegisteredProfile] = {}
         traces: dict[SessionKey, set[str]] = {}

@@ -62,6 +62,8 @@ class Process:
         self.lags: bool | None = None
         self.measures = WorkerMeasures(CollectorRegistry())
         self.measured_evaluations = 0
+        self.told_at: dict[str, float] = {}
+        """By uid the time at which observers were told of the first evaluation on a record."""
         self.worker = Worker(
             self.log, self.store, self.registry, times,
             clock=self._clock, now_ns=self.now_ns, observers=(self._count,),
@@ -120,10 +122,14 @@ class Process:
         self.accept(*spans, space=space, source=source)
         self.work()
 
-    def records(self, *rows: RecordRow, source: str = "http") -> None:
-        """Append records as their senders said them, and have them read."""
+    def accept_records(self, *rows: RecordRow, source: str = "http") -> None:
+        """Append records as their senders said them, that nobody reads now."""
         for row in rows:
             self.append(Kind.RECORDS, sent_body(row), row.space, source)
+
+    def records(self, *rows: RecordRow, source: str = "http") -> None:
+        """Append records, and have them read."""
+        self.accept_records(*rows, source=source)
         self.work()
 
     def work(self) -> None:
@@ -175,6 +181,7 @@ class Process:
         """Count the first evaluations on records that observers are told of."""
         del waits_s
         self.measured_evaluations += sum(row.scope is Scope.RECORD for row in rows)
+        self.told_at.update((row.record_uid, self.now) for row in rows)
 
     def evaluations(self, space: str = SPACE) -> dict[str, EvaluationRow]:
         """By uid of the record, or by `session` and the id of the session."""

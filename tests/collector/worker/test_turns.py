@@ -10,6 +10,7 @@ import pytest
 from collector.metrics import TotalName
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import RecordRow, Scope
+from collector.store.work import ReadSpans
 from collector.worker.turns import Pace, Turns
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch
@@ -27,6 +28,7 @@ BEHIND: Final = AgentEvalProfile(
     alias="slow",
 )
 """Tasks that depend on others are run record by record, with a look at the clock between."""
+SPAN_COUNT: Final = TraceAssertionTask("two", TraceAssertion.trace_span_count(), 2, "Equals")
 
 
 @pytest.fixture
@@ -73,17 +75,18 @@ def test_a_slow_space_delays_another_by_a_turn(process: Process) -> None:
     other = process.register(BEHIND, "other")
     context = {"answer": 1}
     slow = [record(f"u{n}", profile_uid=process.profile_uid, context=context) for n in range(200)]
-    process.records(*slow)
+    process.accept_records(*slow)
     process.tick_s = 0.1
-    process.worker.turn(0.0)
+    for _ in range(2):  # the second one stores what the first one judged
+        process.worker.turn(0.0)
     begun = len(process.evaluations())
     assert 0 < begun < 10
-    process.records(record("mine", space="other", profile_uid=other, context=context))
+    process.accept_records(record("mine", space="other", profile_uid=other, context=context))
     came = process.now
-    while not process.evaluations("other"):
+    while "mine" not in process.told_at:
         process.worker.turn(0.0)
-    assert process.now - came < 3.0
-    assert process.worker.waiting == 200 - len(process.evaluations()) > 100
+    assert process.told_at["mine"] - came < 3.0
+    assert 100 < process.worker.waiting <= 200 - len(process.evaluations())
     while process.worker.turn(0.0):
         pass
     assert len(process.evaluations()) == 200
@@ -91,23 +94,32 @@ def test_a_slow_space_delays_another_by_a_turn(process: Process) -> None:
     assert process.worker.waiting == 0
 
 
-def test_a_trace_that_was_begun_goes_on_in_its_next_turn(process: Process) -> None:
+@pytest.mark.parametrize("reads_spans", [False, True])
+def test_a_trace_that_was_begun_goes_on_in_its_next_turn(
+    tmp_path: Path, *, reads_spans: bool
+) -> None:
     """Records of one trace are given back in part, and decided once each."""
-    trace = "a" * 32
+    tasks = [*BEHIND.tasks, SPAN_COUNT] if reads_spans else BEHIND.tasks
+    process = Process(tmp_path, AgentEvalProfile(tasks, alias="begun"))
     uid = process.profile_uid
-    rows = [
-        record(f"u{n}", profile_uid=uid, trace_id=trace, context={"answer": 1}) for n in range(30)
-    ]
-    process.records(*rows)
+    if reads_spans:
+        process.spans(*two_spans(9))
+    process.accept_records(*(
+        record(f"u{n}", profile_uid=uid, trace_id=f"{10:032x}", context={"answer": 1})
+        for n in range(30)
+    ))  # fmt: skip
+    process.now += 10  # settled
     process.tick_s = 0.1
     steps = 0
-    while process.worker.waiting:
+    while len(process.evaluations()) < 30:
         process.worker.turn(0.0)
         steps += 1
         assert steps < 100
     assert steps > 3
-    assert len(process.evaluations()) == process.total(TotalName.RECORDS) == 30
-    assert rows[0].space == SPACE
+    assert process.worker.waiting == 0
+    assert process.total(TotalName.RECORDS) == 30
+    assert {each.outcome for each in process.evaluations().values()} == {"passed"}
+    process.close()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +145,6 @@ def test_a_space_takes_as_much_as_fits_into_a_turn(
     assert (pace.of("a"), pace.of("b")) == (then, 40)
 
 
-SPAN_COUNT: Final = TraceAssertionTask("two", TraceAssertion.trace_span_count(), 2, "Equals")
 WATCHED: Final = AgentEvalProfile([SPAN_COUNT], alias="watched", watch=Watch())
 TRACED: Final = AgentEvalProfile([SPAN_COUNT], alias="traced")
 TALKS: Final = AgentEvalProfile(
@@ -208,16 +219,15 @@ class SlowStore:
     def __init__(self, process: Process, patch: pytest.MonkeyPatch) -> None:
         self.reads = 0
         """Traces and contexts that were read."""
-        for name in ("spans_of", "records_of"):
+        for name in ("spans_of", "spans_at", "records_of", "records_at"):
             patch.setattr(process.store, name, self._slow(process, getattr(process.store, name)))
 
-    def _slow(
-        self, process: Process, read: Callable[[str, Collection[str]], Any]
-    ) -> Callable[[str, Collection[str]], Any]:
-        def slow(space: str, names: Collection[str]) -> Any:
-            self.reads += len(names)
-            process.now += 0.6
-            return read(space, names)
+    def _slow(self, process: Process, read: Callable[..., Any]) -> Callable[..., Any]:
+        def slow(space: str, wanted: Collection[object], *limits: int) -> Any:
+            found = read(space, wanted, *limits)
+            self.reads += len(found.found if isinstance(found, ReadSpans) else wanted)
+            process.now += 0.6 if len(wanted) else 0
+            return found
 
         return slow
 
@@ -268,11 +278,11 @@ def test_a_space_that_drains_delays_another_by_seconds(
         process.worker.turn(0.0)
         process.now += 10 * is_restarted  # for the settle time of what was read by then
     mine = record("mine", space="other", profile_uid=other, context={"answer": 1})
-    process.records(mine)
+    process.accept_records(mine)
     came = process.now
-    while not process.evaluations("other"):
+    while "mine" not in process.told_at:
         process.worker.turn(0.0)
-    assert process.now - came < 3
+    assert process.told_at["mine"] - came < 3
     left = 1500 - len(process.evaluations())
     assert left > 500
     process.close()
