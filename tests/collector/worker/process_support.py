@@ -203,7 +203,7 @@ def sent_body(row: RecordRow) -> bytes:
         "uid": row.uid, "profile": row.profile_ref, "context": row.context, "tags": dict(row.tags),
         "created_at": row.created_ns,
     }  # fmt: skip
-    if row.profile_uid != "p1":  # the test names a profile that is registered
+    if row.profile_uid not in {"", "p1"}:  # the test names a profile that is registered
         said["profile"] = row.profile_uid
     named = {
         "session_id": row.session_id, "record_id": row.record_id, "trace_id": row.trace_id,

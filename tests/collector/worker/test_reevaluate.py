@@ -260,7 +260,7 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
         def _judged(self, registered: Any, part: Any, now_ns: int) -> Any:
             pairs = list(super()._judged(registered, part, now_ns))
             post_spans(service, span(2, trace_id=trace(1), name="step"))
-            assert service.collector.store.catch_up()
+            assert service.collector.worker.catch_up()
             return iter(pairs)
 
     query = EvaluationQuery(space=SPACE, limit=100)

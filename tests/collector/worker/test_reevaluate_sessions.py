@@ -173,7 +173,7 @@ def test_spans_that_come_meanwhile_are_not_missed(service: Service) -> None:
 
     def slow(pipeline: Any, revisions: Any) -> Any:
         post_spans(service, span(2, trace_id=trace(10)))
-        assert collector.store.catch_up()
+        assert collector.worker.catch_up()
         return judged(pipeline, revisions)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -201,11 +201,12 @@ def test_a_late_span_is_late_until_the_last_version_has_seen_it(
     wait_until(lambda: sessions(service)["s"]["revision"] == 3, what="the third evaluation")
     assert sessions(service)["s"]["spans"] == "passed"
     assert service.get("/api/v1/conservation")["spans"]["late"] == 0
-    assert service.collector.store.late_traces(0) == []
-    store = service.collector.store
-    store.append_spans(SPACE, [span(3, trace_id=trace(1))], 1).result()  # nobody is told of it
-    assert service.get("/api/v1/conservation")["spans"]["late"] == 1
-    assert store.late_traces(0) == [(SPACE, trace(1))]
+    service.collector.worker.stop()
+    post_spans(service, span(3, trace_id=trace(1)))  # nobody reads it
+    service = start(profile=[str(file)], **QUICK)
+    wait_until(lambda: sessions(service)["s"]["revision"] == 4, what="the fourth evaluation")
+    assert sessions(service)["s"]["spans"] == "failed"
+    assert service.get("/api/v1/conservation")["spans"]["late"] == 0
 
 
 def test_a_restart_finds_nothing_that_waits(service: Service, start: Start) -> None:

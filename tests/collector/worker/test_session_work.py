@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from collector.metrics import TotalName
-from collector.store import work as store_work
+from collector.store import waiting as store_waiting
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.store.task_counts import TaskQuery
@@ -146,13 +146,10 @@ def test_a_session_that_never_rests_is_judged_at_its_deadline(begin: Begin) -> N
 def test_no_session_is_quiet_while_the_input_lags(begin: Begin) -> None:
     process = begin()
     process.records(said(process, "u1", 1))
-    process.inputs.add("kafka")
-    for _ in range(100):
-        process.now += 10
-        process.inputs.report("kafka", None)
-        process.worker.turn(0.0)
+    process.topic(lags=True)
+    process.after(1000)
     assert session(process) is None
-    process.inputs.remove("kafka")
+    process.topic(lags=False)
     process.after(62)
     assert actuals(process)[:2] == [1, [1]]
 
@@ -428,8 +425,11 @@ def test_what_retention_took_is_not_judged(begin: Begin) -> None:
     process = begin(AgentEvalProfile([SAID], alias="talk"))
     process.records(said(process, "u1", 1))
     process.after(1)
-    assert process.store.remove_before(int(process.now * 1e9) + 1) == 1
+    process.spans(span(1, trace_id=B))  # of the last commit nothing goes
+    process.store.remove_before(int(process.now * 1e9) + 1)
+    assert process.store.records_of(SPACE, ["u1"]) == []
     process.after(100)
+    assert process.sessions_waiting == 0
     assert process.evaluations() == {}
 
 
@@ -511,12 +511,12 @@ def test_traces_too_large_make_a_session_errored(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trace A has five spans of at most four, B has two: the sessions are read apart then."""
-    monkeypatch.setattr(store_work, "MOST_SPANS", 4)
+    monkeypatch.setattr(store_waiting, "MOST_SPANS", 4)
     process = begin()
     process.records(
         said(process, "u1", 1, trace_id=A), said(process, "u2", 2, trace_id=B, session_id="t")
     )
-    process.spans(*(span(n, trace_id=A) for n in range(5)), *(span(n, trace_id=B) for n in (8, 9)))
+    process.spans(*(span(n, trace_id=A) for n in range(1, 6)), *(span(n, trace_id=B) for n in (8, 9)))
     process.after(100)
     large, small = session(process), session(process, "t")
     assert large is not None
