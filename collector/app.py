@@ -218,8 +218,8 @@ class Collector:
         )
         self.metrics.watch_brokers(self.brokers.lags_s)
         self.store.observe_commits(self.metrics.commit_seconds.observe)
-        self.metrics.watch_journal(lambda: self.worker.behind_bytes)
-        self._on_sync = self.metrics.journal_sync_seconds.observe
+        self.metrics.watch_log(lambda: self.worker.behind_bytes)
+        self._on_sync = self.metrics.log_sync_seconds.observe
         self.housekeeping = Housekeeping(
             self.store,
             self.log,

@@ -260,9 +260,9 @@ class CollectorMetrics:
             registry=self.registry,
             buckets=_COMMIT_BUCKETS,
         )
-        self.journal_sync_seconds = Histogram(
-            "scouter_journal_sync_seconds",
-            "Time that it took to make some requests of spans durable, behind each other.",
+        self.log_sync_seconds = Histogram(
+            "scouter_log_sync_seconds",
+            "Time of one sync of the log, which all who append at that time wait for.",
             registry=self.registry,
             buckets=_SYNC_BUCKETS,
         )
@@ -278,18 +278,18 @@ class CollectorMetrics:
         """
         self.registry.register(_BrokerLags(lags_s))
 
-    def watch_journal(self, pending_bytes: Callable[[], int]) -> None:
-        """Show how far the database is behind the journal.
+    def watch_log(self, waiting_bytes: Callable[[], int]) -> None:
+        """Show how far the store is behind the log.
 
         Args:
-            pending_bytes: Of requests of spans that are durable, but not in the database yet.
+            waiting_bytes: Size of what was accepted and is not in the store yet.
         """
         gauge = Gauge(
-            "scouter_journal_pending_bytes",
-            "Bytes of requests of spans that were acknowledged, but are not in the database yet.",
+            "scouter_log_waiting_bytes",
+            "Bytes of the log that are not in the store yet.",
             registry=self.registry,
         )
-        gauge.set_function(pending_bytes)
+        gauge.set_function(waiting_bytes)
 
     def watch_store(
         self,

@@ -30,7 +30,7 @@ _OLDEST: Final = "scouter_store_oldest_timestamp_seconds"
 _COMMIT_AGE: Final = "scouter_store_last_commit_age_seconds"
 _WAITING: Final = "scouter_records_waiting"
 _SESSIONS: Final = "scouter_sessions_waiting"
-_QUEUED: Final = "scouter_pipeline_queued"
+_LOG: Final = "scouter_log_waiting_bytes"
 _STALLED: Final = "scouter_evaluation_stalled_seconds"
 _DUE: Final = "scouter_evaluation_due"
 _OLDEST_DUE: Final = "scouter_evaluation_due_oldest_seconds"
@@ -41,7 +41,7 @@ _REQUESTS: Final = "scouter_ingest_duration_seconds_count"
 _BYTES: Final = "scouter_ingest_bytes_total"
 _REFUSED: Final = "scouter_ingest_refused_total"
 _READ: Final = (
-    _SIZE, _LIMIT, _RETENTION, _OLDEST, _COMMIT_AGE, _WAITING, _SESSIONS, _QUEUED, _STALLED, _DUE,
+    _SIZE, _LIMIT, _RETENTION, _OLDEST, _COMMIT_AGE, _WAITING, _SESSIONS, _LOG, _STALLED, _DUE,
     _OLDEST_DUE, _BEHIND, _CATCHING_UP, _LAG, _REQUESTS, _BYTES, _REFUSED,
 )  # fmt: skip
 """The other metrics, such as those of each task, take most of the time."""
@@ -97,7 +97,7 @@ class _Samples:
         return LagStatus(
             records_waiting=int(self._sum(_WAITING)),
             sessions_waiting=int(self._sum(_SESSIONS)),
-            queued=int(self._sum(_QUEUED)),
+            log_bytes=int(self._sum(_LOG)),
             stalled_s=self._sum(_STALLED),
             due=int(self._sum(_DUE)),
             due_oldest_s=self._sum(_OLDEST_DUE),

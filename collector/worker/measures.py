@@ -48,11 +48,6 @@ class WorkerMeasures:
             "Traces in memory of which a record is to be derived once they are complete.",
             registry=registry,
         )
-        self.queued = Gauge(
-            "scouter_pipeline_queued",
-            "Spans and records that are durable but were not looked at yet.",
-            registry=registry,
-        )
         self.stalled = Gauge(
             "scouter_evaluation_stalled_seconds",
             "Seconds since anything was judged, while something is due; 0 while nothing is.",

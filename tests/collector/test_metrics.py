@@ -43,12 +43,11 @@ def test_every_part_says_how_it_is(start: Start, traced: Path) -> None:
     assert service.sample(f"scouter_ingest_duration_seconds_count{traces}") == 1
     for line, value in {
         "scouter_ingest_in_flight_bytes": 0,
-        "scouter_pipeline_queued": 0,
         "scouter_records_waiting": 0,
         'scouter_join_wait_seconds_count{completeness="complete"}': 1,
         "scouter_evaluation_latency_seconds_count": 1,
-        "scouter_journal_pending_bytes": 0,
-        "scouter_journal_sync_seconds_count": 2,
+        "scouter_log_waiting_bytes": 0,
+        "scouter_log_sync_seconds_count": 2,
     }.items():
         wait_until(lambda: service.sample(line) == value, what=f"{line} {value}")  # noqa: B023
     assert (service.sample("scouter_store_commit_seconds_count") or 0) >= 3

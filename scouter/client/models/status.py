@@ -22,7 +22,7 @@ class LagStatus(Answer):
 
     records_waiting: int = Field(description="For their trace or their profile.")
     sessions_waiting: int = Field(description="For their end.")
-    queued: int = Field(description="Stored spans and records that nobody looked at yet.")
+    log_bytes: int = Field(description="Size of what was accepted and is not in the store yet.")
     stalled_s: float = Field(
         description="Seconds since anything was evaluated while something is due; 0 while not."
     )
