@@ -100,7 +100,9 @@ class Housekeeping:
         self._store.checkpoint()  # only then are the blocks of what went free
         if self._store.has_rests():
             self.remove_rests()
-        elif self._store.purge(self._stopping.is_set):
+            return removed
+        self._cut_log()  # erased data that came again is refused by the store, and is still in it
+        if self._store.purge(self._stopping.is_set):
             _log.info("the room of what retention took is given back")
         return removed
 
@@ -117,18 +119,24 @@ class Housekeeping:
         if not self._store.has_rests():
             return True
         erased_to = self._store.newest_erasure()
+        if not self._cut_log() or not self._store.purge(self._stopping.is_set, erased_to):
+            return False
+        if self._store.has_rests():  # of an erasure that came meanwhile: the log has them, too
+            return False
+        _log.info("the files hold nothing any more of what was erased")
+        return True
+
+    def _cut_log(self) -> bool:
+        """Remove from the log all that was accepted before now, once the store has it."""
+        if self._files.begin == self._files.end:
+            return True
         end = self._files.roll().result(_ROLL_S)
         until = time.monotonic() + _ROLL_S
         while self._store.offset < end:
             if time.monotonic() >= until or self._stopping.wait(_POLL_S):
                 return False
         self._files.trim(end)
-        if self._files.begin < end or not self._store.purge(self._stopping.is_set, erased_to):
-            return False
-        if self._store.has_rests():  # of an erasure that came meanwhile: the log has them, too
-            return False
-        _log.info("the files hold nothing any more of what was erased")
-        return True
+        return self._files.begin >= end
 
     def _run(self) -> None:
         next_at = self._monotonic() + self._every_s

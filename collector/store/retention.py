@@ -8,17 +8,14 @@ from collector.store.counting import CountingReads
 from collector.store.reads import Change, Connection
 
 # All SQL is put together from this module's own words; values travel as parameters.
-
-# All SQL is put together from this module's own words; values travel as parameters.
 # ruff: noqa: S608
 
 _STEP: Final = 100
 """Commits that are taken out while others wait."""
 _RANGE: Final = """
-    SELECT min(seq), max(seq) FILTER (WHERE received_ns < $1 AND seq < $2) FROM offsets
-    WHERE seq < (SELECT max(seq) FROM offsets)
+    SELECT min(seq), max(seq) FILTER (WHERE received_ns < $1 AND seq < $2), max(seq) FROM offsets
 """
-"""The commits to take out: never the last one, which says how far the log was read."""
+"""The commits to take out, and the last one."""
 _COUNTS: Final = """
     SELECT space, CASE is_event WHEN 1 THEN 'event' ELSE 'span' END AS label, count(*)
     FROM spans WHERE seq BETWEEN $1 AND $2 GROUP BY space, is_event
@@ -83,9 +80,11 @@ def remove_before(store: CountingReads, time_ns: int, low_seq: int) -> int:
     if store.read_for_work(_OLD, [time_ns]):
         store.write({}, [_change_of_time(time_ns)])
     removed = 0
-    ((first, last),) = store.read_for_work(_RANGE, [time_ns, low_seq])
+    ((first, last, newest),) = store.read_for_work(_RANGE, [time_ns, low_seq])
     if last is None:
         return 0
+    if last == newest:  # it says how far the log was read, and now the one behind it does
+        store.write({})
     for start in range(first, last + 1, _STEP):
         end = min(start + _STEP - 1, last)
         with store.alone():

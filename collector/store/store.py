@@ -284,6 +284,14 @@ class Store(
         self.offset, self.low_seq, self._received_ns = ends
         self._mark.note(seq)
 
+    def need_from(self, seq: int) -> None:
+        """Let retention take out what the join does not need any more; the worker, with no commit.
+
+        Args:
+            seq: The oldest commit that is needed. A later commit stores it.
+        """
+        self.low_seq = seq
+
     def note_totals(self, begin: int | None = None) -> None:
         """Note what the store has counted, before the log is trimmed, for a later start.
 

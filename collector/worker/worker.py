@@ -600,9 +600,12 @@ class Worker:
         commit = results.commit
         self._recovery.fill(commit)
         has_rows = commit.evaluations or commit.letters or commit.records or commit.settled
+        low_seq = self._low_seq()
         if prepared.is_empty and not has_rows and commit.offset == self._store.offset:
+            if low_seq > self._store.low_seq:
+                self._store.need_from(low_seq)
             return False
-        commit.low_seq = self._low_seq()
+        commit.low_seq = low_seq
         done = self._committer.send(commit)
         done.add_done_callback(self._tell_waiting)
         self._flight = _Flight(commit, prepared, results, known_s, held, done, judged)

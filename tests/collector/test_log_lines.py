@@ -52,7 +52,7 @@ def test_a_fault_is_written_once_a_minute_for_each_place(caplog: pytest.LogCaptu
 
 
 def test_lines_that_no_stranger_can_cause_are_all_written(caplog: pytest.LogCaptureFixture) -> None:
-    logger, repeats = logging.getLogger("collector.storage.tests"), FewerRepeats()
+    logger, repeats = logging.getLogger("collector.store.tests"), FewerRepeats()
     logger.addFilter(repeats)
     try:
         for number in range(3):

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from collector.care.housekeeping import Housekeeping
 from collector.care.retention_clock import FILE_NAME, RetentionClock
-from collector.storage.care.housekeeping import Housekeeping
-from collector.storage.duckdb.store import DuckDBStore
-from tests.contracts.store_data import SPACE, span
+from tests.support.worker_room import SPACE, WorkerRoom, span
 
 DAY = 86_400
 DAY_NS = DAY * 10**9
@@ -154,30 +153,35 @@ def test_where_nothing_is_noted_the_newest_row_is_the_last_round(
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[DuckDBStore]:
-    store = DuckDBStore(tmp_path / "data")
-    yield store
-    store.close()
+def room(tmp_path: Path) -> Iterator[WorkerRoom]:
+    room = WorkerRoom(tmp_path / "data", {})
+    yield room
+    room.close()
 
 
-def test_a_jump_of_the_date_takes_nothing_out(
-    store: DuckDBStore, tmp_path: Path, hands: Hands
-) -> None:
+def test_a_jump_of_the_date_takes_nothing_out(room: WorkerRoom, hands: Hands) -> None:
     """Three days kept; spans of day 0 and, behind a jump of a year, of day 2."""
+
+    def append(trace: int) -> None:
+        room.now_ns = hands.now_ns()
+        room.spans(span(trace, 1))
+        room.work()
+
     rounds = Housekeeping(
-        store,
-        tmp_path / "data",
+        room.store,
+        room.log,
+        room.folder,
         retention_days=3,
         max_store_bytes=None,
         now_ns=hands.now_ns,
         monotonic=hands.monotonic,
     )
-    store.append_spans(SPACE, [span(1, trace_id=f"{1:032x}")], hands.now_ns()).result(120)
+    append(1)
     assert rounds.tidy() == 0
     hands.run(2)
     hands.date += 365
     assert rounds.tidy() == 0
-    store.append_spans(SPACE, [span(2, trace_id=f"{2:032x}")], hands.now_ns()).result(120)
+    append(2)
     hands.run(0.9)
     assert rounds.tidy() == 0
     hands.run(0.2)
@@ -186,5 +190,5 @@ def test_a_jump_of_the_date_takes_nothing_out(
     assert rounds.tidy() == 0
     hands.run(0.2)
     assert rounds.tidy() == 1
-    sheet = store.conservation(SPACE).spans
+    sheet = room.store.conservation(SPACE).spans
     assert (sheet.stored, sheet.expired) == (0, 2)
