@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
@@ -75,8 +75,6 @@ _PAUSE_S: Final = 0.05
 _LIMITS: Final = Limits()
 _ANY: Final = sys.maxsize
 """Number of a commit behind all others."""
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -265,13 +263,6 @@ class Worker:
     def append_again(self, append: Callable[[], object]) -> int:
         """Append what a dead letter holds; see `Replays.append`."""
         return self._replays.append(append, lambda: self._log.end)
-
-    def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
-        """Run an action in the thread that erases: the data that it reads stays until it is done.
-
-        Evaluations wait meanwhile; the action must not wait for one.
-        """
-        return self._asked.put(action)
 
     def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
         """Remove a dead letter, and let its record, which was accepted, wait again."""

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from collector.store.commit import Commit
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Start
 from tests.contracts.store_data import TRACE, span
@@ -15,14 +16,14 @@ def test_an_answer_has_what_was_acknowledged_or_says_that_it_may_not(
     """While the worker stands still nothing is said to be unknown; then everything is there."""
     monkeypatch.setattr("collector.api.parameters.CATCH_UP_S", 0.01)
     service = start()
-    go_on, stands = threading.Event(), threading.Event()
+    store, go_on = service.collector.store, threading.Event()
+    commit = store.commit
 
-    def stand() -> None:
-        stands.set()
+    def stand(rows: Commit) -> int:
         go_on.wait(120)
+        return commit(rows)
 
-    done = service.collector.worker.while_nothing_is_erased(stand)
-    assert stands.wait(120)
+    monkeypatch.setattr(store, "commit", stand)
     try:
         sent = service.http.post(
             "/v1/traces", content=encode_request([span(1)]).SerializeToString(),
@@ -36,7 +37,6 @@ def test_an_answer_has_what_was_acknowledged_or_says_that_it_may_not(
         assert "behind" in trace.json()["detail"]
     finally:
         go_on.set()
-    done.result(120)
     monkeypatch.undo()
     after = service.http.get(f"/api/v1/traces/{TRACE}")
     assert (after.status_code, "Scouter-Behind" in after.headers) == (200, False)

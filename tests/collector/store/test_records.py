@@ -1,14 +1,14 @@
 """Records, sessions and letters on either database, as the contracts of a store have them."""
 
 import json
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.letters import DeadLetter, LetterKind, LetterQuery
 from collector.store.record_queries import RecordQuery
-from collector.store.rows import RecordState
+from collector.store.rows import RecordState, SettledRecord
 from collector.store.store import Store
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
@@ -92,3 +92,30 @@ def _wire(row: Span) -> bytes:
 
 def _payload(row: DeadLetter) -> bytes:
     return row.payload
+
+
+def test_sessions_that_are_known_later_are_found(tmp_path: Path) -> None:
+    """Also after a restart, and where another one was known before."""
+    store = AppendingStore(tmp_path)
+    for number in range(140):
+        store.append_records([record(f"r{number}", session_id="", trace_id=TRACE)]).result()
+    settled = [
+        SettledRecord(space=SPACE, uid=f"r{number}", seq=0, session_id=f"s{number}")
+        for number in (3, 4, 90, 139)
+    ]
+    store.commit(Commit(settled=settled))
+    store.commit(Commit(settled=[replace(settled[0], session_id="s3b")]))
+    expected = {"s3b": ["r3"], "s4": ["r4"], "s90": ["r90"], "s139": ["r139"], "s3": []}
+
+    def found(store: Store) -> dict[str, list[str]]:
+        pages = {
+            each: store.records(RecordQuery(space=SPACE, session_id=each, limit=10))
+            for each in expected
+        }
+        return {key: [item.record.uid for item in page.items] for key, page in pages.items()}
+
+    assert found(store) == expected
+    store.close()
+    again = Store(tmp_path)
+    assert found(again) == expected
+    again.close()

@@ -1,9 +1,16 @@
 """Judgements that were begun: who is judged alone, later, or not any more."""
 
+import contextlib
+from pathlib import Path
+
+import httpx
 import pytest
 
 from collector.store.commit import RecordId
 from collector.worker.begun import Begun
+from tests.support.collector_process import CollectorProcess
+from tests.support.planted_collector import PlantedCollector
+from tests.support.processes import wait_until
 
 A, B = RecordId("s", "a"), RecordId("s", "b")
 
@@ -41,3 +48,37 @@ def test_care_ends_once_all_that_was_found_is_finished() -> None:
     begun.rest()
     assert not begun.is_careful
     assert begun.to_note("s", ["b"]) == []
+
+
+def test_the_collector_goes_on_without_a_record_that_ends_it(tmp_path: Path, answers: Path) -> None:
+    """Four processes end by it: with it in the log, beside others, alone, and alone once more."""
+    collector = PlantedCollector(tmp_path, "--profile", answers)
+    collector.start()
+    with contextlib.suppress(httpx.TransportError):  # it may end before it answers
+        send(collector, "bomb", {"answer": 42, "bomb": True})
+    ends = 0
+
+    def has_letter() -> bool:
+        nonlocal ends
+        if not collector.process.is_running:
+            ends += 1
+            with contextlib.suppress(AssertionError):  # it may end before it is ready
+                collector.start()
+        with contextlib.suppress(httpx.TransportError):
+            return collector.records()["dead_lettered"] == 1
+        return False
+
+    wait_until(has_letter, what="a dead letter")
+    assert ends == 4
+    send(collector, "fine", {"answer": 42})
+    collector.wait_evaluated(1)
+    (letter,) = collector.get("/api/v1/dead-letters")["items"]
+    assert (letter["reason"], letter["uid"]) == ("poison", "bomb")
+    assert "ended again and again" in letter["message"]
+    collector.close()
+
+
+def send(collector: CollectorProcess, uid: str, context: object) -> None:
+    records = [{"uid": uid, "profile": "answers", "context": context}]
+    answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=120)
+    assert answer.status_code == 200, answer.text

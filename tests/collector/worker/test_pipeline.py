@@ -13,6 +13,7 @@ from collector.store.letters import LetterQuery
 from collector.store.store import Store
 from collector.worker import committer as committer_module
 from collector.worker import judge as judge_module
+from collector.worker import worker as worker_module
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, TransientError
@@ -384,11 +385,13 @@ def test_evaluations_are_offered_again_until_the_store_takes_them(
     assert refusals == []
 
 
+@pytest.mark.parametrize("fault", [TransientError("not now"), RuntimeError("a bug")])
 def test_the_store_cannot_be_read_for_a_while(
-    start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    """Reading a trace fails twice; the worker asks again by itself."""
+    """Reading a trace fails twice; the worker asks again by itself, or begins anew."""
     monkeypatch.setattr(committer_module, "RETRY_S", 0.01)
+    monkeypatch.setattr(worker_module, "RETRY_S", 0.01)
     service = start(profile=[str(traced)])
     send_spans(service, *SPANS)
     read, failures = service.collector.store.spans_at, [1, 2]
@@ -396,13 +399,14 @@ def test_the_store_cannot_be_read_for_a_while(
     def failing(*args: Any) -> Any:
         if failures:
             failures.pop()
-            raise TransientError("not now")
+            raise fault
         return read(*args)
 
     monkeypatch.setattr(service.collector.store, "spans_at", failing)
     service.send(RECORD)
     item = only(service)
     assert (item["completeness"], item["outcome"], failures) == ("complete", "passed", [])
+    assert service.get("/api/v1/conservation")["records"]["evaluated"] == 1
 
 
 def test_half_a_character_does_not_cost_the_record(start: Start, answers: Path) -> None:

@@ -290,11 +290,13 @@ def test_a_record_that_was_put_aside_waits_again(room: WorkerRoom) -> None:
     (letter,) = room.store.dead_letters(LetterQuery(space=SPACE))
     room.registry.register(SPACE, BOTH.model_copy(update={"alias": "later"}), activate=True)
     (row,) = room.store.records_of(SPACE, ["a"])
-    removed = room.worker.admit_again(letter.letter_id, row)
-    room.work()
+    removed, again = (room.worker.admit_again(letter.letter_id, row) for _ in range(2))
+    room.pass_s(5)
 
     assert removed.result(0).letter_ids == (letter.letter_id,)
+    assert again.result(0).letter_ids == ()
     assert room.letters() == []
+    assert {uid: each.revision for uid, each in room.evaluations().items()} == {"a": 1}
 
 
 def test_observers_are_told_of_first_evaluations(tmp_path: Path) -> None:

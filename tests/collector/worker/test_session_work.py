@@ -516,7 +516,9 @@ def test_traces_too_large_make_a_session_errored(
     process.records(
         said(process, "u1", 1, trace_id=A), said(process, "u2", 2, trace_id=B, session_id="t")
     )
-    process.spans(*(span(n, trace_id=A) for n in range(1, 6)), *(span(n, trace_id=B) for n in (8, 9)))
+    process.spans(
+        *(span(n, trace_id=A) for n in range(1, 6)), *(span(n, trace_id=B) for n in (8, 9))
+    )
     process.after(100)
     large, small = session(process), session(process, "t")
     assert large is not None

@@ -226,6 +226,20 @@ def test_a_record_of_an_unknown_profile_waits_for_it(room: WorkerRoom) -> None:
     assert (sheet.accepted, sheet.evaluated, sheet.dead_lettered) == (2, 1, 1)
 
 
+def test_those_of_an_unknown_profile_hold_up_nobody(room: WorkerRoom) -> None:
+    """Neither those that come meanwhile, nor each other."""
+    uids = [f"{number:02}" for number in range(8)]
+    for number, uid in enumerate(uids):
+        room.records(record(f"x{uid}", "never", number), record(f"u{uid}", "two", number))
+        room.spans(span(number, 0), span(number, 1, 0))
+        room.pass_s(5)
+        assert outcomes(room)[f"u{uid}"] == "passed"
+    room.pass_s(30)
+
+    assert room.letters() == [("unknown_profile", f"x{uid}") for uid in uids]
+    assert room.worker.waiting == 0
+
+
 def test_what_cannot_be_used_is_a_letter_and_costs_its_neighbours_nothing(room: WorkerRoom) -> None:
     message = encode_request([span(1, 0), span(1, 1, 0)])
     message.resource_spans[1].scope_spans[0].spans[0].span_id = b"short"
