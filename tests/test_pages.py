@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 import scouter.transport
 from collector.care.backups import known_backups
+from collector.care.table_export import EXPORTED
 from collector.items.drop_reports import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
 from collector.store.rows import Completeness
-from collector.store.schema import COLUMNS, NOT_COPIED
+from collector.store.schema import COLUMNS
 from scouter.cli.app import make_app
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
@@ -158,7 +159,7 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     copy = AppendingStore(Path("monday"))
     assert copy.conservation(SPACE).spans.stored == 1
     copy.close()
-    assert {path.stem for path in Path("tables").iterdir()} == set(COLUMNS) - NOT_COPIED
+    assert {path.stem for path in Path("tables").iterdir()} == set(EXPORTED)
     assert duckdb.connect().execute("SELECT count(*) FROM 'tables/spans.parquet'").fetchall() == [
         (1,)
     ]

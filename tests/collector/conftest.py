@@ -77,7 +77,7 @@ class Service:
         most = MAX_PAYLOAD if source == "http" else 2**26  # no sender is left to send it again
         letter = make_letter(space, kind, reason, "why", source, payload, now_ns, most)
         item = Item(Kind.LETTER, space, now_ns, pack_letter(letter), source)
-        assert collector.worker.wait_for(collector.log.append(item).result(60), 60)
+        assert collector.worker.wait_for(collector.log.append(item).result(120), 120)
 
     def wait_for(self, count: int, state: str = "evaluated") -> None:
         """Wait until so many records of the first space are in a state."""

@@ -66,7 +66,7 @@ def test_an_erasure_behind_the_new_file_of_the_log_is_not_forgotten(
 
     def roll_and_erase() -> Future[int]:
         rolled = roll()
-        rolled.result(60)
+        rolled.result(120)
         monkeypatch.undo()
         room.spans(span(1, 1, attributes={"text": SECRET}))
         room.work()

@@ -111,7 +111,7 @@ class Process:
         """Append an item, as a receiver does: it is accepted, and nobody has read it."""
         self.log.append(
             Item(kind, space, self.now_ns(), body, source, self.brokers.behind_ns())
-        ).result(60)
+        ).result(120)
 
     def accept(self, *spans: Span, space: str = SPACE, source: str = "http") -> None:
         """Append spans that nobody reads now."""
