@@ -187,7 +187,7 @@ def test_recorded_conversations_are_judged_live_as_offline(tmp_path: Path) -> No
         row.trace_id: row for row in EvalDataset(records, TAU.tasks, spans).evaluate().records
     }
 
-    process = Process(tmp_path, TAU, memory_records=100)
+    process = Process(tmp_path, TAU)
     shuffled = list(spans)
     random.Random(2).shuffle(shuffled)
     for at in range(0, len(shuffled), 200):
