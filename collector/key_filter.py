@@ -9,15 +9,13 @@ from typing import Final
 
 PLACES: Final = 6
 """Bits that a hash sets."""
-_FULL: Final = 0.22
-"""Share of bits that are set when a filter holds one hash for every 24 bits."""
 
 
 class KeyFilter:
     """Remembers hashes in a fixed number of bits; an empty filter takes no memory.
 
-    With one hash for every 24 bits the filter is full, and says "maybe" of 1 new hash in 9,000.
-    One thread adds; any thread asks.
+    With one hash for every 24 bits it says "maybe" of 1 new hash in 9,000. One thread adds; any
+    thread reads.
 
     Args:
         bits: Number of bits, a power of two from 8 to 2**32.
@@ -25,17 +23,11 @@ class KeyFilter:
             `bitstring_agg` gives them; None for an empty filter.
     """
 
-    __slots__ = ("_data", "_mask", "_ones")
+    __slots__ = ("_data", "_mask")
 
     def __init__(self, bits: int, data: bytes | None = None) -> None:
         self._mask = bits - 1
         self._data = bytearray(data or b"")
-        self._ones = int.from_bytes(self._data).bit_count()
-
-    @property
-    def is_full(self) -> bool:
-        """True once more hashes would make too many new ones a "maybe"."""
-        return self._ones >= _FULL * (self._mask + 1)
 
     def copy(self) -> "KeyFilter":
         """A filter that remembers the same, and nothing that this one is told later."""
@@ -49,9 +41,7 @@ class KeyFilter:
             data = self._data
             for place in self._places(number):
                 at, bit = place >> 3, 0x80 >> (place & 7)
-                if not data[at] & bit:
-                    data[at] |= bit
-                    self._ones += 1
+                data[at] |= bit
 
     def maybe(self, number: int) -> bool:
         """False if a hash was certainly never added."""
@@ -59,16 +49,6 @@ class KeyFilter:
         if not data or not data[place >> 3] & 0x80 >> (place & 7):
             return False
         return all(data[each >> 3] & 0x80 >> (each & 7) for each in self._places(number))
-
-    def has_room(self, other: "KeyFilter") -> bool:
-        """Say whether another filter's hashes fit in."""
-        return self._ones + other._ones <= _FULL * (self._mask + 1)
-
-    def merge(self, other: "KeyFilter") -> None:
-        """Take over what another filter of the same size remembers."""
-        both = int.from_bytes(self._data) | int.from_bytes(other._data)
-        self._data = bytearray(both.to_bytes(max(len(self._data), len(other._data))))
-        self._ones = both.bit_count()
 
     def _places(self, number: int) -> list[int]:
         mask = self._mask

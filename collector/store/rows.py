@@ -124,15 +124,6 @@ TraceKey = tuple[str, str]
 """Space and trace id."""
 
 
-class NewTrace(NamedTuple):
-    """A trace that got spans behind some commit."""
-
-    space: str
-    trace_id: str
-    seq: int
-    """The last commit with spans of it."""
-
-
 @struct
 class TaskRow:
     """The result of one task for one record."""
@@ -322,19 +313,6 @@ class PendingSpace:
     count: int
     uid: str
     """Of the record whose evaluation has waited for longest."""
-    evaluated_ns: int
-    """Time at which that evaluation was made."""
-
-
-@struct
-class EvaluatedRecord:
-    """A record whose latest evaluation read spans; without its context and that evaluation."""
-
-    record: RecordRow
-    size_bytes: int
-    """Size of context and evaluation, as they are stored."""
-    input_seq: int
-    """Last commit whose spans the latest evaluation has seen."""
     evaluated_ns: int
     """Time at which that evaluation was made."""
 

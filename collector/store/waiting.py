@@ -54,7 +54,6 @@ _WAITING_SPACES: Final = f"""
     GROUP BY r.space
     ORDER BY r.space
 """
-_WAITING_COUNT: Final = f"SELECT count(*) FROM records r WHERE {_UNDECIDED}"
 _NO_NEWER: Final = """
     NOT EXISTS (
         SELECT 1 FROM evaluations n
@@ -156,11 +155,6 @@ class WaitingReads(Reads):
             WaitingSpace(space=space, count=count, uid=uid, received_ns=received_ns)
             for space, count, uid, received_ns in self.read(_WAITING_SPACES)
         ]
-
-    def waiting_count(self) -> int:
-        """Number of records that `waiting_records` would list, in all."""
-        ((count,),) = self.read(_WAITING_COUNT)
-        return count
 
     def pending_evaluations(
         self,
