@@ -4,7 +4,7 @@ import orjson
 from fastapi import Response
 from pydantic import JsonValue
 
-from collector.store import text_match
+from collector.store import span_queries
 from collector.store.json_text import dump_json
 from scouter.client.models.text_match import TextMatch
 
@@ -18,7 +18,7 @@ def json_response(content: JsonValue) -> Response:
     return Response(text, media_type="application/json")
 
 
-def match_answer(match: text_match.TextMatch | None) -> TextMatch | None:
+def match_answer(match: span_queries.TextMatch | None) -> TextMatch | None:
     """The place at which a search found its text."""
     if match is None:
         return None

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple, Self
 
 from collector.api.parameters import read_bucket
 from collector.problem import ProblemError
+from collector.store.rates import TaskQuery
 from collector.store.store import Store
-from collector.store.task_counts import TaskQuery
 
 _S: Final = 10**9
 _HOUR_NS: Final = 3_600 * _S

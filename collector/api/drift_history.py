@@ -21,8 +21,7 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheNames, TheStore
 from collector.items.times import format_time
-from collector.store.decided import DecidedQuery
-from collector.store.slices import SliceQuery
+from collector.store.decided import DecidedQuery, SliceQuery
 from scouter.client.models.drift import DriftNumber, DriftOutcome, DriftSlice, DriftSlices
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 

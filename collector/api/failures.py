@@ -13,10 +13,10 @@ from fastapi import APIRouter, Query
 from collector.api.parameters import NOT_FOUND, Reader, Text, Time, caught_up_router, read_time
 from collector.api.parts import TheNames, TheStore
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.rates import TaskQuery
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.store import Store
-from collector.store.task_counts import TaskQuery
-from collector.store.trace_summaries import Step
+from collector.store.traces import Step
 from scouter.client.models.failures import FailureExample, FailureGroup, Failures
 from scouter.evaluate.outcome import Outcome
 

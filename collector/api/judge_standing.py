@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from collector.judging.known_judges import KnownJudges
+from collector.store.rates import TaskCounts, TaskQuery
 from collector.store.store import Store
-from collector.store.task_counts import TaskCounts, TaskQuery
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.known import in_force
 from scouter.agent.calibration.rates import rate_of_answers, together

@@ -17,8 +17,8 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheHealth, TheMonitor, TheRegistry, TheStore, TheWatcher
 from collector.items.times import format_time
+from collector.store.conservation import RecordSheet
 from collector.store.rows import AlertState
-from collector.store.sheets import RecordSheet
 from collector.worker.profiles import RegisteredProfile
 from scouter.client.models.alerts import UnwatchedAlert
 from scouter.client.models.operation import ConservationSheet, EventStates, RecordStates, SpanStates

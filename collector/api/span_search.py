@@ -24,8 +24,8 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.problem import ProblemError
-from collector.store.attribute_text import LONGEST, is_searched
 from collector.store.span_queries import JudgedBy, SpanPosition, SpanQuery, TraceQuery
+from collector.store.span_rows import LONGEST, is_searched
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
 

@@ -24,8 +24,8 @@ from collector.api.parameters import (
 from collector.api.parts import TheNames, TheStandings, TheStore
 from collector.items.times import format_time
 from collector.problem import ProblemError
+from collector.store.rates import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from collector.store.store import Store
-from collector.store.task_counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from scouter.client.models.tasks import RatedTask, RateLine, TaskRate, TaskRates
 from scouter.evaluate.intervals import wilson
 

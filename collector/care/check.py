@@ -8,10 +8,10 @@ from typing import Final
 from collector.care.data_folder import LOG_FOLDER
 from collector.care.offline import OfflineStore
 from collector.log.offline import check_log
+from collector.store.conservation import Conservation
 from collector.store.files import DamagedStoreError, store_files
-from collector.store.mark import read_mark
+from collector.store.opening import read_mark
 from collector.store.schema import COLUMNS, VERSION
-from collector.store.sheets import Conservation
 from scouter.errors import ConfigError, TransientError
 
 # All SQL is put together from this module's own words.

@@ -9,7 +9,7 @@ from collector.log.offline import segment_paths
 from collector.store.conservation import ConservationReads
 from collector.store.files import FIRST_FILE, sync_folder
 from collector.store.offline import OfflineReads
-from collector.store.upkeep import UpkeepReads
+from collector.store.retention import UpkeepReads
 from scouter.errors import ConfigError
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from collector.care.offline import OfflineStore
-from collector.store.result_export import EVALUATIONS, result_table
 from collector.store.schema import COLUMNS, NOT_COPIED
 from collector.store.span_export import span_tables
+from collector.store.task_results import EVALUATIONS, result_table
 from scouter.errors import ConfigError, TransientError
 
 # All SQL is put together from this package's own words; values always travel as parameters.

@@ -19,7 +19,7 @@ from collector.items.limits import (
 from collector.items.mend import mended_spans
 from collector.items.record_items import json_bytes, read_json
 from collector.items.wire import SMALL, Refused, RequestParts, take_apart
-from collector.store.span_places import span_places
+from collector.store.bodies import span_places
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_SPAN_COUNT, TRUNCATED
 from scouter.model.genai import early as genai

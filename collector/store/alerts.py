@@ -8,8 +8,9 @@ from typing import Any, Final
 from collector.store.reads import Connection, Reads
 from collector.store.rows import AlertEvent, AlertState
 
-# All SQL is put together from this module's own words; values travel as parameters.
+# All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
+
 
 _LAST_ALERTS: Final = """
     SELECT DISTINCT ON (space, profile_uid) space, profile_uid, state, at_ns, passed, total

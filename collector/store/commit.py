@@ -1,4 +1,6 @@
 """One transaction of the worker: its rows, and how they become Arrow tables."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeArgument=false
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,16 +8,55 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+import pyarrow as pa
+
 from collector.metrics import TotalKey
-from collector.store.arrow import arrow_table
 from collector.store.bodies import compress, trace_hash
 from collector.store.evaluation_codec import encode_evaluation
 from collector.store.json_text import dump_json
 from collector.store.letters import DeadLetter
-from collector.store.rollups import RollupKey
 from collector.store.rows import EvaluationRow, RecordRow, SettledRecord, TaskRow
+from collector.store.schema import COLUMNS
 from collector.store.span_rows import BodyRow, SpanRow
+from collector.store.totals import RollupKey
+from scouter.errors import DataError
 from scouter.model.json_value import plain_text
+
+_TYPES: Final[Mapping[str, Any]] = {
+    "BIGINT": pa.int64(),
+    "TEXT": pa.string(),
+    "TEXT[]": pa.list_(pa.string()),
+    "BYTEA": pa.binary(),
+    "DOUBLE PRECISION": pa.float64(),
+}
+
+
+def arrow_table(table: str, seq: int, columns: Sequence[Sequence[Any]], rows: int) -> object:
+    """Make an Arrow table of rows.
+
+    Args:
+        table: Name of the table that they go into.
+        seq: Number of their commit, which is its first column.
+        columns: Values of all others, in their order.
+        rows: How many they are.
+
+    Raises:
+        DataError: A text has half a character, or a number more than 64 bits.
+    """
+    (_, *rest), names = COLUMNS[table], [name for name, _ in COLUMNS[table]]
+    try:
+        arrays = [
+            pa.array(values, _TYPES[kind]) for values, (_, kind) in zip(columns, rest, strict=True)
+        ]
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+        raise DataError(f"a value of {table} cannot be stored: {error}") from error
+    return pa.Table.from_arrays([pa.repeat(pa.scalar(seq, pa.int64()), rows), *arrays], names)
+
+
+def rows_table(table: str, seq: int, rows: Sequence[Sequence[Any]]) -> object:
+    """The same of rows, of which there is one at least."""
+    return arrow_table(table, seq, list(zip(*rows, strict=True)), len(rows))
+
 
 T = TypeVar("T")
 Columns: TypeAlias = list[Sequence[Any]]

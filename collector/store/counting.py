@@ -9,9 +9,17 @@ from collector.metrics import NO_TASK, TotalKey, TotalName, revision_label, task
 from collector.store.commit import Commit, count_rows, text_hash
 from collector.store.evaluation_codec import decode_evaluation
 from collector.store.reads import Change, Connection
-from collector.store.rollups import RollupKey, RollupReads, rollup_keys
 from collector.store.rows import EvaluationRow
-from collector.store.totals import TotalReads, of_evaluation, of_letters, of_records, of_spans
+from collector.store.totals import (
+    RollupKey,
+    RollupReads,
+    TotalReads,
+    of_evaluation,
+    of_letters,
+    of_records,
+    of_spans,
+    rollup_keys,
+)
 from collector.store.work import WorkReads
 
 # All SQL is put together from this module's own words; values travel as parameters.
@@ -49,10 +57,6 @@ class Counts:
 
 class CountingReads(TotalReads, RollupReads, WorkReads):
     """Reads of whoever writes: what is new, and what it counts."""
-
-    def maybe_evaluated(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of uids of which an evaluation may be stored."""
-        return list(hashes)
 
     def counted(self, commit: Commit) -> Commit:
         """A commit without letters and evaluations that are stored already, and all that it counts.

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import duckdb
 
-from collector.store.arrow import arrow_table
+from collector.store.commit import arrow_table
 from collector.store.files import (
     DamagedStoreError,
     check_version,
@@ -38,6 +38,7 @@ from scouter.errors import ConfigError, TransientError
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
+
 
 MEMORY_BYTES: Final = 512 * 2**20
 """Memory that DuckDB may use."""

@@ -10,14 +10,14 @@ from collector.store.bodies import compress, decompress, trace_hash, without_spa
 from collector.store.commit import tag_texts
 from collector.store.counting import CountingReads, Counts
 from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
-from collector.store.letter_search import LetterSearch
+from collector.store.letter_reads import LetterSearch
 from collector.store.reads import Change, Connection, runs
 from collector.store.rows import EvaluationRow
 from collector.store.runs import Runs, take_runs
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
 from collector.store.totals import span_label
 
-# All SQL is put together from this module's own words; values travel as parameters.
+# All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
 
 

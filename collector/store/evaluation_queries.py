@@ -1,11 +1,18 @@
 """Questions about evaluations and results of tasks, and the rows that answer them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from collector.store.commit import tag_texts
+from collector.store.reads import Values
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
 
 NOT_PASSED: Final = "not_passed"
 AskedOutcome: TypeAlias = Outcome | Literal["not_passed"]
@@ -152,3 +159,108 @@ class TaskValue:
     """None where it has none of its own."""
     duration_ns: int | None
     """From the first span of its trace to the end of the last; None without spans."""
+
+
+_N: Final = "BIGINT"
+_TEXTS: Final = "TEXT[]"
+SERVICE: Final = ("service_name", "service_version", "environment")
+"""What an evaluation knows of the process that it is about.
+
+One that looked at no spans may not know it; a span of its trace does.
+"""
+PROFILE: Final = "{} IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
+_FILTERS: Final = (
+    ("profile", PROFILE),
+    ("record_id", "{} IN (e.record_id, e.record_uid)"),
+    ("session_id", "coalesce(nullif(e.session_id, ''), e.record_uid) = {}"),
+    ("trace_id", "e.trace_id = {}"),
+)
+"""Of texts."""
+
+
+def evaluation_condition(query: EvaluationQuery, first: int, last: int, values: Values) -> str:
+    """SQL that is true of evaluations `e` that a filter names and that are the latest of all.
+
+    Args:
+        query: The filter; its place is not looked at.
+        first: The first commit that is looked at.
+        last: The last one.
+        values: Gets the values of parameters.
+    """
+    return " AND ".join(_parts(query, first, last, values))
+
+
+def _parts(query: EvaluationQuery, first: int, last: int, values: Values) -> Iterator[str]:
+    space = values.of(query.space)
+    low, high = values.of(first, _N), values.of(last, _N)
+    yield f"e.seq BETWEEN {low} AND {high} AND e.space = {space}"
+    for name, sql in _FILTERS:
+        if (value := getattr(query, name)) is not None:
+            yield sql.format(values.of(value))
+    if (outcomes := outcomes_of(query.outcome)) is not None:
+        yield f"e.outcome = ANY({values.of(outcomes, _TEXTS)})"
+    yield from time_conditions(query.since_ns, query.until_ns, values)
+    if query.tags:
+        texts = [text for pair in query.tags for text in tag_texts(dict([pair]))]
+        yield " AND ".join(f"{values.of(text)} = ANY(e.tags)" for text in texts)
+    yield from _service(query, space, values)
+    if query.task_id is not None or query.task_outcome is not None:
+        task = " AND ".join(task_conditions(query, values))
+        yield (
+            "e.evaluation_id IN (SELECT t.evaluation_id FROM task_results t"
+            f" WHERE t.seq BETWEEN {low} AND {high} AND t.space = {space} AND {task})"
+        )
+    as_of = high if query.as_of is None else values.of(query.as_of, _N)
+    yield latest("e", low, as_of)
+
+
+def latest(table: str, first: str, as_of: str) -> str:
+    """SQL that is true of evaluations or results that no later revision takes the place of.
+
+    Args:
+        table: Its name in the query.
+        first: SQL for a commit that is not behind theirs.
+        as_of: SQL for the last commit that counts.
+    """
+    return (
+        f"NOT EXISTS (SELECT 1 FROM evaluations n WHERE n.seq BETWEEN {first} AND {as_of}"
+        f" AND n.revision > 1 AND n.space = {table}.space AND n.record_uid = {table}.record_uid"
+        f" AND n.revision > {table}.revision)"
+    )
+
+
+def time_conditions(
+    since_ns: int | None, until_ns: int | None, values: Values, column: str = "e.evaluated_ns"
+) -> Iterator[str]:
+    """The bounds of a time as conditions of a column."""
+    if since_ns is not None:
+        yield f"{column} >= {values.of(since_ns, _N)}"
+    if until_ns is not None:
+        yield f"{column} < {values.of(until_ns, _N)}"
+
+
+def task_conditions(query: EvaluationQuery, values: Values) -> Iterator[str]:
+    """The filter of results `t` by their task."""
+    if query.task_id is not None:
+        yield f"t.task_id = {values.of(query.task_id)}"
+    if (outcomes := outcomes_of(query.task_outcome)) is not None:
+        yield f"t.outcome = ANY({values.of(outcomes, _TEXTS)})"
+
+
+def service_filters(query: EvaluationQuery) -> dict[str, str]:
+    """What is asked for of the process, by column."""
+    asked = ((name, getattr(query, name)) for name in SERVICE)
+    return {name: value for name, value in asked if value is not None}
+
+
+def _service(query: EvaluationQuery, space: str, values: Values) -> Iterator[str]:
+    asked = [(name, values.of(value)) for name, value in service_filters(query).items()]
+    if not asked:
+        return
+    own, of_span = (
+        " AND ".join(f"{table}.{name} = {value}" for name, value in asked) for table in ("e", "s")
+    )
+    yield (
+        f"({own} OR e.reads_spans = 0 AND e.trace_id IN"
+        f" (SELECT s.trace_id FROM spans s WHERE s.space = {space} AND {of_span}))"
+    )

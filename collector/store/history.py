@@ -5,10 +5,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from collector.store.decided import DecidedQuery, DecidedReads
+from collector.store.decided import DecidedQuery, DecidedReads, SliceQuery, SliceReads
 from collector.store.offline import OfflineReads
 from collector.store.profiles import Profiles
-from collector.store.slices import SliceQuery, SliceReads
 from collector.store.usage import UsageGroup, UsageQuery, UsageReads
 from scouter.drift.detect.slices import Slice
 from scouter.drift.history.history import KnownProfile, Mix, Period

@@ -34,6 +34,10 @@ class Reads(ABC):
     def alone(self) -> AbstractContextManager[None]:
         """No commit comes between what is read and what is written inside."""
 
+    def maybe_evaluated(self, hashes: Sequence[int]) -> list[int]:
+        """The hashes of uids of which an evaluation may be stored."""
+        return list(hashes)
+
     @abstractmethod
     def write(
         self,

@@ -18,6 +18,7 @@ from scouter.model.span import Span
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
 
+
 _ROW: Final = {
     "seq": pa.int64(), "space": pa.string(), "trace_id": pa.string(), "span_id": pa.string(),
     "received_ns": pa.int64(), "parent_span_id": pa.string(), "name": pa.string(),

@@ -4,17 +4,191 @@ A list goes from the newest commits to the oldest ones in steps that grow, and s
 is full: what is common is found in the first step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from collector.store.commit import tag_texts
 from collector.store.reads import Reads, Values
-from collector.store.span_conditions import below, commit_steps, span_condition
-from collector.store.span_queries import SEARCHED, SpanPage, SpanPosition, SpanQuery, SpanSummary
+from collector.store.span_queries import (
+    SEARCHED,
+    JudgedBy,
+    SpanPage,
+    SpanPosition,
+    SpanQuery,
+    SpanSummary,
+    TraceQuery,
+)
+from collector.store.span_rows import has_attribute
 from scouter.model.span import SpanKind, StatusCode
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
+
+
+_N: Final = "BIGINT"
+_STEP: Final = 16
+"""Commits of the first step."""
+_GROWTH: Final = 8
+
+
+def commit_steps(last: int, most: int = 2**62) -> Iterator[tuple[int, int]]:
+    """Cut the commits up to one into ranges, newest first, that grow.
+
+    Args:
+        last: The newest commit.
+        most: Commits of the longest range.
+    """
+    size = _STEP
+    while last >= 0:
+        first = max(0, last - size + 1)
+        yield first, last
+        last, size = first - 1, min(size * _GROWTH, most)
+
+
+def below(position: SpanPosition | None, last: int, values: Values) -> str:
+    """SQL that is true of spans behind a position, to be put behind other conditions.
+
+    Args:
+        position: Where the page before ended.
+        last: The newest commit that is looked at: an older one than the position's is all behind.
+        values: Gets the values of parameters.
+    """
+    if position is None or last < position.seq:
+        return ""
+    return f" AND (seq, start_ns, trace_id, span_id) < {_place(position, values)}"
+
+
+def _place(position: SpanPosition, values: Values) -> str:
+    seq, start_ns, trace_id, span_id = position
+    return (
+        f"({values.of(seq, _N)}, {values.of(start_ns, _N)}, {values.of(trace_id)},"
+        f" {values.of(span_id)})"
+    )
+
+
+def span_condition(query: SpanQuery, values: Values, *, has_events: bool = False) -> str:
+    """The filter of spans, but for its place.
+
+    Args:
+        query: The filter; its limit and its place are not looked at.
+        values: Gets the values of parameters.
+        has_events: Log events, too.
+    """
+    filters: list[tuple[str, object, str]] = [
+        ("space = {}", query.space, "TEXT"),
+        ("seq <= {}", query.as_of, _N),
+        ("name = {}", query.name, "TEXT"),
+        ("status = {}", None if query.status is None else query.status.value, _N),
+        ("start_ns >= {}", query.since_ns, _N),
+        ("start_ns < {}", query.until_ns, _N),
+        ("end_ns - start_ns >= {}", query.min_duration_ns, _N),
+        ("coalesce(input_tokens, 0) + coalesce(output_tokens, 0) >= {}", query.min_tokens, _N),
+        *((f"{name} = {{}}", query.columns.get(name), "TEXT") for name in SEARCHED),
+    ]
+    parts = [
+        sql.format(values.of(value, kind)) for sql, value, kind in filters if value is not None
+    ]
+    if not has_events:
+        parts.append("is_event = 0")
+    parts += [has_attribute(key, value, values) for key, value in query.attributes]
+    if query.judged is not None:
+        judged = judged_condition(query, values)
+        parts.append(f"trace_id IN (SELECT e.trace_id FROM evaluations e WHERE {judged})")
+    return " AND ".join(parts)
+
+
+def trace_conditions(
+    query: TraceQuery,
+    criteria: Sequence[SpanQuery],
+    commits: tuple[int, int],
+    values: Values,
+    all_commits: tuple[int, int] | None = None,
+) -> str:
+    """SQL that is true of spans of traces that meet conditions, to be put behind other conditions.
+
+    Args:
+        query: The filter; says what the traces must not have.
+        criteria: The conditions.
+        commits: The first and the last commit in which spans that meet them are looked for.
+        values: Gets the values of parameters.
+        all_commits: Likewise for spans that the traces must not have; None if they are the same.
+    """
+    parts = [("IN", each, commits) for each in criteria]
+    refused = query.refused()
+    if refused is not None:
+        parts.append(("NOT IN", refused, all_commits or commits))
+    return "".join(
+        f" AND trace_id {word} (SELECT trace_id FROM spans"
+        f" WHERE seq BETWEEN {values.of(first, _N)} AND {values.of(last, _N)}"
+        f" AND {span_condition(each, values)})"
+        for word, each, (first, last) in parts
+    )
+
+
+def not_shown_before(query: SpanQuery, last: int, values: Values) -> str:
+    """SQL that leaves out the traces of earlier pages, to be put behind other conditions.
+
+    They have a newer span that meets the filter.
+
+    Args:
+        query: The filter, and where the page begins.
+        last: The newest commit that may have spans of the traces.
+        values: Gets the values of parameters.
+    """
+    before = query.before
+    if before is None:
+        return ""
+    return (
+        " AND trace_id NOT IN (SELECT trace_id FROM spans"
+        f" WHERE seq BETWEEN {values.of(before.seq, _N)} AND {values.of(last, _N)}"
+        f" AND {span_condition(query, values)}"
+        f" AND (seq, start_ns, trace_id, span_id) >= {_place(before, values)})"
+    )
+
+
+_ANY: Final = JudgedBy()
+
+
+def judged_condition(query: SpanQuery, values: Values) -> str:
+    """The filter of evaluations `e` on traces, the latest of their records.
+
+    Args:
+        query: Says in which space and as of when, and by what they are filtered, if at all.
+        values: Gets the values of parameters.
+    """
+    asked = query.judged or _ANY
+    space, as_of = values.of(query.space), values.of(query.as_of, _N)
+    parts = [
+        f"e.space = {space} AND e.seq <= {as_of} AND e.trace_id IS NOT NULL",
+        "NOT EXISTS (SELECT 1 FROM evaluations n WHERE n.revision > 1"
+        f" AND n.space = {space} AND n.seq <= {as_of}"
+        " AND n.record_uid = e.record_uid AND n.revision > e.revision)",
+    ]
+    if asked.profile is not None:
+        names = "e.alias, e.profile_name, e.profile_uid, e.profile_digest"
+        parts.append(f"{values.of(asked.profile)} IN ({names})")
+    if asked.outcome is not None:
+        parts.append(f"e.outcome = {values.of(asked.outcome.value)}")
+    if asked.tags:
+        pairs = [text for key, value in asked.tags for text in tag_texts({key: value})]
+        parts.append(f"e.tags @> {values.of(pairs, 'TEXT[]')}")
+    if asked.task_id is not None or asked.task_outcome is not None:
+        tasks = f"SELECT t.evaluation_id FROM task_results t WHERE {task_condition(query, values)}"
+        parts.append(f"e.evaluation_id IN ({tasks})")
+    return " AND ".join(parts)
+
+
+def task_condition(query: SpanQuery, values: Values) -> str:
+    """The filter of results `t` by their task."""
+    asked = query.judged or _ANY
+    parts = [f"t.space = {values.of(query.space)} AND t.seq <= {values.of(query.as_of, _N)}"]
+    if asked.task_id is not None:
+        parts.append(f"t.task_id = {values.of(asked.task_id)}")
+    if asked.task_outcome is not None:
+        parts.append(f"t.outcome = {values.of(asked.task_outcome.value)}")
+    return " AND ".join(parts)
+
 
 _COLUMNS: Final = ", ".join(
     (*SpanPosition._fields, "parent_span_id", "name", "kind", "status", "end_ns", *SEARCHED)

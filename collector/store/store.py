@@ -12,39 +12,43 @@ from typing import Any, Final, cast
 from collector.key_filter import KeyFilter, places_sql
 from collector.metrics import UNCOUNTED, TotalKey, TotalName, Totals
 from collector.store.alerts import Alerts
-from collector.store.arrow import rows_table
 from collector.store.bodies import trace_hash
-from collector.store.commit import Commit, arrow_tables, count_rows, text_hash
+from collector.store.commit import Commit, arrow_tables, count_rows, rows_table, text_hash
 from collector.store.conservation import ConservationReads
 from collector.store.database import MEMORY_BYTES
-from collector.store.decided import DecidedReads
+from collector.store.decided import DecidedReads, SliceReads
 from collector.store.drops import Drops
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
-from collector.store.evaluation_facets import EvaluationFacetReads
-from collector.store.evaluations import EvaluationReads
+from collector.store.evaluations import EvaluationFacetReads, EvaluationReads
 from collector.store.files import FIRST_FILE
 from collector.store.judges import Judges
 from collector.store.labels import Labels
-from collector.store.mark import TOKENS_NAME, Mark, MarkFile, missing_files
-from collector.store.opening import NOTED, Opening, lost_since
+from collector.store.opening import (
+    NOTED,
+    TOKENS_NAME,
+    Mark,
+    MarkFile,
+    Opening,
+    lost_since,
+    missing_files,
+)
 from collector.store.profiles import Profiles
 from collector.store.rates import RateReads
 from collector.store.reads import Change, Rows
-from collector.store.retention import remove_before
-from collector.store.session_text import SessionTextReads
-from collector.store.slices import SliceReads
+from collector.store.record_text import SessionTextReads
+from collector.store.retention import UpkeepReads, remove_before
 from collector.store.spans import SpanReads
 from collector.store.task_results import TaskResultReads
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
-from collector.store.trace_facets import TraceFacetReads
 from collector.store.trace_text import TraceTextReads
-from collector.store.upkeep import UpkeepReads
+from collector.store.traces import TraceFacetReads
 from collector.store.usage import UsageReads
 from collector.store.waiting import WaitingReads
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
+
 
 _log: Final = logging.getLogger(__name__)
 _BITS: Final = 1 << 27

@@ -1,23 +1,31 @@
 """Results of one task: the newest ones, without the texts of their evaluations."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from collector.store.commit import text_hash
-from collector.store.evaluation_codec import decode_evaluation
-from collector.store.evaluation_conditions import PROFILE, latest, time_conditions
+from collector.store.evaluation_codec import TASK, USAGE, decode_evaluation
 from collector.store.evaluation_queries import (
+    PROFILE,
     NewestResult,
     NewestResultsQuery,
     TaskValue,
     TaskValuesQuery,
+    latest,
+    time_conditions,
 )
+from collector.store.json_text import dump_json
 from collector.store.reads import Reads, Values
 from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608
+
 
 _N: Final = "BIGINT"
 _TIMES: Final = """
@@ -135,3 +143,58 @@ def _task(task_id: str, row: Sequence[Any], whole: Mapping[str, TaskRow]) -> Tas
         actual=actual if isinstance(actual, int | float) else None,
         stated_score=score,
     )
+
+
+_OF_EVALUATION: Final = {
+    "seq": pa.int64(), "space": pa.string(), "evaluation_id": pa.string(),
+    "record_uid": pa.string(), "revision": pa.int32(), "profile_uid": pa.string(),
+    "profile_digest": pa.string(), "profile_name": pa.string(), "alias": pa.string(),
+    "session_id": pa.string(), "service_name": pa.string(), "service_version": pa.string(),
+    "environment": pa.string(), "created_ns": pa.int64(), "evaluated_ns": pa.int64(),
+}  # fmt: skip
+"""Columns of the evaluation's row."""
+_FIELDS: Final = (*(name for name in TASK if name not in ("usage", "stated_score")), "score")
+_JSON: Final = frozenset(("expected", "actual", "answer"))
+"""Fields that may be any value; their columns have JSON."""
+_KINDS: Final = {
+    "condition": pa.bool_(), "stage": pa.int32(), "calls": pa.int32(), "cached": pa.int32(),
+    "input_tokens": pa.int64(), "output_tokens": pa.int64(), "cost_usd": pa.float64(),
+    "unpriced_calls": pa.int32(), "span_ids": pa.list_(pa.string()), "score": pa.float64(),
+}  # fmt: skip
+_SCHEMA: Final = pa.schema(
+    [
+        *_OF_EVALUATION.items(),
+        ("position", pa.int32()),
+        *((name, _KINDS.get(name, pa.string())) for name in (*_FIELDS, *USAGE)),
+    ]
+)
+EVALUATIONS: Final = (
+    f"SELECT {', '.join(_OF_EVALUATION)}, body FROM evaluations WHERE rowid >= $1 AND rowid < $2"
+)
+"""SQL for some evaluations, as `result_table` takes them."""
+
+
+def result_table(evaluations: pa.Table) -> pa.Table:
+    """The results of some evaluations, a row for each.
+
+    Args:
+        evaluations: Rows that `EVALUATIONS` has read.
+    """
+    rows = list(_rows(evaluations))
+    columns = zip(*rows, strict=True) if rows else [()] * len(_SCHEMA)
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, _SCHEMA.types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _rows(evaluations: pa.Table) -> Iterator[tuple[Any, ...]]:
+    for *head, body in zip(*(column.to_pylist() for column in evaluations.columns), strict=True):
+        for position, task in enumerate(decode_evaluation(body).tasks):
+            yield (*head, position, *_values(task))
+
+
+def _values(task: TaskRow) -> Iterator[object]:
+    for name in _FIELDS:
+        value = getattr(task, name)
+        yield dump_json(value) if name in _JSON else value
+    for name in USAGE:
+        yield None if task.usage is None else getattr(task.usage, name)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import trace_hash, without_spans
 from collector.store.commit import Commit, text_hash
-from collector.store.letter_keys import is_of_spans, letter_keys
-from collector.store.letters import DeadLetter
+from collector.store.letters import DeadLetter, is_of_spans, letter_keys
 from collector.store.span_rows import BodyRow, SpanRow
 from collector.store.totals import span_label
 

@@ -4,14 +4,103 @@ The table has changes: the count of a key is the sum of its rows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from collector.metrics import RECEIVED, TotalKey, TotalName, Totals, task_label
 from collector.store.letters import DeadLetter
-from collector.store.reads import Reads
+from collector.store.reads import Reads, Rows
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
 from collector.store.span_rows import SpanRow
+from scouter.evaluate.outcome import Outcome, Reason
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
+
+HOUR_NS: Final = 3_600_000_000_000
+
+
+class RollupKey(NamedTuple):
+    """Key by which decided tasks are counted: the columns of the table in order."""
+
+    space: str
+    hour_ns: int
+    """Beginning of the hour in which the evaluation was made."""
+    profile_uid: str
+    profile_digest: str
+    profile_name: str
+    alias: str
+    service_version: str
+    environment: str
+    task_id: str
+    position: int
+    outcome: str
+    gated: int
+    """1 for a task that a gate skipped; it counts in the pass rate."""
+    score: float | None
+    """None where the outcome says it."""
+
+
+_KEYS: Final = ", ".join(RollupKey._fields)
+_OF_RESULTS: Final = f"""
+    SELECT t.space, t.evaluated_ns - t.evaluated_ns % {HOUR_NS} AS hour_ns, t.profile_uid,
+        t.profile_digest, t.profile_name, t.alias, t.service_version, t.environment, t.task_id,
+        t.position, t.outcome,
+        CASE WHEN t.outcome = 'skipped' AND t.reason = '{Reason.GATE}' THEN 1 ELSE 0 END AS gated,
+        t.score, count(*) AS n
+    FROM task_results t
+    WHERE t.outcome <> 'pending' AND {{condition}} AND NOT EXISTS (
+        SELECT 1 FROM evaluations n WHERE n.space = t.space AND n.record_uid = t.record_uid
+          AND n.revision > t.revision)
+    GROUP BY {", ".join(map(str, range(1, len(RollupKey._fields) + 1)))}
+"""
+_SPLIT: Final = f"""
+    SELECT DISTINCT hour_ns FROM (
+        SELECT hour_ns FROM rollups GROUP BY {_KEYS} HAVING count(*) > 1 OR sum(n) = 0
+    ) h
+"""
+_SUMS: Final = f"""
+    SELECT {_KEYS}, sum(n)::BIGINT FROM rollups WHERE hour_ns = ANY($1::BIGINT[])
+    GROUP BY {_KEYS} HAVING sum(n) <> 0
+"""
+
+
+class RollupReads(Reads):
+    """Reads of rollups for who changes them."""
+
+    def rollups_of(self, condition: str, values: Sequence[object]) -> Counter[RollupKey]:
+        """Count what stored results have added to the rollups.
+
+        Args:
+            condition: SQL about the results `t`.
+            values: Its parameters.
+        """
+        rows = self.read_for_work(_OF_RESULTS.format(condition=condition), values)
+        return Counter({RollupKey(*key): n for *key, n in rows})
+
+    def split_hours(self) -> list[int]:
+        """The hours with keys of several rows, or of rows that cancel each other."""
+        return [hour for (hour,) in self.read_for_work(_SPLIT)]
+
+    def rollups_in(self, hours: Sequence[int]) -> Rows:
+        """A row of the table for each key of some hours, without the number of its commit."""
+        return self.read_for_work(_SUMS, [hours])
+
+
+def rollup_keys(row: EvaluationRow) -> Iterator[RollupKey]:
+    """The counts that an evaluation adds one to: one for each task that is not pending."""
+    hour_ns = row.evaluated_ns - row.evaluated_ns % HOUR_NS
+    for position, task in enumerate(row.tasks):
+        if task.outcome is Outcome.PENDING:
+            continue
+        gated = task.outcome is Outcome.SKIPPED and task.reason == Reason.GATE
+        yield RollupKey(
+            row.space, hour_ns, row.profile_uid, row.profile_digest, row.profile_name, row.alias,
+            row.service_version, row.environment, task.task_id, position, task.outcome.value,
+            int(gated), task.own_score,
+        )  # fmt: skip
+
 
 _ALL: Final = """
     SELECT name, space, profile, alias, task, label, sum(n)::BIGINT FROM totals

@@ -22,10 +22,9 @@ from collector.items.record_items import (
 )
 from collector.items.traces import decode_protobuf, trace_of
 from collector.log.port import Entry, Item, Kind
-from collector.store.bodies import span_ranks
+from collector.store.bodies import span_places, span_ranks
 from collector.store.letters import INVALID_EVENT, DeadLetter, LetterKind
 from collector.store.rows import NO_TAGS, RecordRow
-from collector.store.span_places import span_places
 from collector.store.span_rows import SpanKey
 from collector.worker.profiles import ProfileRegistry
 from scouter.errors import DataError

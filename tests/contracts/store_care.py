@@ -13,12 +13,12 @@ from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.judges import GoldOutcome, GoldQuery
 from collector.store.letters import LetterQuery
+from collector.store.rates import TaskQuery
 from collector.store.rows import (
     RecordRow,
     Scope,
     TaskRow,
 )
-from collector.store.task_counts import TaskQuery
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,

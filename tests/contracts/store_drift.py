@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from collector.store.alerts import DeliveryState, DriftDelivery, DriftEvent, DriftState
-from collector.store.decided import DecidedQuery, VersionQuery
+from collector.store.decided import DecidedQuery, SliceQuery, VersionQuery
 from collector.store.rows import Scope, TaskRow
-from collector.store.slices import SliceQuery
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import BEFORE_ALL, RECORD

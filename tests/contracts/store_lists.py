@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.store.evaluation_queries import NOT_PASSED, EvaluationQuery, TaskValuesQuery
-from collector.store.rollups import HOUR_NS
+from collector.store.rates import SeriesQuery, TaskQuery
 from collector.store.rows import EvaluationRow, TaskRow
-from collector.store.task_counts import SeriesQuery, TaskQuery
+from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, evaluation, span

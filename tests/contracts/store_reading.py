@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.store.evaluation_queries import EvaluationQuery
-from collector.store.rollups import HOUR_NS
+from collector.store.rates import SeriesQuery, TaskQuery
 from collector.store.rows import (
     EvaluationRow,
     TaskRow,
 )
-from collector.store.task_counts import SeriesQuery, TaskQuery
+from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.ids import uuid7
 from scouter.model.span import Resource

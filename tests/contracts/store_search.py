@@ -21,7 +21,7 @@ from collector.store.span_queries import (
     TraceSummary,
     TraceTotals,
 )
-from collector.store.trace_summaries import Step
+from collector.store.traces import Step
 from collector.store.usage import ModelTokens, UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
 from tests.contracts.store_data import SPACE, TRACE, span

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from collector.metrics import TotalKey, TotalName
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.letters import LetterQuery
-from collector.store.rollups import HOUR_NS
+from collector.store.rates import TaskQuery
 from collector.store.rows import (
     FIRST_RESULT,
     EvaluationRow,
     Scope,
     TaskRow,
 )
-from collector.store.task_counts import TaskQuery
+from collector.store.totals import HOUR_NS
 from collector.store.work import EvaluatedTrace
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome

@@ -10,23 +10,21 @@ from collector.metrics import Totals
 from collector.store.alerts import Alerts
 from collector.store.commit import Commit, arrow_tables
 from collector.store.conservation import ConservationReads
-from collector.store.decided import DecidedReads
+from collector.store.decided import DecidedReads, SliceReads
 from collector.store.drops import Drops
 from collector.store.erase import EraseReads
-from collector.store.evaluation_facets import EvaluationFacetReads
-from collector.store.evaluations import EvaluationReads
+from collector.store.evaluations import EvaluationFacetReads, EvaluationReads
 from collector.store.judges import Judges
 from collector.store.labels import Labels
 from collector.store.profiles import Profiles
 from collector.store.rates import RateReads
 from collector.store.reads import Change, Rows
+from collector.store.record_text import SessionTextReads
 from collector.store.schema import COLUMNS, postgresql_tables
-from collector.store.session_text import SessionTextReads
-from collector.store.slices import SliceReads
 from collector.store.spans import SpanReads
 from collector.store.task_results import TaskResultReads
-from collector.store.trace_facets import TraceFacetReads
 from collector.store.trace_text import TraceTextReads
+from collector.store.traces import TraceFacetReads
 from collector.store.usage import UsageReads
 from collector.store.waiting import WaitingReads
 

@@ -11,9 +11,9 @@ from collector.alerts.drift.explain import error_of
 from collector.alerts.drift.grown import FEWEST
 from collector.alerts.drift.trouble import Finding, Trouble
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.rates import TaskCounts, TaskQuery
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
-from collector.store.task_counts import TaskCounts, TaskQuery
 from scouter.evaluate.outcome import Outcome, Reason
 
 MOST: Final = 0.5

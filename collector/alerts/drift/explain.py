@@ -3,9 +3,9 @@
 from typing import Final
 
 from collector.alerts.drift.alert import Alert, TroubleAlert
+from collector.store.decided import SliceQuery
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
-from collector.store.slices import SliceQuery
 from collector.store.store import Store
 from scouter.drift.detect.slices import Culprit, culprits
 from scouter.drift.series.series import Agent, Kind

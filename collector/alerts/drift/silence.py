@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from collector.store.rates import SeriesQuery, TaskCounts
 from collector.store.store import Store
-from collector.store.task_counts import SeriesQuery, TaskCounts
 
 HOUR_NS: Final = 3_600 * 10**9
 WEEK_NS: Final = 7 * 24 * HOUR_NS

@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from collector.api.buckets import Buckets
+from collector.store.rates import Extent, TaskQuery
 from collector.store.store import Store
-from collector.store.task_counts import Extent, TaskQuery
 
 S = 10**9
 HOUR = 3_600 * S

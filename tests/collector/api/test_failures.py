@@ -8,7 +8,7 @@ import pytest
 
 from collector.api.failures import Part, Way, groups_of, way_of
 from collector.store.rows import TaskRow
-from collector.store.trace_summaries import Step
+from collector.store.traces import Step
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span, StatusCode

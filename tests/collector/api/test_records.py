@@ -12,7 +12,7 @@ import pytest
 
 from collector.api.buckets import _USUAL  # pyright: ignore[reportPrivateUsage]
 from collector.items.times import format_time, parse_time_ns
-from collector.store.rollups import HOUR_NS
+from collector.store.totals import HOUR_NS
 from tests.collector.conftest import Service, Start, save_answers
 
 _WAITS = {"uid": "a/b c", "profile": "nobody", "context": {"answer": 42}}

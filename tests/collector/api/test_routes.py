@@ -13,7 +13,7 @@ import pytest
 from collector.api.app import ROUTERS
 from collector.api.parameters import read_cursor, write_cursor
 from collector.problem import ProblemError
-from collector.store.sheets import RecordSheet, SpanSheet
+from collector.store.conservation import RecordSheet, SpanSheet
 from scouter.client.models.operation import RecordStates, SpanStates
 from tests.collector.conftest import Service, Start, save_answers
 

@@ -8,9 +8,9 @@ import pytest
 
 from collector.care.data_folder import DataFolder, open_data
 from collector.log.port import LostLogError
+from collector.store.conservation import Conservation
 from collector.store.erase import EraseTarget
 from collector.store.opening import LostDataError
-from collector.store.sheets import Conservation
 from collector.store.store import Store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError

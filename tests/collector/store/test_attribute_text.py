@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.store.attribute_text import LONGEST, attribute_text, has_attribute, is_searched
 from collector.store.reads import Values
+from collector.store.span_rows import LONGEST, attribute_text, has_attribute, is_searched
 from scouter.model.span import AttributeValue
 
 _WORDS: Final = st.sampled_from(

@@ -12,8 +12,8 @@ from collector.metrics import TotalKey, TotalName
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.letters import LetterQuery
+from collector.store.rates import TaskQuery
 from collector.store.rows import Scope, TaskRow
-from collector.store.task_counts import TaskQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span

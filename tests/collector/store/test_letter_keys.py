@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from collector.store.letter_keys import LetterKey, letter_keys
-from collector.store.letters import LetterKind
+from collector.store.letters import LetterKey, LetterKind, letter_keys
 from scouter.model.otlp import encode_request
 from scouter.model.span import SpanLink
 from tests.contracts.store_data import TRACE, letter, span

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collector.store.letter_search import LetterSearch
+from collector.store.letter_reads import LetterSearch
 
 
 def trace(n: int) -> str:

@@ -12,10 +12,10 @@ from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.rates import SeriesQuery
 from collector.store.record_queries import SessionQuery, SessionSummary
-from collector.store.rollups import HOUR_NS
 from collector.store.rows import EvaluationRow, RecordState, TaskRow
-from collector.store.task_counts import SeriesQuery
+from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
 from tests.support.store_appends import AppendingStore

@@ -9,8 +9,7 @@ import pytest
 
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
-from collector.store.mark import FILE_NAME, read_mark
-from collector.store.opening import LostDataError
+from collector.store.opening import FILE_NAME, LostDataError, read_mark
 from collector.store.schema import VERSION
 from collector.store.store import Store
 from scouter.errors import ConfigError

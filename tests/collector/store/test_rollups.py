@@ -6,10 +6,10 @@ from pathlib import Path
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
-from collector.store.rollups import HOUR_NS
+from collector.store.rates import TaskQuery
 from collector.store.rows import EvaluationRow, Scope, TaskRow
 from collector.store.store import Store
-from collector.store.task_counts import TaskQuery
+from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record
 

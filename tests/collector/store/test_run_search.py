@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from collector.store.erase import EraseTarget
-from collector.store.letter_search import LetterSearch
-from collector.store.run_search import RunSearch
+from collector.store.letter_reads import LetterSearch
+from collector.store.runs import RunSearch
 from collector.store.store import Store
 from tests.contracts.store_data import SPACE
 from tests.contracts.store_people import run

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collector.judging.inquiry import Inquiries, Inquiry
+from collector.store.rates import TaskQuery
 from collector.store.rows import EvaluationRow
-from collector.store.task_counts import TaskQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import JudgeQuestion

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalName
+from collector.store.rates import TaskQuery
 from collector.store.rows import RecordRow
-from collector.store.task_counts import TaskQuery
 from collector.worker.records import eval_record
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset

@@ -12,8 +12,8 @@ import pytest
 from collector.metrics import TotalName
 from collector.store import waiting as store_waiting
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.rates import TaskQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
-from collector.store.task_counts import TaskQuery
 from collector.worker import session_reader as session_read
 from collector.worker import sessions as session_work
 from collector.worker.letters import letter_of_evaluation
