@@ -211,7 +211,8 @@ class Database:
         """Run a read of people's and fetch everything; it waits for its turn.
 
         Raises:
-            TransientError: There is no memory or disk for it, or the file cannot be read.
+            NoMemoryError: There is no memory for it.
+            TransientError: There is no disk for it, or the file cannot be read.
         """
         return self._read(self._people, sql, parameters)
 
@@ -242,7 +243,9 @@ class Database:
                 ) from error
             if not isinstance(error, duckdb.OperationalError):
                 raise
-            raise TransientError(f"the store cannot be read: {first_line(error)}") from error
+            why = f"the store cannot be read: {first_line(error)}"
+            is_memory = isinstance(error, duckdb.OutOfMemoryException)
+            raise (NoMemoryError(why) if is_memory else TransientError(why)) from error
         finally:
             pool.put(connection)
 

@@ -48,6 +48,10 @@ _RECORDS: Final = f"""
     SELECT {RECORD_COLUMNS}, r.context FROM records r
     WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
 """
+_OUTLINES: Final = f"""
+    SELECT {RECORD_COLUMNS} FROM records r
+    WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
+"""
 _CONTEXTS: Final = """
     SELECT uid, context_bytes FROM records
     WHERE seq BETWEEN $1 AND $2 AND space = $3 AND uid = ANY($4::TEXT[])
@@ -217,20 +221,27 @@ class WorkReads(Reads):
         found.found.update((trace_id, best_spans(parts)) for trace_id, parts in bodies.items())
         return found
 
-    def records_at(self, space: str, keys: Iterable[tuple[int, str]]) -> dict[str, RecordRow]:
-        """Whole records by uid; one that is no longer there is left out.
+    def records_at(
+        self, space: str, keys: Iterable[tuple[int, str]], *, has_contexts: bool = True
+    ) -> dict[str, RecordRow]:
+        """Records by uid; one that is no longer there is left out.
 
         Args:
             space: Their space.
             keys: For each the commit that accepted it, and its uid.
+            has_contexts: False to read all of them but their contexts.
+
+        Raises:
+            NoMemoryError: There is no memory for their contexts.
         """
+        sql = _RECORDS if has_contexts else _OUTLINES
         uids: defaultdict[int, list[str]] = defaultdict(list)
         for seq, uid in keys:
             uids[seq].append(uid)
         found: dict[str, RecordRow] = {}
         for first, last in runs(uids, _GAP):
             wanted = [uid for seq, own in uids.items() if first <= seq <= last for uid in own]
-            for values in self.read_for_work(_RECORDS, [first, last, space, wanted]):
+            for values in self.read_for_work(sql, [first, last, space, wanted]):
                 row = record_row(values)
                 found[row.uid] = row
         return found

@@ -22,6 +22,8 @@ POISON: Final = (
 """Reason and message of the letter of what ends processes."""
 POSTPONED_S: Final = 2.0
 """Seconds from the start until a record is judged that was alone in hand as a process ended."""
+PAUSE_S: Final = 0.05
+"""Between two looks at something that is postponed."""
 ALONE: Final = 2
 """Number of times that such a record was begun: once beside others, once alone."""
 

@@ -96,21 +96,13 @@ class BehindWatch:
         """Count evaluations."""
         self._judged += count
 
-    def look(self, by_space: Mapping[str, Due], stored: Due) -> None:
-        """Take note of what is due now, and say when the state begins, lasts and ends.
-
-        Args:
-            by_space: What waits for its turn.
-            stored: What waits in the store for room in memory; it is due once its deadline passed.
-        """
+    def look(self, by_space: Mapping[str, Due]) -> None:
+        """Take note of what is due now, and say when the state begins, lasts and ends."""
         now = self._clock()
         due = NOTHING
         for each in by_space.values():
             due = due.plus(each)
-        judged_per_s, came_per_s = self._rates(now, due.number + stored.number)
-        if stored.oldest_s > 0:  # as large as the others, as far as is known
-            size_bytes = stored.number * due.size_bytes / max(1, due.number)
-            due = due.plus(stored._replace(size_bytes=size_bytes))
+        judged_per_s, came_per_s = self._rates(now, due.number)
         was_behind = self.backlog.is_behind
         is_behind = due.oldest_s >= (CAUGHT_UP_S if was_behind else BEHIND_S)
         self.backlog = Backlog(due, by_space, judged_per_s, came_per_s, is_behind)

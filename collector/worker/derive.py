@@ -1,8 +1,8 @@
 """Records that nobody sent: which profiles watch a trace, and the record that they judge."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from collector.store.rows import RecordRow, watched_uid
 from collector.worker.open_trace import Waiting
@@ -15,6 +15,14 @@ from scouter.model.json_value import to_json_value
 from scouter.model.span import Span
 
 _TAG_CHARACTERS: Final = 4096
+
+
+class SentRecord(NamedTuple):
+    """A sender's record of a trace, by the alias of its profile."""
+
+    space: str
+    trace_id: str
+    alias: str
 
 
 class Deriver:
@@ -78,6 +86,15 @@ class Deriver:
             return row.alias
         registered = self._registry.of_record(row)
         return "" if registered is None else registered.profile.alias
+
+
+def sent_records(rows: Iterable[RecordRow], deriver: Deriver) -> Collection[SentRecord]:
+    """The records that senders wrote about traces: none is derived beside them."""
+    return {
+        SentRecord(row.space, row.trace_id, deriver.alias_of(row))
+        for row in rows
+        if row.trace_id is not None and not row.is_derived
+    }
 
 
 def of_trace(row: RecordRow, view: TraceView) -> RecordRow:

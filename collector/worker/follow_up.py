@@ -7,9 +7,8 @@ from collector.store.rows import RecordRow, watched_uid
 from collector.store.store import Store
 from collector.worker.begun import Begun
 from collector.worker.committer import Committer
-from collector.worker.derive import Deriver
+from collector.worker.derive import Deriver, SentRecord, sent_records
 from collector.worker.join import Join
-from collector.worker.judge import SentRecord, sent_records
 from collector.worker.late import LateSpans
 from collector.worker.late_window import LateWindow
 from collector.worker.open_trace import Waiting
@@ -80,7 +79,7 @@ class FollowUp:
                 self._begun.done(space, [each.uid])
                 continue
             waiting = Waiting(space=space, uid=each.uid, seq=seq, arrived=now, is_again=True)
-            self._join.wait_for_trace(key, waiting, now, is_new=False)
+            self._join.wait_for_trace(key, waiting, now, stored_bytes=0)
         self._committer.insist(lambda: self._sessions.reopen(traces, since_ns, now))
         self._late.done(traces)
 

@@ -95,7 +95,7 @@ class Join:
         seq: int,
         now: float,
         *,
-        known: Collection[str],
+        known: Mapping[str, int],
         opens: bool,
         of_broker: Collection[str] = (),
         sizes: Mapping[str, int] | None = None,
@@ -107,7 +107,7 @@ class Join:
             spans: In any order.
             seq: The commit.
             now: The time.
-            known: Traces of which the store had spans before.
+            known: Traces of which the store had spans before, with the bytes of these.
             opens: True to open traces that no record waits for, as a profile may watch them.
             of_broker: Traces of which a span came by a broker.
             sizes: Bytes of the spans, by trace id.
@@ -119,7 +119,7 @@ class Join:
             key = (space, trace_id)
             trace = self._traces.get(key)
             if trace is None and opens:
-                trace = self._open(key, now, seq, is_new=trace_id not in known)
+                trace = self._open(key, now, seq, stored_bytes=known.get(trace_id))
             if trace is not None:
                 trace.stand_still(self.held)
                 trace.came(by_broker=trace_id in of_broker, is_span=True)
@@ -132,7 +132,7 @@ class Join:
         waiting: Waiting,
         now: float,
         *,
-        is_new: bool,
+        stored_bytes: int | None,
         of_broker: bool = False,
     ) -> None:
         """Let a record wait for its trace.
@@ -141,13 +141,14 @@ class Join:
             key: The trace.
             waiting: The record.
             now: The time.
-            is_new: True if the store has no spans of the trace.
+            stored_bytes: Bytes of the spans that the store has of it, 0 where they were not
+                measured; None if it has none.
             of_broker: True if it came by a broker: its spans then do so, too. One that came
                 directly says nothing of them.
         """
         trace = self._traces.get(key)
         if trace is None:
-            trace = self._open(key, now, waiting.seq, is_new=is_new)
+            trace = self._open(key, now, waiting.seq, stored_bytes=stored_bytes)
         trace.stand_still(self.held)
         trace.came(by_broker=of_broker)
         self._enter(waiting)
@@ -191,7 +192,7 @@ class Join:
             alias=alias,
             watched_by=profile_uid,
         )
-        self.wait_for_trace(key, waiting, now, is_new=False)
+        self.wait_for_trace(key, waiting, now, stored_bytes=0)
 
     def wait_again(self, waiting: Waiting, place: TracePlace | None) -> None:
         """Let a record that was decided on wait for the next turn of its space, before all others.
@@ -206,7 +207,7 @@ class Join:
         key = (waiting.space, place.trace_id)
         trace = self._traces.get(key)
         if trace is None:
-            trace = self._open(key, waiting.arrived, place.last_seq, is_new=False)
+            trace = self._open(key, waiting.arrived, place.last_seq, stored_bytes=0)
             trace.first_seq, trace.opened_seq = place.first_seq, waiting.seq
         self._enter(waiting)
         bisect.insort(trace.waiting, waiting, key=_arrived)
@@ -229,7 +230,7 @@ class Join:
             now: The time.
         """
         if key not in self._traces:
-            self._schedule(key, self._open(key, now, low_seq, is_new=False))
+            self._schedule(key, self._open(key, now, low_seq, stored_bytes=0))
 
     def take_unknown(self) -> list[Waiting]:
         """Give out the records that wait for a profile."""
@@ -297,11 +298,14 @@ class Join:
         for space, count, first in self._line.heads():
             since = first.arrived if isinstance(first, Waiting) else self._traces[first].due_since
             found[space] = Due(count, max(0.0, now - since), 0.0)
+        sizes = dict.fromkeys(found, 0)
         for item in self._line:
-            if not isinstance(item, Waiting):
-                size_bytes = float(self._traces[item].size_bytes)
-                found[item[0]] = found[item[0]].plus(Due(0, 0.0, size_bytes))
-        return found
+            if isinstance(item, Waiting):
+                sizes[item.space] += item.size_bytes
+            else:
+                trace = self._traces[item]
+                sizes[item[0]] += trace.size_bytes + sum(w.size_bytes for w in trace.waiting)
+        return {space: due._replace(size_bytes=float(sizes[space])) for space, due in found.items()}
 
     def next_due(self) -> float | None:
         """Time at which to `look` again, never after anything is due; None if nothing waits."""
@@ -373,8 +377,10 @@ class Join:
         self._needed.remove(waiting.seq)
         self.counts[Kind.of(waiting)] -= 1
 
-    def _open(self, key: TraceKey, now: float, seq: int, *, is_new: bool) -> OpenTrace:
+    def _open(self, key: TraceKey, now: float, seq: int, *, stored_bytes: int | None) -> OpenTrace:
+        is_new = stored_bytes is None
         trace = self._traces[key] = OpenTrace(now, seq, is_new=is_new, held_s=self.held.unknown_s)
+        trace.size_bytes = stored_bytes or 0
         return trace
 
     def _hold_unknown(self) -> None:

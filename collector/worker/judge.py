@@ -1,65 +1,27 @@
-"""Decides what is due: reads it from the store, derives, judges, and writes the results as rows."""
+"""Judges records that are due, and writes the results as rows of a commit."""
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from collector.store.bodies import trace_hash
 from collector.store.commit import Commit, RecordId
-from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS
-from collector.store.rows import Completeness, EvaluationRow, RecordRow, SettledRecord, TraceKey
+from collector.store.rows import Completeness, EvaluationRow, RecordRow, SettledRecord
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
-from collector.worker.begun import Begun
-from collector.worker.derive import Deriver, of_trace
-from collector.worker.join import Join
 from collector.worker.kept_values import MOST_TOGETHER, size_of
 from collector.worker.late import LateSpans
 from collector.worker.letters import letter_of_record, letter_of_unknown
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.ready import Need, Ready
-from collector.worker.records import NO_TRACE, TraceView, judge, judge_again
+from collector.worker.records import TraceView, judge, judge_again
 from collector.worker.rerun import Rerun, rerun_all, rerun_of
-from collector.worker.session import uid_of
-from collector.worker.trees import lost_of, unread_tree
-from collector.worker.turns import Pace
-from scouter.evaluate.spans.session import trace_session
-from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.log_event import is_evidence
 
 _log: Final = logging.getLogger(__name__)
-_PART_S: Final = 0.4
-"""Aim for what is decided together: whatever is read and derived is judged, too."""
-_FEW: Final = 4
-_MOST: Final = 1_000
-"""Records that are decided together; see `Pace`."""
-_CAREFUL: Final = 50
-"""The same while one of them may end the process: so many are judged alone after that."""
-CONTEXT_BYTES: Final = 16 * 2**20
-_SPANS: Final = 2_000
-_SPAN_BYTES: Final = 32 * 2**20
-"""Contexts, spans and their bytes that are read together, whatever their number."""
-_AGAIN: Final = 100
-"""Records that are judged again together."""
-_TOO_LARGE: Final = (
-    f"more than {MOST_SPANS:,} spans, or {MOST_SPAN_BYTES // 2**20} MiB of them, are not read at "
-    "once"
-)
-_LATE_S: Final = 1.0
-"""Judging of one part after which no further record is begun: those are read once more."""
 _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 """Tags that name the process of a record whose spans nobody looked at."""
-
-
-class SentRecord(NamedTuple):
-    """A sender's record of a trace, by the alias of its profile."""
-
-    space: str
-    trace_id: str
-    alias: str
 
 
 class Due(NamedTuple):
@@ -107,12 +69,11 @@ class _Group(NamedTuple):
 
 
 class Judge:
-    """Decides records of the join; to be used by one thread.
+    """Judges records; to be used by one thread.
 
     Args:
-        store: Has everything that the join knows of.
+        store: Says which spans evaluations have seen.
         registry: Finds the profile of a record.
-        join: Gives out what is due.
         late: Is told of the traces that evaluations read.
         clock: Monotonic seconds.
         now_ns: Wall clock.
@@ -122,190 +83,14 @@ class Judge:
         self,
         store: Store,
         registry: ProfileRegistry,
-        join: Join,
         late: LateSpans,
         *,
         clock: Callable[[], float],
         now_ns: Callable[[], int],
     ) -> None:
-        self._store, self._registry, self._join, self._late = store, registry, join, late
+        self._store, self._registry, self._late = store, registry, late
         self._reruns: Final[dict[tuple[str, str, bool, bool], Rerun]] = {}
         self._clock, self._now_ns = clock, now_ns
-        self._deriver: Final = Deriver(registry)
-        self._pace: Final = Pace(_PART_S, _FEW, _MOST)
-
-    def take(self, space: str, begun: Begun) -> "Part":
-        """Take out what one turn of a space decides.
-
-        Args:
-            space: The space.
-            begun: Says what is judged alone, and whether care is needed.
-        """
-        part = Part(space, self._clock())
-        most = min(self._pace.of(space), _CAREFUL if begun.is_careful else _MOST)
-        while len(part.uids) < most and (item := self._join.take(space)) is not None:
-            waiting = [item] if isinstance(item, Waiting) else self._join.waiting_of(item)
-            part.is_alone = any(begun.is_alone(space, each.uid) for each in waiting)
-            if part.is_alone and part.uids:
-                part.is_alone = False
-                self._join.put_back(item)
-                break
-            if isinstance(item, Waiting):
-                part.without_trace.append(item)
-            else:
-                part.traces.append(item)
-            part.uids.extend(each.uid for each in waiting)
-            if part.is_alone:
-                break
-        return part
-
-    def decide(self, part: "Part", now: float, arriving: Collection[SentRecord]) -> "Decided":
-        """Read what was taken, and find out what is judged now; the rest waits on.
-
-        Args:
-            part: Of one space.
-            now: The time of the join.
-            arriving: Senders' records of the commit that is being made.
-
-        Raises:
-            TransientError: The store cannot be read now. Nothing was decided: give the part back.
-        """
-        space, join, store = part.space, self._join, self._store
-        places = {key: join.place(key) for key in part.traces}
-        spans = store.spans_at(space, places.values(), _SPANS, _SPAN_BYTES)
-        traces = [key for key in part.traces if key[1] not in spans.left]
-        waiting = [*part.without_trace, *(w for key in traces for w in join.waiting_of(key))]
-        rows, unread = self._records(space, waiting)
-        again = [(space, w.uid) for w in waiting if w.is_again and w.uid in rows]
-        earlier = store.latest_evaluations(again)
-        watched = {key[1]: [w for w in join.waiting_of(key) if w.watched_by] for key in traces}
-        there = store.stored_records(space, [w.uid for own in watched.values() for w in own])
-        sent = self._sent(space, [trace_id for trace_id, own in watched.items() if own])
-        lost = lost_of(store, space, [key[1] for key in traces]) if traces else {}
-        views = {
-            trace_id: TraceView.of(SpanTree(own, lost=lost.get(trace_id, "")))
-            for trace_id, own in spans.found.items()
-        }
-        views |= dict.fromkeys(spans.too_large, TraceView.of(unread_tree(_TOO_LARGE)))
-        for trace_id, why in lost.items():
-            views.setdefault(trace_id, TraceView.of(SpanTree(lost=why)))
-        # Nothing fails from here on: what is taken out of the join is decided.
-        due = [
-            Due(_ready(rows[w.uid], Need.NOTHING, waited_s=now - w.arrived), w, None)
-            for w in part.without_trace
-            if w.uid in rows  # else it was erased
-        ]
-        for waited in part.without_trace:
-            if waited.uid in unread:
-                join.wait_again(waited, None)
-        now_ns = self._now_ns()
-        for key in traces:
-            trace_id, place = key[1], places[key]
-            decision = join.decide(key, filter(is_evidence, spans.found.get(trace_id, ())), now)
-            view = views.get(trace_id, NO_TRACE)
-            for each in decision.waiting:
-                if each.uid in unread:
-                    join.wait_again(each, place)
-                    continue
-                row = rows.get(each.uid)
-                before = earlier.get((space, each.uid))
-                if each.watched_by:
-                    rival = SentRecord(space, trace_id, each.alias)
-                    row = None
-                    if each.uid not in there and rival not in sent and rival not in arriving:
-                        row = self._deriver.record(space, trace_id, each, view, now_ns)
-                elif each.is_again and before is None:  # it was erased
-                    row = None
-                if row is not None:
-                    why = decision.completeness, decision.missing_parents
-                    due.append(self._due(row, each, place, view, before, why, now - each.arrived))
-        for key in reversed([key for key in part.traces if key[1] in spans.left]):
-            join.put_back(key)
-        return Decided(due, views)
-
-    def _records(
-        self, space: str, waiting: Sequence[Waiting]
-    ) -> tuple[dict[str, RecordRow], Collection[str]]:
-        """Records that wait, by uid, and the uids of those for which there is no room now."""
-        again = [w.uid for w in waiting if w.is_again]
-        keys = [(w.seq, w.uid) for w in waiting if not w.watched_by and not w.is_again]
-        fit = self._store.fitting(space, keys, CONTEXT_BYTES)
-        rows = self._store.records_at(space, fit)
-        if again:
-            found = self._store.records_of(space, again[:_AGAIN])
-            rows.update((row.uid, row) for row in found)
-        fitting = {uid for _, uid in fit}
-        return rows, {*(uid for _, uid in keys if uid not in fitting), *again[_AGAIN:]}
-
-    def _sent(self, space: str, trace_ids: Sequence[str]) -> Collection[SentRecord]:
-        """The stored records of senders on some traces."""
-        maybe = set(self._store.maybe_recorded([trace_hash(each) for each in trace_ids]))
-        wanted = [each for each in trace_ids if trace_hash(each) in maybe]
-        rows = self._store.trace_records(space, wanted) if wanted else []
-        return sent_records(rows, self._deriver)
-
-    def _due(
-        self,
-        row: RecordRow,
-        waiting: Waiting,
-        place: TracePlace,
-        view: TraceView,
-        before: EvaluationRow | None,
-        why: tuple[Completeness, int],
-        waited_s: float,
-    ) -> Due:
-        """A record that waited for its trace, with what that tells of it."""
-        now = row
-        if row.is_derived:
-            if waiting.is_again and view.tree.spans:
-                made = of_trace(row, view)
-                session_id = row.session_id or made.session_id
-                now = replace(row, context=made.context, session_id=session_id)
-        elif row.lacks_session:
-            now = replace(row, session_id=trace_session(view.tree.spans))
-        is_own = waiting.is_again and now.session_id != row.session_id
-        if is_own and self._has_own_evaluation(row):
-            now = replace(now, session_id=row.session_id)
-        has_context = now.context != row.context
-        settled = None
-        if has_context or now.session_id != row.session_id:
-            settled = SettledRecord(
-                space=row.space, uid=row.uid, seq=row.seq, session_id=now.session_id,
-                context=now.context, has_context=has_context,
-            )  # fmt: skip
-        has_session = settled is not None or bool(waiting.watched_by)
-        has_session |= row.lacks_session and not waiting.is_again
-        ready = _ready(now, Need.TRACE, *why, waited_s=waited_s)
-        return Due(ready, waiting, place, before, settled, has_session)
-
-    def _has_own_evaluation(self, row: RecordRow) -> bool:
-        """Tell whether a record was evaluated as a session of its own; that stays so."""
-        registered = self._registry.of_record(row)
-        if registered is None or registered.profile.plan.session is None:
-            return False
-        key = row.space, uid_of(registered.uid, row.uid)
-        return bool(self._store.latest_evaluations([key]))
-
-    def give_back(self, part: "Part") -> None:
-        """Let everything that was taken, and not decided on, have the next turn of its space."""
-        for item in (*reversed(part.traces), *reversed(part.without_trace)):
-            self._join.put_back(item)
-
-    def finish(self, part: "Part", decided: "Decided", results: Results) -> None:
-        """Judge what was decided on; what takes much longer than others did waits for a next turn.
-
-        Args:
-            part: What was taken.
-            decided: What is judged of it.
-            results: Gets evaluations, derived records and letters.
-        """
-        began = self._clock()
-        left = self.judge(decided.due, decided.views, results, began + _LATE_S)
-        for each in reversed(left):
-            self._join.wait_again(each.waiting, each.place)
-        done, now = len(decided.due) - len(left), self._clock()
-        if decided.due:
-            self._pace.took(part.space, done, now - part.began, now - began)
 
     def judge(
         self,
@@ -436,31 +221,10 @@ class Judge:
                 self._late.judged([each.place.trace_id])
 
 
-class Decided(NamedTuple):
-    """Records that are judged now, and their traces by id."""
-
-    due: Sequence[Due]
-    views: Mapping[str, TraceView]
-
-
-class Part:
-    """The records that one turn of a space decides."""
-
-    def __init__(self, space: str, began: float) -> None:
-        self.space: Final = space
-        self.began: Final = began
-        self.traces: Final[list[TraceKey]] = []
-        self.without_trace: Final[list[Waiting]] = []
-        self.uids: Final[list[str]] = []
-        """Of all records, those included that are to be derived."""
-        self.is_alone = False
-        """True if an earlier process may have ended by what is in here."""
-
-
 def due_now(row: RecordRow) -> Due:
     """A record that is judged as it comes."""
     return Due(
-        _ready(row, Need.NOTHING), Waiting(space=row.space, uid=row.uid, seq=0, arrived=0.0), None
+        ready_of(row, Need.NOTHING), Waiting(space=row.space, uid=row.uid, seq=0, arrived=0.0), None
     )
 
 
@@ -478,22 +242,14 @@ def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
     return Need.TRACE if reads and row.trace_id is not None else Need.NOTHING
 
 
-def sent_records(rows: Iterable[RecordRow], deriver: Deriver) -> Collection[SentRecord]:
-    """The records that senders wrote about traces: none is derived beside them."""
-    return {
-        SentRecord(row.space, row.trace_id, deriver.alias_of(row))
-        for row in rows
-        if row.trace_id is not None and not row.is_derived
-    }
-
-
-def _ready(
+def ready_of(
     row: RecordRow,
     need: Need,
     completeness: Completeness = Completeness.COMPLETE,
     missing_parents: int = 0,
     waited_s: float = 0.0,
 ) -> Ready:
+    """A record whose wait is over."""
     return Ready(
         record=row, need=need, completeness=completeness, missing_parents=missing_parents,
         waited_s=max(0.0, waited_s),

@@ -57,7 +57,7 @@ class News:
         due = join.due(now)
         for space, each in sessions.due(now).items():
             due[space] = each.plus(due.get(space, NOTHING))
-        self._behind.look(due, NOTHING)
+        self._behind.look(due)
 
     def stored(self, rows: Sequence[EvaluationRow], results: Results) -> None:
         """Tell of evaluations that the worker made."""

@@ -30,6 +30,8 @@ class Waiting:
     """Uid of the profile for which it is to be derived from the trace; empty for accepted ones."""
     is_again: bool = False
     """True if it has an evaluation, which has not seen all spans of its trace."""
+    size_bytes: int = 0
+    """About how many bytes it has, as far as it was measured."""
 
 
 @struct
@@ -82,7 +84,7 @@ class OpenTrace:
         self.due_since = now
         """The time at which that began."""
         self.size_bytes = 0
-        """Bytes of the spans that came while it was open."""
+        """Bytes of its spans, as far as they were measured."""
 
     def take(self, spans: Iterable[Span], seq: int, now: float, size_bytes: int) -> None:
         """Take note of spans that a commit stored."""

@@ -37,9 +37,11 @@ class SpaceRows:
 
     spans: list[Span] = field(default_factory=list[Span])
     """Spans that are new, or better than the stored ones; log events included."""
-    known: set[str] = field(default_factory=set[str])
-    """Traces of spans or records of which the store had spans before."""
+    known: dict[str, int] = field(default_factory=dict[str, int])
+    """Traces of spans or records of which the store had spans before, with the bytes of these."""
     records: list[RecordRow] = field(default_factory=list[RecordRow])
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    """About how many bytes each record has, by uid."""
     ranks: dict[str, dict[str, SpanKey]] = field(default_factory=dict[str, dict[str, SpanKey]])
     """Ranks of the new spans, by trace id and span id."""
     digests: dict[str, str] = field(default_factory=dict[str, str])
@@ -63,7 +65,8 @@ class Prepared:
         """Counts that no row says: duplicates, and losses."""
         self._best: dict[SpanId, tuple[TakenSpan, int]] = {}
         """The best version of each span, and the time at which it was received."""
-        self._records: dict[tuple[str, str], RecordRow] = {}
+        self._records: dict[tuple[str, str], tuple[RecordRow, int]] = {}
+        """The first record of each uid, and its bytes."""
         self._spans: list[tuple[SpanId, TakenSpan, int]] = []
         self._replaced: list[SpanId] = []
 
@@ -82,8 +85,9 @@ class Prepared:
                 self._best[key] = taken, received_ns
             if before is not None:
                 self._again(space, taken.span)
+        mean_bytes = contents.size_bytes // max(1, len(contents))
         for row in contents.records:
-            first = self._records.setdefault((space, row.uid), row)
+            first, _ = self._records.setdefault((space, row.uid), (row, mean_bytes))
             if first is not row:
                 self._repeated(row, first.digest)
         if contents.is_of_broker:
@@ -114,7 +118,7 @@ class Prepared:
         uids: defaultdict[str, list[str]] = defaultdict(list)
         for space, trace_id, _ in self._best:
             traces[space].add(trace_id)
-        for (space, uid), row in self._records.items():
+        for (space, uid), (row, _) in self._records.items():
             uids[space].append(uid)
             if row.trace_id is not None:
                 traces[space].add(row.trace_id)
@@ -129,7 +133,11 @@ class Prepared:
         self._settle_spans(ranks)
         self._settle_records(digests)
         for space, ids in traces.items():
-            self.by_space[space].known.update(ids & ranks.get(space, {}).keys())
+            stored = ranks.get(space, {})
+            self.by_space[space].known.update({
+                trace_id: sum(key.size_bytes for key in stored[trace_id].values())
+                for trace_id in ids & stored.keys()
+            })  # fmt: skip
 
     def fill(self, commit: Commit) -> None:
         """Write the rows into a commit. Cost: about 30 µs for a span."""
@@ -168,11 +176,12 @@ class Prepared:
         self._best.clear()
 
     def _settle_records(self, known: Mapping[str, Mapping[str, str]]) -> None:
-        for (space, uid), row in self._records.items():
+        for (space, uid), (row, size_bytes) in self._records.items():
             digest = known.get(space, {}).get(uid)
             if digest is None:
-                self.by_space[space].records.append(row)
-                self.by_space[space].digests[uid] = row.digest
+                rows = self.by_space[space]
+                rows.records.append(row)
+                rows.digests[uid], rows.sizes[uid] = row.digest, size_bytes
             else:
                 self._repeated(row, digest)
         self._records.clear()

@@ -7,6 +7,7 @@ from typing import Final
 from collector.split import split
 from collector.store.commit import Commit
 from collector.store.letters import DeadLetter
+from collector.store.limits import NoMemoryError
 from collector.store.rows import RecordRow, TraceKey
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
@@ -126,8 +127,7 @@ class Recovery:
         while self._records:
             row = self._records[-1]
             if begun.is_poison(row.space, row.uid):
-                whole = self._store.records_at(row.space, [(row.seq, row.uid)])
-                self._letters.extend(letter_of_record(each, *POISON) for each in whole.values())
+                self._letters += [letter_of_record(each, *POISON) for each in self._whole(row)]
                 begun.done(row.space, [row.uid])
             elif begun.is_postponed(row.space, row.uid) and not is_over:
                 self._postponed.append(row)
@@ -137,6 +137,14 @@ class Recovery:
         if self._left:
             self._take_up(self._left[0], join, deriver, begun, now, is_over=is_over)
             self._left.popleft()
+
+    def _whole(self, row: RecordRow) -> Iterable[RecordRow]:
+        """A record with its context, if there is memory to read it."""
+        keys = [(row.seq, row.uid)]
+        try:
+            return self._store.records_at(row.space, keys).values()
+        except NoMemoryError:
+            return self._store.records_at(row.space, keys, has_contexts=False).values()
 
     def _take_up(
         self,

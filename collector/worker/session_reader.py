@@ -83,20 +83,28 @@ class SessionReader:
         self._store, self._registry, self._insist = store, registry, insist
 
     def sessions(
-        self, space: str, session_ids: Iterable[str]
+        self, space: str, session_ids: Iterable[str], unread: str = ""
     ) -> Iterator[Mapping[SessionKey, StoredSession]]:
         """Read some sessions, by the profile that their records mean.
+
+        Args:
+            space: Their space.
+            session_ids: The sessions.
+            unread: Reason that no contexts are read; empty if they are.
 
         Yields:
             Sessions whose contexts fit into memory together: let go of them before the next ones.
             A session without a record is left out.
 
         Raises:
+            NoMemoryError: There is no memory for their contexts.
             TransientError: The store cannot be read now.
 
         Cost: of a session that is too large, only so much is read as tells that it is.
         """
         for outlines in self._outlines(space, sorted(set(session_ids))):
+            if unread:
+                outlines = [each._replace(too_large=unread) for each in outlines]
             measured = [self._measured(space, each) for each in outlines]
             for part in split(measured, lambda each: (each.size_bytes,), (MOST_BYTES,)):
                 yield self._by_key(self._whole(space, part))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from collector.store.commit import RecordId
+from collector.store.limits import NoMemoryError
 from collector.store.rows import EvaluationRow, OpenSession, RecordRow
 from collector.worker.begun import Begun
 from collector.worker.behind import Due
@@ -33,6 +34,7 @@ _POISON: Final = (
     "its evaluation ended the collector's process twice, so it is not evaluated until something "
     "more of it comes"
 )
+_NO_MEMORY: Final = "there is not enough memory to read its contexts; raise memory_limit"
 
 
 class OpenSessions(SessionStore, Protocol):
@@ -217,12 +219,25 @@ class SessionWork:
         Raises:
             TransientError: The store cannot be read now. Nothing was done: put the part back.
         """
+        space = part[0].key.space
+        try:
+            found = self._judge(part, begun, until)
+        except NoMemoryError:
+            self._pace.no_memory(space, len(part))
+            raise
+        self._pace.was_read(space)
+        return found
+
+    def _judge(
+        self, part: Sequence[DueSession], begun: Begun, until: float
+    ) -> tuple[list[EvaluationRow], list[float]]:
         began, space = self._clock(), part[0].key.space
         left = {each.key: each for each in part}
+        why = _NO_MEMORY if self._pace.gives_up(space) else ""
         rows: list[EvaluationRow] = []
         waits: list[float] = []
         count, judging_s = 0, 0.0
-        for found in self._reader.sessions(space, {key.session_id for key in left}):
+        for found in self._reader.sessions(space, {key.session_id for key in left}, why):
             # What was read is evaluated, however long the reading took.
             for whole in self._read(space, found, left):
                 if judging_s >= _TURN_S:

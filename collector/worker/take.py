@@ -68,6 +68,8 @@ class Contents:
 
     space: str
     received_ns: int
+    size_bytes: int = 0
+    """Of the entry."""
     is_of_broker: bool = False
     spans: list[TakenSpan] = field(default_factory=list[TakenSpan])
     """Log events included."""
@@ -142,8 +144,9 @@ class _Reader:
 
     def __init__(self, item: Item, registry: ProfileRegistry | None, limits: Limits) -> None:
         self.contents = Contents(
-            space=item.space, received_ns=item.received_ns, is_of_broker=item.is_of_broker
-        )
+            space=item.space, received_ns=item.received_ns, size_bytes=len(item.body),
+            is_of_broker=item.is_of_broker,
+        )  # fmt: skip
         self._source, self._registry, self._limits = item.source, registry, limits
 
     def spans(self, body: bytes) -> None:

@@ -5,12 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
-
-
-def until(clock: Callable[[], float], seconds: float) -> Callable[[], bool]:
-    """Make a function that says whether so many seconds have passed from now on."""
-    end = clock() + seconds
-    return lambda: clock() >= end
+_TRIES: Final = 5
+"""Tries to read one thing for which there is no memory."""
 
 
 class Turns(Generic[T]):
@@ -95,6 +91,8 @@ class Pace:
         self._few: Final = few
         self._most: Final = most
         self._by_space: dict[str, int] = {}
+        self._tries: dict[str, int] = {}
+        """By space how often something could not be read that was taken alone."""
 
     def of(self, space: str) -> int:
         """Number of items that the next turn of a space takes at most; at least 1."""
@@ -112,6 +110,27 @@ class Pace:
         fit = max(self._few, self._fit(count, whole_s))
         fit = min(fit, self._fit(count, judging_s), 2 * self.of(space))
         self._by_space[space] = max(1, fit)
+
+    def no_memory(self, space: str, count: int) -> None:
+        """Learn that so many items could not be read together: the next turn takes one.
+
+        Others that use the memory may be done soon, so that is tried some times.
+        """
+        self._by_space[space] = 1
+        if count == 1:
+            self._tries[space] = self._tries.get(space, 0) + 1
+
+    def is_short(self, space: str) -> bool:
+        """Tell whether there was no memory for what the next turn of a space takes."""
+        return space in self._tries
+
+    def gives_up(self, space: str) -> bool:
+        """Tell whether there never is the memory for what the next turn of a space takes."""
+        return self._tries.get(space, 0) >= _TRIES
+
+    def was_read(self, space: str) -> None:
+        """Learn that there was the memory for what a turn took, or that it was given up."""
+        self._tries.pop(space, None)
 
     def _fit(self, count: int, seconds: float) -> int:
         """Number of items that fit into a turn if so many took so long."""

@@ -6,12 +6,11 @@ ends at any moment goes on from the store and the offset in it.
 """
 
 import logging
-import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -22,44 +21,36 @@ from collector.log.brokers import Brokers
 from collector.log.port import Log
 from collector.store.commit import Commit, RecordId
 from collector.store.erase import Erased, EraseTarget
-from collector.store.letters import DeadLetter, LetterKind, LettersRemoved
+from collector.store.letters import LettersRemoved
 from collector.store.rows import RecordRow
 from collector.store.store import Store
 from collector.worker.answers import Answered
-from collector.worker.begun import ALONE, POISON, POSTPONED_S, Begun, reading
+from collector.worker.arrivals import Arrivals
+from collector.worker.begun import ALONE, PAUSE_S, POISON, POSTPONED_S, Begun, reading
 from collector.worker.behind import Backlog
 from collector.worker.committer import RETRY_S, Committer
-from collector.worker.derive import Deriver, by_trace
+from collector.worker.decide import Decider
+from collector.worker.derive import Deriver
 from collector.worker.follow_up import FollowUp
 from collector.worker.held import Held
 from collector.worker.join import Join, Kind
-from collector.worker.judge import (
-    Decided,
-    Judge,
-    Results,
-    SentRecord,
-    due_now,
-    need_of,
-)
-from collector.worker.kept_values import size_of
+from collector.worker.judge import Judge, Results
 from collector.worker.late import LateSpans
 from collector.worker.late_window import LateWindow
 from collector.worker.log_time import MAX_STEP_S
 from collector.worker.measures import WorkerMeasures
 from collector.worker.news import News, Observer
-from collector.worker.open_trace import Waiting
-from collector.worker.prepare import Prepared, SpaceRows
+from collector.worker.parts import Parts
+from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.progress import Progress
 from collector.worker.read import Reader
-from collector.worker.ready import Need
 from collector.worker.recover import Recovery
 from collector.worker.revising import Asked, Replays, Revising
 from collector.worker.revision import Revision
-from collector.worker.sessions import SessionWork, session_id
+from collector.worker.sessions import SessionWork
 from collector.worker.times import JoinTimes
 from scouter.errors import TransientError
-from scouter.model.log_event import is_evidence, is_log_event
 
 _log: Final = logging.getLogger(__name__)
 CATCH_UP_S: Final = 2.0
@@ -70,11 +61,7 @@ _JUDGE_S: Final = 0.5
 """Longest judging of one turn."""
 _SHARE: Final = 0.3
 """Judging while entries wait, as a part of the time that reading takes."""
-_PAUSE_S: Final = 0.05
-"""Between two looks at an entry that is postponed."""
 _LIMITS: Final = Limits()
-_ANY: Final = sys.maxsize
-"""Number of a commit behind all others."""
 
 
 @dataclass(slots=True)
@@ -325,14 +312,16 @@ class Worker:
         self._follow_up.reopen(self._known_s, self._known_s - self._join.held.broker_s)
         results = Results(commit, self._clock())
         until = results.ready_at + _JUDGE_S
-        judged = self._judge_now(prepared, results, until)
+        judged = self._decider.as_they_come(prepared, results, until)
         if is_behind:
             self._share_s += _SHARE * reading_s
             if self._share_s > 0:
-                self._share_s -= self._decide(results, self._clock(), arriving)
+                self._share_s -= self._decider.decide(
+                    results, self._clock(), arriving, self._known_s
+                )
         else:
             self._share_s = 0.0
-            self._decide(results, until, arriving)
+            self._decider.decide(results, until, arriving, self._known_s)
         is_sent = self._send(results, prepared, known_s, held, judged)
         is_left = is_sent or is_asked or bool(self._recovery) or self._has_due
         is_waiting = self._join or self._recovery.is_postponed or self._sessions.waiting
@@ -398,8 +387,17 @@ class Worker:
         """End of what the start found in the log."""
         self._found_seq: int | None = store.last_seq() if store.offset >= log.end else None
         """The commit that has all of it; None before that."""
-        self._judge = Judge(
-            store, self._registry, self._join, self._late, clock=self._clock, now_ns=self._now_ns
+        judge = Judge(store, self._registry, self._late, clock=self._clock, now_ns=self._now_ns)
+        parts = Parts(
+            store, self._registry, self._join, judge, self._deriver,
+            clock=self._clock, now_ns=self._now_ns,
+        )  # fmt: skip
+        self._decider = Decider(
+            self._registry, self._join, parts, judge, self._sessions, self._begun,
+            self._committer, clock=self._clock, stopping=self._stopping,
+        )  # fmt: skip
+        self._arrivals = Arrivals(
+            self._registry, self._join, self._sessions, self._late, self._deriver
         )
 
     def _read(self, wait_s: float) -> Prepared:
@@ -425,7 +423,7 @@ class Worker:
         if times > ALONE:
             return self._committer.insist(lambda: reader.pass_over(*POISON))
         if times == ALONE and self._clock() < self._began + POSTPONED_S:
-            self._stopping.wait(_PAUSE_S)
+            self._stopping.wait(PAUSE_S)
             return Prepared()
         self._committer.note([RecordId(*reading(offset))])
         return self._committer.insist(reader.read_one if times else lambda: reader.read(0.0))
@@ -440,83 +438,6 @@ class Worker:
 
     def _before(self) -> Prepared | None:
         return None if self._flight is None else self._flight.prepared
-
-    # --- judging ----------------------------------------------------------------------------
-
-    def _judge_now(
-        self, prepared: Prepared, results: Results, until: float
-    ) -> frozenset[tuple[str, str]]:
-        """Judge records of this very commit that wait for nothing; returns their keys."""
-        done: set[tuple[str, str]] = set()
-        if self._begun.is_careful:  # then they are stored before
-            return frozenset()
-        for space, rows in prepared.by_space.items():
-            due = [
-                due_now(row)
-                for row in rows.records
-                if need_of(row, self._registry.of_record(row)) is Need.NOTHING
-            ]
-            left = self._judge.judge(due, {}, results, until)
-            done.update((space, each.ready.record.uid) for each in due)
-            done.difference_update((space, each.ready.record.uid) for each in left)
-        return frozenset(done)
-
-    def _decide(self, results: Results, until: float, arriving: Collection[SentRecord]) -> float:
-        """Decide what is due, one space after the other; at least of one, until the time is over.
-
-        Returns:
-            The seconds that it took.
-        """
-        began = self._clock()
-        self._join.look(self._known_s)
-        self._sessions.look(self._known_s)
-        while self._join.has_due and (space := self._join.next_space()) is not None:
-            part = self._judge.take(space, self._begun)
-            try:
-                decided = self._judge.decide(part, self._known_s, arriving)
-            except TransientError as error:
-                self._judge.give_back(part)
-                self._committer.wait_after(error)
-                break
-            self._note(space, decided)
-            self._judge.finish(part, decided, results)
-            self._begun.done(space, [each.ready.record.uid for each in decided.due])
-            # With care, what was judged is stored before anything else is begun.
-            if self._begun.is_careful or results.is_full or self._clock() >= until:
-                break
-        while self._sessions.has_due:
-            self._decide_sessions(results, until)
-            if self._begun.is_careful or results.is_full or self._clock() >= until:
-                break
-        return self._clock() - began
-
-    def _decide_sessions(self, results: Results, until: float) -> None:
-        """Evaluate some sessions of one space."""
-        part = self._sessions.take(self._begun)
-        is_early = self._clock() < self._began + POSTPONED_S
-        if is_early and any(self._begun.is_postponed(*session_id(each)) for each in part):
-            self._sessions.put_back(part)
-            self._stopping.wait(_PAUSE_S)
-            return
-        try:
-            noted = self._sessions.to_note(part, self._begun)
-            if noted:
-                self._committer.note(noted)
-            rows, waits_s = self._sessions.judge(part, self._begun, until)
-        except TransientError as error:
-            self._sessions.put_back(part)
-            self._committer.wait_after(error)
-            return
-        for row, wait_s in zip(rows, waits_s, strict=True):
-            results.commit.evaluations.append(row)
-            results.waits_s[RecordId(row.space, row.record_uid)] = wait_s
-            results.size += size_of(row.tasks)
-
-    def _note(self, space: str, decided: Decided) -> None:
-        """Note in the store what is judged now, if an earlier process may have ended by it."""
-        begun = self._begun.to_note(space, [each.ready.record.uid for each in decided.due])
-        if begun:
-            self._committer.note(begun)
 
     def _care_less(self) -> None:
         """Note nothing any more once all is decided that the start found."""
@@ -540,37 +461,27 @@ class Worker:
 
     def _follow_profiles(self) -> None:
         """Let records wait for their traces that waited for a profile, if it is there now."""
+        insist = self._committer.insist
         for waiting in self._join.take_unknown():
             space, keys = waiting.space, [(waiting.seq, waiting.uid)]
-            rows = self._committer.insist(
-                lambda of=space, keys=keys: self._store.records_at(of, keys)
+            rows = insist(
+                lambda of=space, keys=keys: self._store.records_at(of, keys, has_contexts=False)
             )
-            for row in rows.values():
-                self._wait(row, waiting, is_new=False)
-                self._admit(row)
-        self._committer.insist(self._on_profiles)
+            self._arrivals.profiles_came(rows.values(), waiting, self._known_s)
+        insist(self._on_profiles)
 
     def _wait_again(self, row: RecordRow) -> None:
         """Let an accepted record wait that was put aside."""
-        self._wait(row, _waiting(row, row.seq, self._known_s), is_new=False)
-        self._admit(row)
-
-    def _admit(self, row: RecordRow) -> None:
-        """Let the session of a record wait, unless its trace is to say which one that is."""
-        registered = self._registry.of_record(row)
-        if registered is None:
-            return
-        if not (row.lacks_session and need_of(row, registered) is Need.TRACE):
-            self._sessions.admit(row, self._known_s)
+        self._arrivals.again(row, self._known_s)
+        self._arrivals.admit(row, self._known_s)
 
     def _recover(self) -> None:
         """Take up some of what earlier processes left."""
 
         def wait(row: RecordRow) -> None:
-            waiting = _waiting(row, row.seq, self._known_s)
-            self._wait(row, waiting, is_new=False)
+            self._arrivals.again(row, self._known_s)
             if not row.profile_uid:  # its session could not be found open
-                self._admit(row)
+                self._arrivals.admit(row, self._known_s)
 
         recovery = self._recovery
         self._committer.insist(
@@ -623,30 +534,12 @@ class Worker:
         self._know(flight.known_s, flight.held)
         if self._found_seq is None and self._store.offset >= self._found_end:
             self._found_seq = seq
-        for space, rows in flight.prepared.by_space.items():
-            for row in rows.records:
-                stored = replace(row, seq=seq)
-                if (space, row.uid) not in flight.judged:
-                    waiting = _waiting(row, seq, flight.known_s)
-                    self._wait(
-                        stored, waiting, is_new=row.trace_id not in rows.known,
-                        of_broker=row.trace_id in rows.of_broker,
-                    )  # fmt: skip
-                self._admit(stored)
-            self._open(space, rows, seq)
+        self._arrivals.stored(flight.prepared, seq, flight.judged, self._known_s)
         for row in flight.results.sessions:
             self._sessions.admit(row, self._known_s)
-        self._refused(flight.prepared.letters, seq)
         if commit.evaluations or commit.letters:
             self._progress.moved()
         self._news.stored(commit.evaluations, flight.results)
-
-    def _refused(self, letters: Sequence[DeadLetter], seq: int) -> None:
-        """Take note that traces lack a span: evaluations on them are looked at again."""
-        for letter in letters:
-            if letter.kind is LetterKind.SPAN and letter.uid:
-                self._sessions.spans_came(letter.space, [letter.uid], self._known_s)
-                self._late.touched(letter.space, [letter.uid], seq)
 
     def _show(self, measures: WorkerMeasures) -> None:
         """Show the state of the work in its metrics."""
@@ -660,50 +553,3 @@ class Worker:
         measures.is_behind.set_function(lambda: self.backlog().is_behind)
         measures.is_caught_up.set_function(lambda: self.is_caught_up)
         measures.is_catching_up.set_function(lambda: self.backlog().is_catching_up)
-
-    def _open(self, space: str, rows: SpaceRows, seq: int) -> None:
-        """Let the join know of stored spans, and find what is watched of them."""
-        join, now = self._join, self._known_s
-        opens = self._registry.watching(space) is not None
-        spans = [span for span in rows.spans if is_evidence(span)]
-        sizes = {id: sum(key.size_bytes for key in own.values()) for id, own in rows.ranks.items()}
-        join.add_spans(
-            space, spans, seq, now, known=rows.known, opens=opens, of_broker=rows.of_broker,
-            sizes=sizes,
-        )  # fmt: skip
-        touched = {span.trace_id for span in spans}
-        self._late.touched(space, touched, seq)
-        self._sessions.spans_came(space, touched, now)
-        if not opens:
-            return
-        for trace_id, own in by_trace(s for s in rows.spans if not is_log_event(s)).items():
-            key = (space, trace_id)
-            # The registry is as these spans found it: no change of a profile can be later.
-            for each in self._deriver.selected(space, trace_id, own, _ANY, join.aliases(key)):
-                join.watch(key, *each, now)
-
-    def _wait(
-        self, row: RecordRow, waiting: Waiting, *, is_new: bool, of_broker: bool = False
-    ) -> None:
-        """Let a stored record wait for what it needs."""
-        registered = self._registry.of_record(row)
-        match need_of(row, registered):
-            case Need.PROFILE:
-                _log.warning(
-                    "a record names the profile %.200r, which is not registered; it waits until "
-                    "the deadline, then it is a dead letter. Register it, the same file as the "
-                    "agent's", row.profile_ref,
-                )  # fmt: skip
-                self._join.wait_for_profile(waiting)
-            case Need.TRACE:
-                key = (row.space, row.trace_id or "")
-                self._join.wait_for_trace(
-                    key, waiting, self._known_s, is_new=is_new, of_broker=of_broker
-                )
-            case Need.NOTHING:
-                self._join.wait_for_turn(waiting)
-
-
-def _waiting(row: RecordRow, seq: int, arrived: float) -> Waiting:
-    """A stored record as the join has it."""
-    return Waiting(space=row.space, uid=row.uid, seq=seq, arrived=arrived, alias=row.alias)

@@ -60,9 +60,10 @@ def decided(
             _, what = waiting.pop(0)
             if isinstance(what, str):
                 record = Waiting(space="s", uid=what, seq=seq, arrived=now)
-                join.wait_for_trace(KEY, record, now, is_new=not stored)
+                stored_bytes = 0 if stored else None
+                join.wait_for_trace(KEY, record, now, stored_bytes=stored_bytes)
             elif stored.get(what.span_id) != what:  # the store takes nothing twice
-                known = {what.trace_id} if stored else set[str]()
+                known = {what.trace_id: 0} if stored else dict[str, int]()
                 join.add_spans("s", [what], seq, now, known=known, opens=False)
                 stored[what.span_id] = what
         join.look(now)
@@ -234,7 +235,7 @@ def test_a_record_of_an_unknown_profile_waits_until_the_deadline() -> None:
 
 def test_a_trace_that_nothing_waits_for_is_forgotten_once_it_is_quiet() -> None:
     join = Join(TIMES)
-    join.add_spans("s", [ROOT], 1, 0.0, known=(), opens=True)
+    join.add_spans("s", [ROOT], 1, 0.0, known={}, opens=True)
     join.look(9.9)
     assert join.open_traces == 1
     join.look(10.0)
@@ -243,7 +244,7 @@ def test_a_trace_that_nothing_waits_for_is_forgotten_once_it_is_quiet() -> None:
 
 def test_spans_open_no_trace_where_nobody_watches() -> None:
     join = Join(TIMES)
-    join.add_spans("s", [ROOT], 1, 0.0, known=(), opens=False)
+    join.add_spans("s", [ROOT], 1, 0.0, known={}, opens=False)
     assert join.open_traces == 0
 
 
@@ -266,9 +267,9 @@ def test_spaces_take_turns() -> None:
 def test_the_low_mark_is_the_oldest_commit_that_something_waiting_needs() -> None:
     join = Join(TIMES)
     assert join.low_seq(7) == 7
-    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=3, arrived=0), 0.0, is_new=True)
+    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=3, arrived=0), 0.0, stored_bytes=None)
     join.wait_for_profile(Waiting(space="s", uid="u", seq=5, arrived=0))
-    join.add_spans("s", [ROOT, CHILD], 4, 0.0, known=(), opens=False)
+    join.add_spans("s", [ROOT, CHILD], 4, 0.0, known={}, opens=False)
     assert join.low_seq(7) == 3
     join.look(1.0)
     item = join.take("s")
@@ -282,8 +283,8 @@ def test_the_low_mark_is_the_oldest_commit_that_something_waiting_needs() -> Non
 
 def test_what_is_given_back_has_the_next_turn() -> None:
     join = Join(TIMES)
-    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=1, arrived=0), 0.0, is_new=True)
-    join.add_spans("s", [ROOT, CHILD], 1, 0.0, known=(), opens=False)
+    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=1, arrived=0), 0.0, stored_bytes=None)
+    join.add_spans("s", [ROOT, CHILD], 1, 0.0, known={}, opens=False)
     join.look(1.0)
     key = join.take("s")
     assert key == KEY

@@ -12,7 +12,7 @@ from collector.store import work
 from collector.store.erase import EraseTarget
 from collector.store.letters import LetterQuery
 from collector.store.rows import Completeness, EvaluationRow, watched_uid
-from collector.worker import judge
+from collector.worker import parts
 from collector.worker.answers import Answered
 from collector.worker.late import LateSpans
 from collector.worker.late_window import LateWindow
@@ -203,7 +203,7 @@ def test_large_contexts_are_read_in_parts(
     room: WorkerRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them alone is beyond the bound of what is read together."""
-    monkeypatch.setattr(judge, "CONTEXT_BYTES", 1_000)
+    monkeypatch.setattr(parts, "CONTEXT_BYTES", 1_000)
     rows = [record(f"r{n}", "both", 1, answer=42, more="x" * 2_000) for n in range(5)]
     room.records(*rows)
     room.spans(span(1, 0), span(1, 1, 0))
