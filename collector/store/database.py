@@ -32,6 +32,7 @@ from collector.store.files import (
     store_files,
     sync_folder,
 )
+from collector.store.limits import NoMemoryError
 from collector.store.reads import Change, Rows
 from collector.store.schema import COLUMNS, NOT_COPIED, VERSION, duckdb_tables
 from scouter.errors import ConfigError, TransientError
