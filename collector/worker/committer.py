@@ -23,19 +23,14 @@ class Committer:
     Args:
         store: Takes the rows.
         log: Is trimmed.
-        clock: Monotonic seconds.
         stopping: Once set, a store that takes nothing is given up.
     """
 
-    def __init__(
-        self, store: Store, log: Log, clock: Callable[[], float], stopping: threading.Event
-    ) -> None:
-        self._store, self._log, self._clock, self._stopping = store, log, clock, stopping
+    def __init__(self, store: Store, log: Log, stopping: threading.Event) -> None:
+        self._store, self._log, self._stopping = store, log, stopping
         self._pool: Final = ThreadPoolExecutor(1, thread_name_prefix="worker-commit")
         self.fault = ""
         """Reason that the store takes or gives nothing now; empty if it does."""
-        self.longest_s = 0.0
-        """Seconds of the longest commit."""
 
     def close(self) -> None:
         """End the thread, once what is on its way is there or given up."""
@@ -97,12 +92,9 @@ class Committer:
         return seq
 
     def _try(self, commit: Commit) -> int:
-        began = self._clock()
         try:
-            seq = self._store.commit(commit)
+            return self._store.commit(commit)
         except DataError:
             if not sift(commit):
                 raise
-            seq = self._store.commit(commit)
-        self.longest_s = max(self.longest_s, self._clock() - began)
-        return seq
+            return self._store.commit(commit)

@@ -390,15 +390,6 @@ class ProfileRegistry:
         """The spaces with such profiles."""
         return frozenset(self._watching)
 
-    def watching_since(self) -> int:
-        """The first commit from which one of them is what it is now."""
-        found = [
-            self.changed_at(each)
-            for watching in self._watching.values()
-            for each in (*watching.active, *watching.marked.values())
-        ]
-        return min(found, default=0)
-
     def changed_at(self, registered: RegisteredProfile) -> int:
         """The commit that made a profile what it is now."""
         changes = self._changes.get((registered.space, registered.uid), ())

@@ -16,7 +16,6 @@ from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
-from scouter.evaluate.spans.session import trace_session
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.ids import uuid7
@@ -289,13 +288,6 @@ def resource_of(
     if not registered.profile.plan.reads_spans and not row.is_derived:
         return NO_RESOURCE
     return traces.get(row.trace_id or "", NO_TRACE).resource_of(row.uid)
-
-
-def session_of_row(row: RecordRow, traces: Mapping[str, TraceView]) -> str:
-    """The session of a record: its own, else the one that its trace names."""
-    if not row.lacks_session:
-        return row.session_id
-    return trace_session(traces.get(row.trace_id or "", NO_TRACE).tree.spans)
 
 
 def evaluation_of(

@@ -127,7 +127,7 @@ class Recovery:
         while self._records:
             row = self._records[-1]
             if begun.is_poison(row.space, row.uid):
-                self._letters += [letter_of_record(each, *POISON) for each in self._whole(row)]
+                self._letters.extend(letter_of_record(each, *POISON) for each in self._whole(row))
                 begun.done(row.space, [row.uid])
             elif begun.is_postponed(row.space, row.uid) and not is_over:
                 self._postponed.append(row)

@@ -14,7 +14,7 @@ _DIGEST: Final = "derived"
 
 
 class Watcher:
-    """Finds what is watched, and remembers up to which commit all of it is derived.
+    """Finds what is watched.
 
     Args:
         registry: The profiles.
@@ -22,10 +22,6 @@ class Watcher:
 
     def __init__(self, registry: ProfileRegistry) -> None:
         self._registry = registry
-        self._open: dict[tuple[str, str], int] = {}
-        """Records that are to be derived, by space and uid: the commit that selected each. The
-        oldest one is first."""
-        self._seen = 0
 
     def selected(
         self,
@@ -82,24 +78,6 @@ class Watcher:
             seq=seq,
         )
 
-    def opened(self, row: RecordRow) -> None:
-        """Take note that a record is to be derived."""
-        self._open.setdefault((row.space, row.uid), row.seq)
-
-    def done(self, space: str, uid: str) -> None:
-        """Take note that a record was derived and is durable, or is not wanted."""
-        self._open.pop((space, uid), None)
-
-    def saw(self, seq: int) -> None:
-        """Take note that all spans up to a commit were looked at."""
-        self._seen = max(self._seen, seq)
-
-    @property
-    def done_to(self) -> int:
-        """The commit up to which nothing is open; what comes behind is looked at by a restart."""
-        first = next(iter(self._open.values()), None)
-        return self._seen if first is None else min(self._seen, first - 1)
-
 
 def _marked(watching: Watching, spans: Sequence[Span]) -> Iterator[RegisteredProfile]:
     """The profiles that spans are marked with."""
@@ -116,6 +94,3 @@ def _marked(watching: Watching, spans: Sequence[Span]) -> Iterator[RegisteredPro
             if attributes.get(key) == marked[key].uid:
                 found[key] = marked[key]
     yield from found.values()
-
-
-__all__ = ("Watcher",)

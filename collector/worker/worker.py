@@ -65,16 +65,6 @@ _LIMITS: Final = Limits()
 
 
 @dataclass(slots=True)
-class WorkerCounts:
-    """Counts of the work of this process so far."""
-
-    spans: int = 0
-    records: int = 0
-    evaluations: int = 0
-    letters: int = 0
-
-
-@dataclass(slots=True)
 class _Flight:
     """A commit on its way into the store."""
 
@@ -136,7 +126,6 @@ class Worker:
         self._brokers, self._max_hold_s = brokers or Brokers(clock), max_hold_s
         self._max_step_s: Final = max_step_s
         self._clock, self._now_ns = clock, now_ns
-        self.counts: Final = WorkerCounts()
         self._trouble = ""
         self._stopping: Final = threading.Event()
         self._stored: Final = threading.Condition()
@@ -147,7 +136,7 @@ class Worker:
         self._progress: Final = Progress(clock)
         self._measures: Final = measures or WorkerMeasures(CollectorRegistry())
         self._news: Final = News(observers, on_pending, self._measures, clock)
-        self._committer: Final = Committer(store, log, clock, self._stopping)
+        self._committer: Final = Committer(store, log, self._stopping)
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._deriver: Final = Deriver(registry)
         self._flight: _Flight | None = None
@@ -185,11 +174,6 @@ class Worker:
     def backlog(self) -> Backlog:
         """What is due and waits, as it was seen last."""
         return self._news.backlog
-
-    @property
-    def longest_commit_s(self) -> float:
-        """Seconds of the longest commit so far."""
-        return self._committer.longest_s
 
     @property
     def behind_bytes(self) -> int:
@@ -526,11 +510,7 @@ class Worker:
         seq = flight.done.result()
         self._flight = None
         self._trouble = ""
-        counts, commit = self.counts, flight.commit
-        counts.spans += len(commit.spans)
-        counts.records += len(commit.records)
-        counts.evaluations += len(commit.evaluations)
-        counts.letters += len(commit.letters)
+        commit = flight.commit
         self._know(flight.known_s, flight.held)
         if self._found_seq is None and self._store.offset >= self._found_end:
             self._found_seq = seq
@@ -544,7 +524,7 @@ class Worker:
     def _show(self, measures: WorkerMeasures) -> None:
         """Show the state of the work in its metrics."""
         measures.reopened_waiting.set_function(lambda: self._join.counts[Kind.AGAIN])
-        measures.watched_waiting.set_function(lambda: self._join.counts[Kind.WATCHED])
+        measures.watched_waiting.set_function(lambda: self.watched)
         measures.sessions_waiting.set_function(lambda: self._sessions.waiting)
         measures.stalled.set_function(self._progress.stalled_s)
         measures.due.set_function(lambda: self.backlog().due.number)

@@ -21,6 +21,7 @@ from typing import Final
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
 from collector.process import tune_process
+from collector.store.rows import EvaluationRow
 from collector.store.store import Store
 from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
@@ -49,7 +50,11 @@ class Line:
         self.store = Store(folder)
         self.log = FileLog(folder / "log", self.store.offset)
         registry = registry_of({SPACE: [WATCHED]})
-        self.worker = Worker(self.log, self.store, registry, times)
+        self.evaluations = 0
+        self.commits_s: list[float] = []
+        """Seconds of each commit."""
+        self.store.observe_commits(self.commits_s.append)
+        self.worker = Worker(self.log, self.store, registry, times, observers=(self._count,))
         self.worker.start()
 
     def append(self, items: Sequence[tuple[Kind, bytes]]) -> float:
@@ -75,6 +80,10 @@ class Line:
             thread.join()
         return time.perf_counter() - began
 
+    def _count(self, rows: Sequence[EvaluationRow], waits_s: Sequence[float]) -> None:
+        del waits_s
+        self.evaluations += len(rows)
+
     def until(self, check: Callable[[], bool]) -> None:
         """Wait for something."""
         wait_until(check, what="the worker", timeout_s=_WAIT_S, every_s=0.01)
@@ -94,22 +103,20 @@ def watched(folder: Path, traces: int, figures: Figures) -> None:
     ]
     settle_s = 1 + traces / 5_000
     line = Line(folder, JoinTimes(foreign_settle_s=settle_s, quiet_s=3_600, deadline_s=7_200))
-    counts = line.worker.counts
     began = time.process_time()
     line.append(items)
-    line.until(lambda: counts.spans >= 6 * traces)
-    marks = [(counts.evaluations, time.process_time())]
+    line.until(lambda: line.worker.behind_bytes == 0)
+    marks = [(line.evaluations, time.process_time())]
     figures.add(f"{traces:,} watched: judged when all were read", marks[0][0])
     for quarter in range(1, 5):
-        line.until(lambda of=quarter: counts.evaluations >= traces * of // 4)
-        marks.append((counts.evaluations, time.process_time()))
+        line.until(lambda of=quarter: line.evaluations >= traces * of // 4)
+        marks.append((line.evaluations, time.process_time()))
     used = time.process_time() - began
     figures.add(f"{traces:,} watched: with reading", traces / used, "1/CPU s", at_least=RATE)
     for quarter, (before, after) in enumerate(itertools.pairwise(marks), 1):
         rate = (after[0] - before[0]) / max(1e-9, after[1] - before[1])
         figures.add(f"{traces:,} watched: judging, quarter {quarter}", rate, "1/CPU s")
-    longest_s = line.worker.longest_commit_s
-    figures.add(f"{traces:,} watched: longest commit", longest_s, "s", at_most=COMMIT_S)
+    figures.add(f"{traces:,} watched: longest commit", max(line.commits_s), "s", at_most=COMMIT_S)
     line.close()
 
 
