@@ -59,10 +59,12 @@ _UNREADABLE: Final = (
 class Decided(NamedTuple):
     """Records that are judged now, and their traces by id."""
 
-    due: Sequence[Due]
+    due: list[Due]
     views: Mapping[str, TraceView]
-    letters: Sequence[DeadLetter]
-    """Of records whose contexts cannot be read."""
+    letters: list[DeadLetter]
+    """Of records that cannot be judged."""
+    derived: list[RecordRow]
+    """Those of them that no store has yet."""
 
     @property
     def uids(self) -> list[str]:
@@ -202,20 +204,15 @@ class Parts:
             elif row is not None:  # else it was erased
                 ready = ready_of(row, Need.NOTHING, waited_s=now - each.arrived)
                 due.append(Due(ready, each, None))
+        found = Decided(due, traces.views, letters, [])
         for key in traces.places:
-            self._decide(key, traces, records, now, due, letters)
+            self._decide(key, traces, records, now, found)
         for key in reversed([key for key in part.traces if key not in traces.places]):
             self._join.put_back(key)
-        return Decided(due, traces.views, letters)
+        return found
 
     def _decide(
-        self,
-        key: TraceKey,
-        traces: _Traces,
-        records: _Records,
-        now: float,
-        due: list[Due],
-        letters: list[DeadLetter],
+        self, key: TraceKey, traces: _Traces, records: _Records, now: float, found: Decided
     ) -> None:
         """Find out which records of a trace are judged now."""
         space, trace_id = key
@@ -226,25 +223,38 @@ class Parts:
             if each.uid in records.waiting:
                 self._join.wait_again(each, place)
                 continue
-            row = records.rows.get(each.uid)
+            row = None if each.watched_by else records.rows.get(each.uid)
             before = records.earlier.get((space, each.uid))
-            if each.watched_by:
-                row = None
-                if each.uid not in traces.superseded:
+            if row is not None and each.uid in records.unreadable:
+                found.letters.append(letter_of_record(row, *_UNREADABLE))
+                continue
+            try:
+                if each.watched_by and each.uid not in traces.superseded:
                     row = self._deriver.record(space, trace_id, each, view, self._now_ns())
-            elif each.is_again and before is None:  # it was erased
-                row = None
-            if row is None:
+                if row is None or (each.is_again and before is None):  # erased, or not wanted
+                    continue
+                settled = _settled(row, each, view, is_own=each.uid in records.own_sessions)
+            except Exception as error:  # noqa: BLE001 one trace must not stop the others
+                _log.exception("trace %s: the engine failed", trace_id)
+                if before is None:  # else the evaluation that is there stays
+                    self._put_aside(key, each, row, repr(error), found)
                 continue
-            if each.uid in records.unreadable:
-                letters.append(letter_of_record(row, *_UNREADABLE))
-                continue
-            is_own = each.uid in records.own_sessions
             ready = ready_of(
-                _settled(row, each, view, is_own=is_own), Need.TRACE, decision.completeness,
-                decision.missing_parents, now - each.arrived,
+                settled, Need.TRACE, decision.completeness, decision.missing_parents,
+                now - each.arrived,
             )  # fmt: skip
-            due.append(_due(row, ready, each, place, before))
+            found.due.append(_due(row, ready, each, place, before))
+
+    def _put_aside(
+        self, key: TraceKey, waiting: Waiting, row: RecordRow | None, why: str, found: Decided
+    ) -> None:
+        """Put a record aside of which the engine cannot tell what its trace has to do with it."""
+        if row is None:
+            row = self._deriver.bare(*key, waiting.watched_by, self._now_ns())
+        if row is not None:
+            found.letters.append(letter_of_record(row, "engine_fault", why))
+            if waiting.watched_by:
+                found.derived.append(row)
 
     def _traces(self, part: Part, arriving: Collection[SentRecord], *, gives_up: bool) -> _Traces:
         """Read the traces of a part, as far as they fit into memory together."""
@@ -351,6 +361,7 @@ class Parts:
         """
         began = self._clock()
         results.commit.letters += decided.letters
+        results.commit.records += decided.derived
         left = self._judge.judge(decided.due, decided.views, results, began + _LATE_S)
         for each in reversed(left):
             self._join.wait_again(each.waiting, each.place)

@@ -13,12 +13,16 @@ from collector.store.letters import LetterQuery
 from collector.store.store import Store
 from collector.worker import committer as committer_module
 from collector.worker import judge as judge_module
+from collector.worker import parts as parts_module
 from collector.worker import worker as worker_module
+from collector.worker.derive import Deriver
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.watch import Watch
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import (
     PROCESS_ID,
     PROCESS_SPAN_COUNT,
@@ -346,6 +350,42 @@ def test_a_fault_of_the_engine_costs_one_record(
     service.wait_for(2)
     service.wait_for(1, "dead_lettered")
     assert service.get("/api/v1/conservation")["dead_letters"] == {"engine_fault": 1}
+
+
+@pytest.mark.parametrize("what", ["record", "trace_session"])
+def test_a_fault_in_what_a_trace_says_costs_one_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """One that is to be derived, or one that was sent; others are judged in the same turn."""
+    count = TraceAssertionTask("spans", TraceAssertion.trace_span_count(), 1, "Equals")
+    watch = Watch() if what == "record" else None
+    process = Process(tmp_path, AgentEvalProfile([count], alias="shop", watch=watch))
+    owner: Any = Deriver if what == "record" else parts_module
+    make = getattr(owner, what)
+
+    def failing(*args: Any, **fields: Any) -> Any:
+        if "bad" in repr(args):
+            raise ZeroDivisionError("a bug")
+        return make(*args, **fields)
+
+    monkeypatch.setattr(owner, what, failing)
+    agent = {"gen_ai.operation.name": "invoke_agent"}
+    traces = [f"{n:032x}" for n in (0xBAD, 0xC0DE, 0xCAFE)]
+    if what == "trace_session":
+        process.records(*(
+            record(f"of {each}", profile_uid=process.profile_uid, trace_id=each, session_id="")
+            for each in traces
+        ))  # fmt: skip
+    process.spans(*(span(1, trace_id=each, parent_span_id=None, attributes=agent)
+                    for each in traces))  # fmt: skip
+    process.after(10)
+    found = process.evaluations()
+    assert {row.trace_id for row in found.values()} == set(traces[1:])
+    (stored,) = process.store.dead_letters(LetterQuery(space=SPACE))
+    assert (stored.letter.reason, stored.letter.was_accepted) == ("engine_fault", True)
+    sheet = process.store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.evaluated, sheet.dead_lettered, sheet.waiting) == (3, 2, 1, 0)
+    process.close()
 
 
 def test_the_letter_of_a_record_that_was_judged_early_has_its_context(
