@@ -317,7 +317,7 @@ def step_by_step(folder: Path, last: int) -> None:
         "spans": span_counts(store),
         "waiting": worker.waiting,
         "unread": log.end - store.offset,
-        "low": store.last_seq() - store.low_seq,
+        "needed": store.last_seq() + 1 - store.low_seq,
     }
     log.close()
     store.close()

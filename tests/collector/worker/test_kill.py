@@ -160,7 +160,7 @@ def test_every_step_between_append_commit_and_trim_may_be_the_last(
     wanted = {key: tasks for number in range(4) for key, tasks in expected(number).items()}
     assert {(space, uid): tasks for space, uid, tasks in end["stored"]} == wanted
     assert end["spans"] == [4 * 2 * SPANS_PER_TRACE] * 3
-    assert (end["waiting"], end["unread"], end["low"]) == (0, 0, 0)
+    assert (end["waiting"], end["unread"], end["needed"]) == (0, 0, 0)
 
 
 def test_no_step_is_left_out(tmp_path: Path) -> None:
