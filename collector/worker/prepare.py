@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from collector.items.drop_reports import merge_reports
 from collector.metrics import UNCOUNTED, TotalKey, TotalName
 from collector.store.commit import Commit, SpanId
 from collector.store.letters import DeadLetter, letter_of_conflict
@@ -28,6 +29,14 @@ class StoredKeys(Protocol):
 
     def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
         """The digests of stored records, by uid."""
+        ...
+
+
+class DropTotals(Protocol):
+    """Counts of what senders dropped."""
+
+    def add_drops(self, space: str, dropped: Dropped, now_ns: int) -> int:
+        """Count it; the same report again adds nothing."""
         ...
 
 
@@ -138,6 +147,20 @@ class Prepared:
                 trace_id: sum(key.size_bytes for key in stored[trace_id].values())
                 for trace_id in ids & stored.keys()
             })  # fmt: skip
+
+    def count_drops(self, store: DropTotals, now_ns: int) -> None:
+        """Count what senders dropped.
+
+        Args:
+            store: Counts it.
+            now_ns: Wall clock.
+
+        Raises:
+            TransientError: The store takes nothing now; called again, it goes on.
+        """
+        for space in list(self.drops):
+            store.add_drops(space, merge_reports(self.drops[space]), now_ns)
+            del self.drops[space]  # of a sender without a name it would be added twice
 
     def fill(self, commit: Commit) -> None:
         """Write the rows into a commit. Cost: about 30 µs for a span."""

@@ -9,6 +9,9 @@ from typing import Final
 from collector.items.limits import Limits
 from collector.log.brokers import Brokers
 from collector.log.port import Entry, Log
+from collector.store.commit import RecordId
+from collector.worker.begun import ALONE, PAUSE_S, POISON, Begun, reading
+from collector.worker.committer import Committer
 from collector.worker.held import Held
 from collector.worker.log_time import LogTime
 from collector.worker.prepare import Prepared
@@ -99,6 +102,26 @@ class Reader:
                 break
             wait_s = _NEXT_S
         return prepared
+
+    def read_with_care(self, begun: Begun, committer: Committer, *, is_early: bool) -> Prepared:
+        """Read where an earlier process may have ended by it: noted before, as judgements are.
+
+        Args:
+            begun: Says how often that was begun.
+            committer: Notes it.
+            is_early: True for `POSTPONED_S` after the start.
+
+        Raises:
+            TransientError: The worker is to stop.
+        """
+        times = begun.times_read(self.offset)
+        if times > ALONE:
+            return committer.insist(lambda: self.pass_over(*POISON))
+        if times == ALONE and is_early:
+            self._stopping.wait(PAUSE_S)
+            return Prepared()
+        committer.note([RecordId(*reading(self.offset))])
+        return committer.insist(self.read_one if times else lambda: self.read(0.0))
 
     def read_one(self) -> Prepared:
         """Read one entry alone, as an earlier process ended while it read some."""
