@@ -221,11 +221,12 @@ class Store(
             )
             tables = list(arrow_tables(kept, seq))
             changes = [*self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)]
-            self._commit(seq, ends, tables, changes)
+            # First, as who sees a row must find it; of what was never stored they say "maybe".
             self._traces.add_all({trace_hash(row.trace_id) for row in kept.bodies})
             self._records.add_all(text_hash(row.uid) for row in kept.records)
             self._recorded.add_all(trace_hash(row.trace_id) for row in kept.records if row.trace_id)
             self._evaluated.add_all(text_hash(row.record_uid) for row in kept.evaluations)
+            self._commit(seq, ends, tables, changes)
             self._totals = added(self._totals, kept.totals)
             return seq
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from collector.store.commit import Commit
 from collector.store.rows import TaskRow
 from collector.web.citations import Marker, citations_of, within
 from scouter.evaluate.outcome import Outcome
@@ -102,7 +103,7 @@ def test_hostile_answers_of_a_judge_stay_text(start: Start, answers: Path) -> No
         message=texts[0], answer=answer,
     )  # fmt: skip
     again = replace(row, revision=2, evaluation_id="again", tasks=(task,))
-    store.append_evaluations([again]).result()
+    store.commit(Commit(evaluations=[again]))
     with serve(service.collector.app) as url, browser_page(url) as (page, seen):
         page.goto("/records/u")
         marks = page.locator("mark").all_text_contents()
