@@ -41,10 +41,12 @@ class Turn(NamedTuple):
 class _Session:
     """A conversation that goes on."""
 
-    __slots__ = ("counts", "examples", "first_ns", "last_ns")
+    __slots__ = ("counts", "examples", "first_ns", "last_ns", "result_ns")
 
     def __init__(self, at_ns: int) -> None:
         self.first_ns = self.last_ns = at_ns
+        self.result_ns = 0
+        """Time of its last result itself, which is taken later."""
         self.counts: dict[_Name, tuple[float, int, int]] = {}
         """Sum of the outcomes, records and those of them that failed, by series."""
         self.examples: dict[_Name, str] = {}
@@ -115,16 +117,16 @@ class Group:
         digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
         session = self._sessions.pop(digest, None) or _Session(now_ns)
         self._sessions[digest] = session
-        session.last_ns = now_ns
+        session.last_ns, session.result_ns = now_ns, max(session.result_ns, at_ns)
         for task, kind, outcome, is_failed in observed.counted():
             total, count, failed = session.counts.get((task, kind), (0.0, 0, 0))
             session.counts[task, kind] = (total + outcome, count + 1, failed + is_failed)
             if outcome < 1:
                 session.examples[task, kind] = observed.evaluation_id
         if now_ns >= session.first_ns + pace.deadline_ns:
-            yield from self._close(digest, now_ns)
+            yield from self._close(digest)
         elif len(self._sessions) > MOST_OPEN:
-            yield from self._close(next(iter(self._sessions)), now_ns)
+            yield from self._close(next(iter(self._sessions)))
 
     def advance(self, now_ns: int, pace: Pace) -> Iterator[Turn]:
         """Take every conversation that is complete at this time of the stream."""
@@ -133,7 +135,7 @@ class Group:
             digest, session = next(iter(self._sessions.items()))
             if now_ns < session.last_ns + wait_ns:
                 return
-            yield from self._close(digest, now_ns)
+            yield from self._close(digest)
 
     def set_back(self, now_ns: int) -> bool:
         """Follow a clock that was set back: no conversation began, or went on, after now.
@@ -144,20 +146,21 @@ class Group:
         later = [each for each in self._sessions.values() if each.last_ns > now_ns]
         for each in later:
             each.first_ns, each.last_ns = min(each.first_ns, now_ns), now_ns
+            each.result_ns = min(each.result_ns, now_ns)
         return bool(later)
 
-    def _close(self, digest: str, now_ns: int) -> Iterator[Turn]:
+    def _close(self, digest: str) -> Iterator[Turn]:
         session = self._sessions.pop(digest)
         for name, counts in session.counts.items():
             example = session.examples.get(name)
             examples = () if example is None else (example,)
-            yield from self._take_unit(name, counts, now_ns, examples)
+            yield from self._take_unit(name, counts, session.result_ns, examples)
 
     def _take_unit(
         self,
         name: _Name,
         counts: tuple[float, int, int],
-        now_ns: int,
+        at_ns: int,
         examples: tuple[str, ...],
     ) -> Iterator[Turn]:
         series = self.series.get(name)
@@ -165,7 +168,7 @@ class Group:
             series = self.series[name] = self._begin(name)
         total, count, failed = counts
         # Thirds add up to a hair more than 1.
-        if series.take(min(1.0, total / count), count, failed, now_ns, examples):
+        if series.take(min(1.0, total / count), count, failed, at_ns, examples):
             yield Turn(series, series.fall())
 
     def _begin(self, name: _Name) -> Series:
@@ -206,7 +209,7 @@ class Group:
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
-                    digest, each.first_ns, each.last_ns,
+                    digest, each.first_ns, each.last_ns, each.result_ns,
                     [[*name, *counts] for name, counts in each.counts.items()],
                     [[*name, example] for name, example in each.examples.items()],
                 ]
@@ -230,9 +233,9 @@ class Group:
         for each in state["series"]:
             series = Series.from_json(space, profile_uid, agent, each)
             found.series[series.key.task, series.key.kind] = series
-        for digest, first_ns, last_ns, counts, examples in state["sessions"]:
+        for digest, first_ns, last_ns, result_ns, counts, examples in state["sessions"]:
             session = found._sessions[digest] = _Session(first_ns)
-            session.last_ns = last_ns
+            session.last_ns, session.result_ns = last_ns, result_ns
             # An earlier version did not count failures: there, a good one was 1 and a bad one 0.
             session.counts = {
                 (task, Kind(kind)): (total, n, rest[0] if rest else n - total)

@@ -210,7 +210,7 @@ class Series:
             outcome: Mean of the unit, in [0, 1]; 1 for all passed.
             records: Records in it.
             failed: Of them the ones that failed.
-            at_ns: When it was complete.
+            at_ns: Time of its last result, so that a fall since then has the results that make it.
             examples: Evaluations in it that failed, the newest first.
 
         Returns:

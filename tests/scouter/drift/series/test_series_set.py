@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -28,6 +28,7 @@ from tests.scouter.drift.series.support import (
     every,
     feed,
     observed,
+    outcomes,
     restarted,
     run,
     state,
@@ -264,6 +265,20 @@ def test_a_conversation_counts_once_it_is_quiet(series: SeriesSet) -> None:
     assert (found.units, found.records, found.failed) == (1, 2, 1)
     assert found.sample.bins == {500: 1}
     assert found.examples == ("e2",)
+
+
+def test_a_fall_of_conversations_begins_with_their_results(series: SeriesSet) -> None:
+    """They are complete a minute later; a fall from then on would lack the results that make it."""
+
+    def conversations(bits: Sequence[int], first: int) -> Iterator[Observed]:
+        for number, outcome in enumerate(outcomes(bits), first):
+            yield observed(number, outcome, session=f"s{number}")
+
+    feed(series, conversations(every(9, 1, 110), 1))
+    feed(series, conversations(every(1, 1, 10), 1101))
+    (turn,) = feed(restarted(series), conversations(every(1, 1, 190), 1121))
+    assert turn.fall is not None
+    assert 1099 * SECOND <= turn.fall.since_ns <= 1103 * SECOND
 
 
 def test_a_conversation_without_rest_counts_at_its_deadline(series: SeriesSet) -> None:
