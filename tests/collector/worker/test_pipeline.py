@@ -388,15 +388,14 @@ def test_a_fault_in_what_a_trace_says_costs_one_record(
     process.close()
 
 
-def test_the_letter_of_a_record_that_was_judged_early_has_its_context(
+def test_the_letter_of_a_record_has_its_context(
     tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory holds the result in place of the context; then the profile's evaluation fails."""
+    """It waited for its trace, which is here when the engine fails."""
     process = Process(tmp_path, AgentEvalProfile.from_file(traced))
     context = {"answer": [42]}
     process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE, context=context))
     process.spans(*SPANS)
-    process.spans(*(ours(n, 1, trace_id="e" * 32) for n in range(2, 12)))
     monkeypatch.delattr(judge_module, "judge")
     process.after(2)
     (stored,) = process.store.dead_letters(LetterQuery(space=SPACE))
