@@ -77,11 +77,6 @@ class Join:
         """Records that wait, those included that are to be derived, or judged again."""
         return len(self._needed)
 
-    @property
-    def open_traces(self) -> int:
-        """Number of traces inside."""
-        return len(self._traces)
-
     def low_seq(self, next_seq: int) -> int:
         """The oldest commit whose rows are needed; the next one if no stored row is."""
         return self._needed.lowest(next_seq)
