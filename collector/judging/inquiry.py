@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
-from collector.worker.answers import Answered
 from collector.worker.kept_values import most_characters
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.records import eval_record, task_rows
+from collector.worker.revising import Answered
 from collector.worker.session import uid_of
 from collector.worker.session_reader import SessionReader, SessionStore
-from collector.worker.trees import read_trees
+from collector.worker.trace_facts import read_trees
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.deferred import question_of
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk

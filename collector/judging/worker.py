@@ -14,8 +14,8 @@ from collector.judging.judges import RememberingJudge
 from collector.judging.lanes import Lane, Lanes
 from collector.judging.measures import JudgeMeasures
 from collector.store.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
-from collector.worker.answers import Answered
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.revising import Answered
 from collector.worker.session_reader import SessionStore
 from scouter.errors import TransientError
 from scouter.evaluate.engine.execute import JudgeQuestion

@@ -9,8 +9,7 @@ from collector.worker.begun import Begun
 from collector.worker.committer import Committer
 from collector.worker.derive import Deriver, SentRecord, sent_records
 from collector.worker.join import Join
-from collector.worker.late import LateSpans
-from collector.worker.late_window import LateWindow
+from collector.worker.late import LateSpans, LateWindow
 from collector.worker.open_trace import Waiting
 from collector.worker.revising import Revising
 from collector.worker.sessions import SessionWork

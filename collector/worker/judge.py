@@ -15,9 +15,8 @@ from collector.worker.late import LateSpans
 from collector.worker.letters import letter_of_record, letter_of_unknown
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
-from collector.worker.ready import Need, Ready
+from collector.worker.ready import Need, Ready, Rerun, rerun_all, rerun_of
 from collector.worker.records import TraceView, judge, judge_again
-from collector.worker.rerun import Rerun, rerun_all, rerun_of
 
 _log: Final = logging.getLogger(__name__)
 _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")

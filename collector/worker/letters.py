@@ -1,4 +1,4 @@
-"""Dead letters of the pipeline: accepted records about which nothing can be decided."""
+"""Dead letters of the worker: accepted records about which nothing can be decided."""
 
 from collector.store.json_text import dump_json
 from collector.store.letters import (

@@ -1,10 +1,19 @@
-"""Prometheus series about the pipeline."""
+"""The work as others see it: Prometheus series, whether it moves, and news of what is stored."""
 
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.histogram import BatchHistogram
+from collector.store.commit import RecordId
+from collector.store.rows import EvaluationRow, Scope
+from collector.worker.behind import NOTHING, Backlog, BehindWatch
+from collector.worker.join import Join
+from collector.worker.judge import Results
+from collector.worker.sessions import SessionWork
 
 _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -84,3 +93,130 @@ class WorkerMeasures:
             "1 while the join's time runs, 0 while a source of spans lags or the store is away.",
             registry=registry,
         )
+
+
+STALLED_S: Final = 60.0
+"""Seconds without an evaluation, while one is due, after which the collector is not ready."""
+
+
+class Progress:
+    """Told by the thread that judges; any thread may ask.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._moved_at = clock()
+        self._is_idle = True
+        self._trouble = ""
+
+    def begin(self) -> None:
+        """A round begins: from now on something may be due."""
+        with self._lock:
+            if self._is_idle:
+                self._is_idle, self._moved_at = False, self._clock()
+
+    def moved(self) -> None:
+        """Something was decided, or a round left nothing that is due."""
+        with self._lock:
+            self._moved_at, self._trouble = self._clock(), ""
+
+    def rest(self) -> None:
+        """The round left nothing that is due."""
+        with self._lock:
+            self._is_idle, self._moved_at, self._trouble = True, self._clock(), ""
+
+    def trouble(self, why: str) -> None:
+        """Remember what keeps it from going on."""
+        with self._lock:
+            self._trouble = why
+
+    def stalled_s(self) -> float:
+        """Seconds since something was decided, while something is due; else 0."""
+        with self._lock:
+            return 0.0 if self._is_idle else self._clock() - self._moved_at
+
+    def fault(self) -> str:
+        """Reason that no evaluation was made for too long; empty if one was, or none is due."""
+        stalled_s = self.stalled_s()
+        if stalled_s < STALLED_S:
+            return ""
+        why = self._trouble or "a round of judging takes so long"
+        return f"nothing was judged for {stalled_s:.0f} s although something is due: {why}"
+
+
+_LOOK_S: Final = 1.0
+"""Between two looks at how long things have been due."""
+
+Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
+"""Is told of stored evaluations that are the first ones, or the first ones that are decided, and of
+the seconds that each record had waited for its trace."""
+
+
+class News:
+    """Tells of what was stored, in the worker's thread.
+
+    Args:
+        observers: Told of every stored first evaluation.
+        on_pending: Told that an evaluation was stored of which some tasks are pending.
+        measures: Metrics of the work.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        observers: Sequence[Observer],
+        on_pending: Callable[[], None],
+        measures: WorkerMeasures,
+        clock: Callable[[], float],
+    ) -> None:
+        self._observers, self._on_pending = tuple(observers), on_pending
+        self._measures, self._clock = measures, clock
+        self._behind: Final = BehindWatch(clock)
+        self._looked_at = clock()
+
+    @property
+    def backlog(self) -> Backlog:
+        """What is due and waits, as it was seen last."""
+        return self._behind.backlog
+
+    @property
+    def is_time(self) -> bool:
+        """True if the last look was a second ago."""
+        return self._clock() >= self._looked_at + _LOOK_S
+
+    def look(self, join: Join, sessions: SessionWork, now: float) -> None:
+        """Have it noticed if what is due waits for long. Cost: a look at everything that is due."""
+        self._looked_at = self._clock()
+        due = join.due(now)
+        for space, each in sessions.due(now).items():
+            due[space] = each.plus(due.get(space, NOTHING))
+        self._behind.look(due)
+
+    def stored(self, rows: Sequence[EvaluationRow], results: Results) -> None:
+        """Tell of evaluations that the worker made."""
+        if not rows:
+            return
+        self._behind.judged(len(rows))
+        latency_s = self._clock() - results.ready_at
+        self._measures.latency.observe([latency_s] * len(rows))
+        again = [row.scope for row in rows if row.revision > 1]
+        self._measures.reopened.inc(again.count(Scope.RECORD))
+        self._measures.sessions_reopened.inc(again.count(Scope.SESSION))
+        self._tell(rows, results.waits_s)
+
+    def revised(self, rows: Sequence[EvaluationRow]) -> None:
+        """Tell of evaluations that others asked for."""
+        self._tell(rows, {})
+
+    def _tell(self, rows: Sequence[EvaluationRow], waits_s: Mapping[RecordId, float]) -> None:
+        if any(row.pending for row in rows):
+            self._on_pending()
+        first = [row for row in rows if row.revision == 1 or row.is_first_decided]
+        if first:
+            waits = [waits_s.get(RecordId(row.space, row.record_uid), 0.0) for row in first]
+            for observer in self._observers:
+                observer(first, waits)

@@ -23,7 +23,7 @@ from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, Ready
 from collector.worker.records import NO_TRACE, TraceView
 from collector.worker.session import uid_of
-from collector.worker.trees import lost_of, unread_tree
+from collector.worker.trace_facts import lost_of, unread_tree
 from collector.worker.turns import Pace
 from scouter.evaluate.spans.session import trace_session
 from scouter.evaluate.spans.tree import SpanTree

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from collector.store.rows import Completeness, RecordRow
+from collector.store.rows import Completeness, RecordRow, TaskRow
+from scouter.evaluate.engine.plan import Plan, compile_plan, reads_spans
 
 
 class Need(Enum):
@@ -23,3 +24,59 @@ class Ready:
     completeness: Completeness
     missing_parents: int
     waited_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rerun:
+    """The tasks that spans can change, with what they read from."""
+
+    plan: Plan
+    affected: frozenset[str]
+    """Ids of the tasks that read spans or depend on one that does; the others' results stay."""
+    order: tuple[str, ...]
+    """Ids of all tasks, in the whole plan's order."""
+
+    def merge(
+        self, earlier: tuple[TaskRow, ...], again: tuple[TaskRow, ...]
+    ) -> tuple[TaskRow, ...] | None:
+        """Put results that stay beside those that were made again.
+
+        Args:
+            earlier: Results of the evaluation before.
+            again: Results of `plan`.
+
+        Returns:
+            One result per task; None if the evaluation before has other tasks.
+        """
+        found = {task.task_id: task for task in earlier}
+        if found.keys() != set(self.order):
+            return None
+        found |= {task.task_id: task for task in again if task.task_id in self.affected}
+        return tuple(found[task_id] for task_id in self.order)
+
+
+def rerun_all(plan: Plan) -> Rerun:
+    """Let every task run again."""
+    ids = tuple(task.id for task in plan.tasks)
+    return Rerun(plan=plan, affected=frozenset(ids), order=ids)
+
+
+def rerun_of(plan: Plan) -> Rerun:
+    """Find what spans can change.
+
+    Cost: linear in tasks and dependencies.
+    """
+    affected: set[int] = set()
+    for step in plan.steps:
+        for at in step:
+            if reads_spans(plan.tasks[at]) or not affected.isdisjoint(plan.dependencies[at]):
+                affected.add(at)
+    needed = set(affected)
+    for step in reversed(plan.steps):
+        for at in needed.intersection(step):
+            needed.update(plan.dependencies[at])
+    return Rerun(
+        plan=compile_plan(plan.tasks[at] for at in sorted(needed)),
+        affected=frozenset(plan.tasks[at].id for at in affected),
+        order=tuple(task.id for task in plan.tasks),
+    )

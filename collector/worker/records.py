@@ -8,8 +8,7 @@ from typing import Final, TypedDict, cast
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.worker.kept_values import MOST_TOGETHER, Keeper, most_characters, size_of
 from collector.worker.profiles import RegisteredProfile
-from collector.worker.ready import Ready
-from collector.worker.rerun import Rerun
+from collector.worker.ready import Ready, Rerun
 from scouter.evaluate.engine.batch import Way, evaluate_in_turn, never
 from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan

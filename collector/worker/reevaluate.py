@@ -9,17 +9,35 @@ from typing import Final, Protocol
 
 from collector.split import split
 from collector.store.evaluation_queries import EvaluationPage, EvaluationQuery
-from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
+from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope, TraceKey
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.ready import Need, Ready
 from collector.worker.records import TraceView, follows, judge
-from collector.worker.revision import Revision
-from collector.worker.session import WholeSession, judge_session, uid_of
-from collector.worker.session_join import DueSession
+from collector.worker.session import DueSession, WholeSession, judge_session, uid_of
 from collector.worker.session_reader import SessionReader, SessionStore
-from collector.worker.trees import read_trees
+from collector.worker.trace_facts import read_trees
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """The next evaluation on a record or session, and what it has read."""
+
+    row: EvaluationRow
+    trace_ids: Collection[str]
+    """Traces whose spans it has seen; none if its tasks read none."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Space and uid, by which the evaluation before is found."""
+        return self.row.space, self.row.record_uid
+
+    @property
+    def traces(self) -> list[TraceKey]:
+        """The traces with their space."""
+        return [(self.row.space, trace_id) for trace_id in self.trace_ids]
+
 
 _PART: Final = 50
 """Records whose traces are in memory together."""

@@ -6,21 +6,59 @@ its own, made while no other is on its way.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar, cast
 
 from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
 from collector.store.letters import LettersRemoved
-from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.store.store import Store
-from collector.worker.answers import Answered
 from collector.worker.committer import Committer
 from collector.worker.kept_values import parts_of_rows
 from collector.worker.late import LateSpans
-from collector.worker.revision import Revision
+from collector.worker.records import follows
+from collector.worker.reevaluate import Revision
 from scouter.errors import TransientError
+from scouter.evaluate.results.record_result import record_outcome
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.model.ids import uuid7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """Next revision of an evaluation, once it is certain that none is later."""
+
+    before: EvaluationRow
+    """The evaluation with pending tasks."""
+    tasks: tuple[TaskRow, ...]
+    """All of its tasks, in the same order."""
+    read_seq: int
+    """Last commit before the evaluation and its record were read; later erasures are not in it."""
+    duration_ns: int
+    """Nanoseconds that the question to the judge took."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Space and uid."""
+        return self.before.space, self.before.record_uid
+
+    def revision(self, now_ns: int) -> EvaluationRow:
+        """The next evaluation: as the one before, but for what was pending."""
+        before = self.before
+        return replace(
+            before,
+            evaluation_id=uuid7(now_ns),
+            # Rows have outcomes as results have them.
+            outcome=record_outcome(cast(Iterable[EvalTaskResult], self.tasks)),
+            evaluated_ns=now_ns,
+            duration_ns=before.duration_ns + self.duration_ns,
+            **follows(before),
+            tasks=self.tasks,
+        )
+
 
 T = TypeVar("T")
 

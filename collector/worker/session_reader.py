@@ -9,9 +9,8 @@ from collector.split import split
 from collector.store.limits import TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
-from collector.worker.session import uid_of
-from collector.worker.session_join import SessionKey
-from collector.worker.trees import Insist, TraceStore, lost_of
+from collector.worker.session import SessionKey, uid_of
+from collector.worker.trace_facts import Insist, TraceStore, lost_of
 from scouter.model.span import Span
 
 MOST_RECORDS: Final = 20_000

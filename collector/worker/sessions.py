@@ -10,11 +10,16 @@ from collector.store.limits import NoMemoryError
 from collector.store.rows import EvaluationRow, OpenSession, RecordRow
 from collector.worker.begun import Begun
 from collector.worker.behind import Due
-from collector.worker.held import Held
 from collector.worker.late import LateSpans, LateTrace
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
-from collector.worker.session import WholeSession, judge_session, uid_of
-from collector.worker.session_join import DueSession, SessionJoin, SessionKey
+from collector.worker.session import (
+    DueSession,
+    SessionJoin,
+    SessionKey,
+    WholeSession,
+    judge_session,
+    uid_of,
+)
 from collector.worker.session_reader import (
     SessionReader,
     SessionStore,
@@ -22,7 +27,7 @@ from collector.worker.session_reader import (
     awaited,
     key_of,
 )
-from collector.worker.times import JoinTimes
+from collector.worker.times import Held, JoinTimes
 from collector.worker.turns import Pace, Turns
 
 _log: Final = logging.getLogger(__name__)

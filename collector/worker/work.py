@@ -29,23 +29,18 @@ from collector.worker.committer import Committer
 from collector.worker.decide import Decider
 from collector.worker.derive import Deriver
 from collector.worker.follow_up import FollowUp
-from collector.worker.held import Held
 from collector.worker.join import Join, Kind
 from collector.worker.judge import Judge, Results
-from collector.worker.late import LateSpans
-from collector.worker.late_window import LateWindow
-from collector.worker.log_time import MAX_STEP_S
-from collector.worker.measures import WorkerMeasures
-from collector.worker.news import News, Observer
+from collector.worker.late import LateSpans, LateWindow
+from collector.worker.measures import News, Observer, Progress, WorkerMeasures
 from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.progress import Progress
-from collector.worker.read import Reader
+from collector.worker.read import MAX_STEP_S, Reader
 from collector.worker.recover import Recovery
 from collector.worker.revising import Asked, Replays, Revising
 from collector.worker.sessions import SessionWork
-from collector.worker.times import JoinTimes
+from collector.worker.times import Held, JoinTimes
 
 _log: Final = logging.getLogger(__name__)
 _IDLE_S: Final = 0.25

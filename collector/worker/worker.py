@@ -9,9 +9,9 @@ from typing import Final
 from collector.store.erase import Erased, EraseTarget
 from collector.store.letters import LettersRemoved
 from collector.store.rows import RecordRow
-from collector.worker.answers import Answered
 from collector.worker.committer import RETRY_S
-from collector.worker.revision import Revision
+from collector.worker.reevaluate import Revision
+from collector.worker.revising import Answered
 from collector.worker.work import Work
 from scouter.errors import TransientError
 

@@ -11,7 +11,7 @@ from collector.log.port import Item, Kind
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, ProfileChange, ProfileRow
 from collector.store.store import Store
-from collector.worker.news import Observer
+from collector.worker.measures import Observer
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker

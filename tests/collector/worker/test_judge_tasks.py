@@ -15,8 +15,8 @@ from collector.metrics import TotalName
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
-from collector.worker.answers import Answered
 from collector.worker.reevaluate import Reevaluator
+from collector.worker.revising import Answered
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk

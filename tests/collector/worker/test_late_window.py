@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from collector.worker.late_window import LateWindow
+from collector.worker.late import LateWindow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.worker.process_support import Process

@@ -5,9 +5,8 @@ from typing import Any
 
 from collector.store.rows import Completeness, EvaluationRow
 from collector.worker.profiles import RegisteredProfile
-from collector.worker.ready import Need, Ready
+from collector.worker.ready import Need, Ready, rerun_of
 from collector.worker.records import TraceView, judge, judge_again
-from collector.worker.rerun import rerun_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome

@@ -13,10 +13,9 @@ from collector.store.erase import EraseTarget
 from collector.store.letters import LetterQuery
 from collector.store.rows import Completeness, EvaluationRow, watched_uid
 from collector.worker import parts
-from collector.worker.answers import Answered
-from collector.worker.late import LateSpans
-from collector.worker.late_window import LateWindow
-from collector.worker.revision import Revision
+from collector.worker.late import LateSpans, LateWindow
+from collector.worker.reevaluate import Revision
+from collector.worker.revising import Answered
 from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch

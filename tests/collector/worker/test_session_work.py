@@ -17,8 +17,7 @@ from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.worker import session_reader as session_read
 from collector.worker import sessions as session_work
 from collector.worker.letters import letter_of_evaluation
-from collector.worker.session import WholeSession, judge_session, uid_of
-from collector.worker.session_join import SessionJoin, SessionKey
+from collector.worker.session import SessionJoin, SessionKey, WholeSession, judge_session, uid_of
 from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome

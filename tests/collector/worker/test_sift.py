@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from collector.store.commit import Commit
 from collector.store.rows import Completeness, EvaluationRow, RecordRow
-from collector.worker.sift import sift
+from collector.worker.committer import sift
 from scouter.evaluate.outcome import Outcome
 
 HALF = "\ud800"
