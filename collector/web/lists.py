@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -251,7 +251,7 @@ async def download_list(
             return
 
 
-async def as_parquet(lines: AsyncIterator[bytes], space: str) -> AsyncIterator[bytes]:
+async def as_parquet(lines: AsyncIterator[bytes], space: str) -> AsyncGenerator[bytes]:
     """Turn JSON lines into a Parquet file, which takes all of them before its first byte.
 
     Args:
