@@ -249,9 +249,7 @@ def _load(
     used = cpu_seconds(pid) - cpu
     began = time.perf_counter()
     records = collector.records()["accepted"]
-    wait_until(
-        lambda: collector.records()["evaluated"] >= records, what="evaluations", every_s=0.5
-    )
+    wait_until(lambda: collector.records()["evaluated"] >= records, what="evaluations", every_s=0.5)
     judged_s, peak_mb = time.perf_counter() - began, status_mb(pid, "VmHWM")
     print(
         f"{name}: {spans / sent.seconds:,.0f} spans/s until seen, worst request"
