@@ -13,6 +13,11 @@ from scouter.model.otlp import decode_request
 from scouter.model.protobuf_fields import fields, tag_of
 from scouter.model.span import Span
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _FIRST: Final = tag_of(1)
 """Tag of resource groups, of a resource and of a scope."""
 _SECOND: Final = tag_of(2)
@@ -79,11 +84,6 @@ def _parts(
             raise _UnusualError
     return singles, found
 
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 _LEVEL: Final = 1
 """Higher ones cost more time than they spare in space."""
