@@ -19,7 +19,7 @@ _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class WorkerMeasures:
-    """Series of one pipeline; observers of evaluations report how long records waited.
+    """Series of the worker; observers of evaluations report how long records waited.
 
     Args:
         registry: Shows the metrics.
