@@ -26,7 +26,7 @@ class Due(NamedTuple):
     oldest_s: float
     """For so long the oldest has been due, in seconds."""
     size_bytes: float
-    """Of spans and contexts as stored, as far as they were measured."""
+    """Of spans and contexts as stored, by those that wait longest."""
 
     def plus(self, other: "Due") -> "Due":
         """Both together."""

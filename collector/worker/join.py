@@ -23,6 +23,8 @@ from scouter.model.span import Span
 
 _HELD_S: Final = 0.5
 """Between two looks at a trace while time stands still for it."""
+_MEASURED: Final = 256
+"""Items of a space whose sizes are looked at."""
 _ANY: Final = 2**62
 """A commit behind all others."""
 _arrived: Final = operator.attrgetter("arrived")
@@ -283,22 +285,20 @@ class Join:
         return bool(self._line)
 
     def due(self, now: float) -> dict[str, Due]:
-        """By space what is lined up.
-
-        Cost: a look at everything that is.
-        """
+        """By space what is lined up; its size by the mean of those that wait longest."""
         found: dict[str, Due] = {}
-        for space, count, first in self._line.heads():
+        for space, count, items in self._line.heads(_MEASURED):
+            first = items[0]
             since = first.arrived if isinstance(first, Waiting) else self._traces[first].due_since
-            found[space] = Due(count, max(0.0, now - since), 0.0)
-        sizes = dict.fromkeys(found, 0)
-        for item in self._line:
-            if isinstance(item, Waiting):
-                sizes[item.space] += item.size_bytes
-            else:
-                trace = self._traces[item]
-                sizes[item[0]] += trace.size_bytes + sum(w.size_bytes for w in trace.waiting)
-        return {space: due._replace(size_bytes=float(sizes[space])) for space, due in found.items()}
+            mean_bytes = sum(map(self._size_of, items)) / len(items)
+            found[space] = Due(count, max(0.0, now - since), count * mean_bytes)
+        return found
+
+    def _size_of(self, item: TraceKey | Waiting) -> int:
+        if isinstance(item, Waiting):
+            return item.size_bytes
+        trace = self._traces[item]
+        return trace.size_bytes + sum(each.size_bytes for each in trace.waiting)
 
     def next_due(self) -> float | None:
         """Time at which to `look` again, never after anything is due; None if nothing waits."""

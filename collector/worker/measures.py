@@ -74,7 +74,7 @@ class WorkerMeasures:
         )
         self.due_bytes = Gauge(
             "scouter_evaluation_due_bytes",
-            "Bytes of their spans and contexts as stored, as far as they were measured.",
+            "Bytes of their spans and contexts as stored, by those that wait longest.",
             registry=registry,
         )
         self.is_behind = Gauge(
@@ -189,7 +189,7 @@ class News:
         return self._clock() >= self._looked_at + _LOOK_S
 
     def look(self, join: Join, sessions: SessionWork, now: float) -> None:
-        """Have it noticed if what is due waits for long. Cost: a look at everything that is due."""
+        """Have it noticed if what is due waits for long."""
         self._looked_at = self._clock()
         due = join.due(now)
         for space, each in sessions.due(now).items():

@@ -122,7 +122,7 @@ class SessionWork:
         """By space what waits for its turn."""
         return {
             space: Due(count, max(0.0, now - self._held_s - first.due_since), 0.0)
-            for space, count, first in self._line.heads()
+            for space, count, (first,) in self._line.heads()
         }
 
     def low_seq(self, other: int) -> int:

@@ -1,7 +1,8 @@
 """Work that waits, by the space that it belongs to: the spaces take turns."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -35,10 +36,10 @@ class Turns(Generic[T]):
         """Put something behind what waits of its space."""
         self._queues.setdefault(space, deque()).append(item)
 
-    def heads(self) -> Iterator[tuple[str, int, T]]:
-        """Each space with the number of its things, and the one that waits longest."""
+    def heads(self, most: int = 1) -> Iterator[tuple[str, int, Sequence[T]]]:
+        """Each space with the number of its things, and the first of them, so many at most."""
         for space, queue in self._queues.items():
-            yield space, len(queue), queue[0]
+            yield space, len(queue), list(islice(queue, most))
 
     def put_first(self, space: str, item: T) -> None:
         """Put something before what waits of its space."""
