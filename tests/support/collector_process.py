@@ -70,6 +70,7 @@ class CollectorProcess:
 
     def start(self) -> None:
         """Start it and wait until it takes requests; always on the same port."""
+        self._close_client()
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
         command = self.command()
