@@ -225,7 +225,7 @@ class DecidedReads(Reads):
 
 
 def _measures(body: str) -> list[tuple[str, float]]:
-    """What the trace assertions of an evaluation measured."""
+    """Values that the trace assertions of an evaluation measured."""
     return [
         (task.task_id, number)
         for task in decode_evaluation(body).tasks

@@ -164,7 +164,7 @@ class TaskValue:
 _N: Final = "BIGINT"
 _TEXTS: Final = "TEXT[]"
 SERVICE: Final = ("service_name", "service_version", "environment")
-"""What an evaluation knows of the process that it is about.
+"""Facts that an evaluation has of the process that it is about.
 
 One that looked at no spans may not know it; a span of its trace does.
 """
@@ -248,7 +248,7 @@ def task_conditions(query: EvaluationQuery, values: Values) -> Iterator[str]:
 
 
 def service_filters(query: EvaluationQuery) -> dict[str, str]:
-    """What is asked for of the process, by column."""
+    """Conditions on the process, by column."""
     asked = ((name, getattr(query, name)) for name in SERVICE)
     return {name: value for name, value in asked if value is not None}
 

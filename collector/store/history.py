@@ -20,7 +20,7 @@ _PAGE: Final = 10_000
 
 
 class _History(OfflineReads, DecidedReads, SliceReads, UsageReads, Profiles):
-    """What history is made of."""
+    """Parts that history is made of."""
 
 
 class StoredHistory:

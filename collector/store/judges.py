@@ -67,7 +67,7 @@ class GoldQuery:
 
 
 class Judges(Reads):
-    """What is known about judges."""
+    """Reads and writes about judges."""
 
     def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> int:
         """Store what is known of judges; the same digest again changes nothing.

@@ -165,7 +165,7 @@ def is_of_spans(letter: DeadLetter) -> bool:
 
 
 def letter_keys(letter: DeadLetter) -> Iterator[LetterKey]:
-    """What a letter is of.
+    """Ids that a letter is about: of records, traces and spans.
 
     A payload that is cut off or damaged is searched for what looks like such an id: it is better
     to leave out a letter too much than to show again what was erased.

@@ -40,7 +40,7 @@ class Mark:
     offset: int
     """Of the log, up to which the totals reach."""
     totals: Sequence[Sequence[Any]]
-    """What the store counted up to there; a name's columns, and its number."""
+    """Totals of the store up to there; a name's columns, and its number."""
     files: frozenset[str]
     """Names of the files beside the store that were there."""
 
@@ -204,7 +204,7 @@ class Opening:
 
     @property
     def known(self) -> Mark | None:
-        """What the store had, where something of it is missing; None if nobody knows it."""
+        """Totals of the store, where something of it is missing; None if nobody knows it."""
         return self.mark if self.lost else None
 
     def open(self, memory_bytes: int, identity: int | None) -> Database:

@@ -309,7 +309,7 @@ def _conditions(query: _Query, values: Values, *, has_time: bool = True) -> Iter
 
 
 def _asked(query: _Query) -> Sequence[tuple[str, str]]:
-    """What is asked for of the process."""
+    """Conditions on the process."""
     asked = (("service_version", query.service_version), ("environment", query.environment))
     return [(name, value) for name, value in asked if value is not None]
 

@@ -108,7 +108,7 @@ class RecordTextReads(RecordReads):
     def context_matches(
         self, space: str, places: Sequence[Place], finder: ContextText
     ) -> dict[tuple[int, str], TextMatch]:
-        """Where some records have a text in their contexts, by commit and uid.
+        """Places of a text in the contexts of some records, by commit and uid.
 
         Args:
             space: Their space.

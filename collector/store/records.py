@@ -100,7 +100,7 @@ class Place(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What became of a record."""
+    """States of a record."""
 
     state: RecordState
     outcome: Outcome | None

@@ -56,7 +56,7 @@ _CHANGES: Final[Sequence[str]] = (
 )
 
 _BY_TIME: Final = {"runs": "added_ns", "gold_outcomes": "at_ns"}
-"""What people and judges brought, with the times that it has itself."""
+"""Tables of what people and judges brought, with the times of their rows."""
 _OLD: Final = " UNION ALL ".join(
     f"(SELECT 1 FROM {table} WHERE {column} < $1 LIMIT 1)" for table, column in _BY_TIME.items()
 )

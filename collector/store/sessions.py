@@ -139,7 +139,7 @@ def tag_condition(tags: Iterable[tuple[str, str]], values: Values) -> str:
 
 
 def _known(query: SessionQuery, values: Values) -> str:
-    """What the query is about, as SQL; a table's name and a dot come before it."""
+    """The condition of the query, as SQL; a table's name and a dot come before it."""
     return f"seq <= {values.of(query.as_of, _N)} AND space = {values.of(query.space)}"
 
 

@@ -303,7 +303,7 @@ class TraceTextReads(TraceReads):
     def _text_places(
         self, query: SpanQuery, commits: tuple[int, int], values: Values, more: str
     ) -> list[_Place]:
-        """Where the spans are that a filter names, newest first.
+        """Places of the spans that a filter names, newest first.
 
         Args:
             query: The filter.

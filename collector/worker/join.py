@@ -31,7 +31,7 @@ _arrived: Final = operator.attrgetter("arrived")
 
 
 class Kind(Enum):
-    """Why a record waits."""
+    """Reasons that a record waits."""
 
     ACCEPTED = "accepted"
     WATCHED = "watched"

@@ -29,18 +29,18 @@ class Due(NamedTuple):
     ready: Ready
     waiting: Waiting
     place: TracePlace | None
-    """Where the spans of its trace are, if it waited for that."""
+    """Place of the spans of its trace, if it waited for that."""
     earlier: EvaluationRow | None = None
     """Its evaluation, which has not seen all spans; None for the first one."""
     settled: SettledRecord | None = None
-    """What its trace has told of it since it was accepted."""
+    """Values that its trace has given since it was accepted."""
     has_session: bool = False
     """True if its session is known only now."""
 
 
 @dataclass(slots=True)
 class Results:
-    """What is decided for one commit."""
+    """Decisions of one commit."""
 
     commit: Commit
     ready_at: float

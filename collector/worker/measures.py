@@ -180,7 +180,7 @@ class News:
 
     @property
     def backlog(self) -> Backlog:
-        """What is due and waits, as it was seen last."""
+        """Due and waiting work, as it was seen last."""
         return self._behind.backlog
 
     @property

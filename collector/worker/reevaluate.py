@@ -155,7 +155,7 @@ class JudgedStore(SessionStore, Protocol):
 
 
 class StoresRevisions(Protocol):
-    """Who stores revisions."""
+    """The part that stores revisions."""
 
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
         """Store evaluations, each behind the one before; says of which records and sessions."""

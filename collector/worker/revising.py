@@ -123,7 +123,7 @@ class Asked:
 
 
 class Replays:
-    """What replay has appended: no erasure passes it.
+    """Letters that replay has appended: no erasure passes them.
 
     Else an erasure would find neither the letter nor what comes of it.
     """

@@ -76,7 +76,7 @@ class Contents:
     records: list[RecordRow] = field(default_factory=list[RecordRow])
     letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     dropped: Dropped = field(default_factory=lambda: NONE_DROPPED)
-    """What a sender had to drop."""
+    """Drops that a sender reported."""
 
     def __len__(self) -> int:
         return len(self.spans) + len(self.records) + len(self.letters)

@@ -236,7 +236,7 @@ def read_trees(store: TraceStore, space: str, trace_ids: Sequence[str]) -> dict[
 
 
 def unread_tree(why: str) -> SpanTree:
-    """What stands for a trace that has too many spans to be read."""
+    """Facts of a trace that has too many spans to be read."""
     return SpanTree(unread=f"the trace is too large to be judged: {why}")
 
 

@@ -75,7 +75,7 @@ class Turns(Generic[T]):
 
 
 class Pace:
-    """How much a space takes for a turn, by what its turns cost before: so they stay near a time.
+    """The amount that a space takes for a turn, by the cost of its turns before: near one time.
 
     Everything that is taken is read, derived and settled together. That is done for nothing where
     it is not judged in the same turn, so a turn is kept short by taking less.

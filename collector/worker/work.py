@@ -139,7 +139,7 @@ class Work:
         return self._trouble or self._committer.fault
 
     def backlog(self) -> Backlog:
-        """What is due and waits, as it was seen last."""
+        """Due and waiting work, as it was seen last."""
         return self._news.backlog
 
     @property
