@@ -157,7 +157,10 @@ class Backlog:
         http.post("/v1/records", json={"records": [record]}).raise_for_status()
 
         def is_judged() -> bool:
-            answer: Any = http.get(f"/api/v1/records/r{number}").raise_for_status().json()
+            found = http.get(f"/api/v1/records/r{number}")
+            if found.status_code == 503:  # the collector is behind: it may not be stored yet
+                return False
+            answer: Any = found.raise_for_status().json()
             return bool(answer["state"] == "evaluated")
 
         wait_until(is_judged, what="the other record is judged", timeout_s=_WAIT_S, every_s=0.2)
