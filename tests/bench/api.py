@@ -23,9 +23,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -34,8 +34,13 @@ from urllib.parse import urlencode
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from collector.items.traces import decode_protobuf
+from collector.items.limits import Limits
+from collector.log.port import Entry, Item, Kind
+from collector.store.commit import Commit
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TaskRow
+from collector.worker.prepare import Prepared
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.take import read_entry
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
@@ -50,7 +55,8 @@ _DAY_NS: Final = 86_400 * 10**9
 _HOUR_NS: Final = 3600 * 10**9
 _BATCH: Final = 500
 _PER_TRACE: Final = 10
-_AHEAD: Final = 8
+_COMMIT: Final = 5_000
+"""Spans of one commit, as of a worker that is busy."""
 _STORED_TEXT, _LIVE_TEXT = 300, 2_340
 PROFILES: Final = tuple(f"shop-{number}" for number in range(50))
 TASKS: Final = ("t0", "t1")
@@ -181,29 +187,31 @@ def fill(
         now_ns: End of the day.
         has_records: The evaluated records are stored, too.
     """
-    store = AppendingStore(folder)
     requests = Requests(1, _STORED_TEXT)
     step_ns = _DAY_NS // spans
     every = max(1, spans // _PER_TRACE * 2 // evaluations)
-    waiting: deque[Future[Any]] = deque()
-    done = 0
-    try:
+    done, commit, read = 0, Commit(), Prepared()
+    with closing(AppendingStore(folder)) as store, ThreadPoolExecutor(1) as pool:
+        registry, limits, on_its_way = ProfileRegistry(store), Limits(), pool.submit(int)
         for first in range(0, spans, _BATCH):
             start_ns = now_ns - _DAY_NS + first * step_ns
             body = requests.make(first, _BATCH, start_ns, step_ns)
-            decoded = decode_protobuf(body).spans
-            waiting.append(store.append_spans("default", decoded, start_ns))
-            traces = [each.trace_id for each in decoded[:: _PER_TRACE * every]]
+            item = Item(Kind.SPANS, "default", start_ns, body)
+            contents = read_entry(Entry(first, first + 1, item), registry, limits)
+            read.add(contents)
+            traces = [each.span.trace_id for each in contents.spans[:: _PER_TRACE * every]]
             rows = [_evaluation(done + n, each, start_ns) for n, each in enumerate(traces * 2)]
             done += len(rows)
-            if has_records:
-                waiting.append(store.append_records([_record(each) for each in rows]))
-            waiting.append(store.append_evaluations(rows))
-            while len(waiting) > 3 * _AHEAD:
-                waiting.popleft().result()
+            commit.evaluations += rows
+            commit.records += map(_record, rows if has_records else ())
+            if (first + _BATCH) % _COMMIT == 0 or first + _BATCH >= spans:
+                read.settle(store, None)
+                read.fill(commit)
+                on_its_way.result()
+                on_its_way = pool.submit(store.commit, commit)
+                commit, read = Commit(), Prepared()
+        on_its_way.result()
         store.add_up()  # as a collector does every ten minutes of such a day
-    finally:
-        store.close()
 
 
 @cache
