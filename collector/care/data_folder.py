@@ -8,9 +8,9 @@ from typing import Final
 from collector.log.file_log import FileLog
 from collector.log.offline import copy_log, log_identity
 from collector.store.database import MEMORY_BYTES
+from collector.store.file_store import FileStore
 from collector.store.files import OLD_FILE, refuse_old_file, store_files
 from collector.store.opening import LostDataError
-from collector.store.store import Store
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class DataFolder:
         log: The log in front of it.
     """
 
-    def __init__(self, store: Store, log: FileLog) -> None:
+    def __init__(self, store: FileStore, log: FileLog) -> None:
         self.store: Final = store
         self.log: Final = log
 
@@ -105,7 +105,7 @@ def open_data(
         if not accept_loss:
             raise LostDataError(folder, what)
         _log.error("going on without what was lost: %s", what)
-    store = Store(folder, memory_bytes, accept_loss=accept_loss, identity=identity)
+    store = FileStore(folder, memory_bytes, accept_loss=accept_loss, identity=identity)
     try:
         log = FileLog(
             folder / LOG_FOLDER,

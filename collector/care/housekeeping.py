@@ -14,7 +14,7 @@ from typing import Final
 
 from collector.care.retention_clock import RetentionClock
 from collector.log.port import Log
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Housekeeping:
 
     def __init__(
         self,
-        store: Store,
+        store: FileStore,
         log: Log,
         folder: Path,
         *,

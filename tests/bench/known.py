@@ -23,9 +23,9 @@ from typing import Any, Final
 
 import duckdb
 
+from collector.store.file_store import FileStore
 from collector.store.files import store_files
 from collector.store.schema import COLUMNS
-from collector.store.store import Store
 from scouter.model.span import Resource, Span
 from tests.bench.figures import Figures
 from tests.contracts.store_data import SPACE, record
@@ -64,7 +64,7 @@ def fill(folder: Path, rows: int) -> None:
         }),
         "offsets": ("range(0, {rows}, {batch})", {"log_offset": "0", "low_seq": "0"}),
     }  # fmt: skip
-    Store(folder).close()
+    FileStore(folder).close()
     (path,) = store_files(folder)
     with duckdb.connect(path) as connection:
         for table, (numbers, given) in tables.items():

@@ -21,8 +21,8 @@ from typing import Final
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
 from collector.process import tune_process
+from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow
-from collector.store.store import Store
 from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from tests.bench.backlog import WATCHED, request
@@ -47,7 +47,7 @@ class Line:
     """
 
     def __init__(self, folder: Path, times: JoinTimes) -> None:
-        self.store = Store(folder)
+        self.store = FileStore(folder)
         self.log = FileLog(folder / "log", self.store.offset)
         registry = registry_of({SPACE: [WATCHED]})
         self.evaluations = 0

@@ -21,8 +21,8 @@ from typing import Any, Final, TypeVar
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
 from collector.process import after_start, tune_process
+from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow
-from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
@@ -127,7 +127,7 @@ def rate(folder: Path, count: int, *, has_trace: bool) -> tuple[float, float]:
     Returns:
         Records per second, and CPU seconds per second.
     """
-    store, done = Store(folder), Done()
+    store, done = FileStore(folder), Done()
     log = FileLog(folder / "log", store.offset)
     registry = ProfileRegistry(store)
     profile = AgentEvalProfile(tasks(reads_spans=has_trace), alias="bench")

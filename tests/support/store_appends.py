@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit, RecordId, SpanId
+from collector.store.file_store import FileStore
 from collector.store.letters import DeadLetter, letter_of_conflict
 from collector.store.rows import EvaluationRow, RecordRow
-from collector.store.store import Store
 from collector.store.totals import span_label
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
@@ -163,12 +163,12 @@ class Appends(AllReads):
         return _done(lambda: self.commit(Commit(totals=deltas)))
 
 
-class AppendingStore(Appends, Store):
+class AppendingStore(Appends, FileStore):
     """The store on DuckDB."""
 
     def commit(self, rows: Commit) -> int:
         """Store rows."""
-        return Store.commit(self, rows)
+        return FileStore.commit(self, rows)
 
 
 class AppendingPostgresql(Appends, PostgresqlStore):

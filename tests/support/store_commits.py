@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import span_ranks
 from collector.store.commit import Commit, RecordId, SpanId
+from collector.store.file_store import FileStore
 from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.span_rows import BodyRow, SpanKey, SpanRow, span_row
-from collector.store.store import Store
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.support.store_engines import PostgresqlStore
 
-Engine = Store | PostgresqlStore
+Engine = FileStore | PostgresqlStore
 
 
 def rank(span: Span) -> SpanKey:

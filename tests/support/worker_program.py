@@ -29,8 +29,8 @@ from collector.log.file_log import FileLog
 from collector.log.port import Chunk, Entry, Item, Kind
 from collector.store.commit import Commit
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow
-from collector.store.store import Store
 from collector.worker import judge as judge_module
 from collector.worker import read as read_module
 from collector.worker.profiles import ProfileRegistry
@@ -120,7 +120,7 @@ def expected(number: int) -> dict[tuple[str, str], dict[str, str]]:
     }
 
 
-def stored(store: Store) -> dict[tuple[str, str], dict[str, str]]:
+def stored(store: FileStore) -> dict[tuple[str, str], dict[str, str]]:
     """The same as the store has it; a derived record goes by its trace.
 
     Raises:
@@ -135,7 +135,7 @@ def stored(store: Store) -> dict[tuple[str, str], dict[str, str]]:
     return found
 
 
-def span_counts(store: Store) -> tuple[int, int, int]:
+def span_counts(store: FileStore) -> tuple[int, int, int]:
     """Rows of spans, their distinct keys, and the spans that are in bodies."""
     sql = "SELECT count(*), count(DISTINCT (space, trace_id, span_id)) FROM spans"
     ((rows, keys),) = store.read(sql)
@@ -143,7 +143,7 @@ def span_counts(store: Store) -> tuple[int, int, int]:
     return rows, keys, bodies
 
 
-def _evaluations(store: Store, space: str) -> Iterator[EvaluationRow]:
+def _evaluations(store: FileStore, space: str) -> Iterator[EvaluationRow]:
     query = EvaluationQuery(space=space, limit=1_000)
     while True:
         page = store.evaluations(query)
@@ -211,7 +211,7 @@ def _of(server: object) -> _Server:
 def serve(folder: Path) -> None:
     """Take items until the process is ended."""
     _plant()
-    store = Store(folder)
+    store = FileStore(folder)
     log = FileLog(folder / "log", store.offset, segment_bytes=2**16)
     worker = Worker(log, store, registry_of(PROFILES), TIMES)
     worker.start()
@@ -277,7 +277,7 @@ class _StepLog(FileLog):
         self.steps()
 
 
-class _StepStore(Store):
+class _StepStore(FileStore):
     steps: _Steps
 
     def commit(self, rows: Commit) -> int:

@@ -9,8 +9,8 @@ from collector.log.brokers import Brokers
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow, ProfileChange, ProfileRow
-from collector.store.store import Store
 from collector.worker.measures import Observer
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.times import JoinTimes
@@ -46,7 +46,7 @@ class KnownProfiles:
 
 def registry_of(profiles: Mapping[str, Iterable[AgentEvalProfile]]) -> ProfileRegistry:
     """A registry with active profiles, by space."""
-    registry = ProfileRegistry(cast(Store, KnownProfiles()))
+    registry = ProfileRegistry(cast(FileStore, KnownProfiles()))
     for space, own in profiles.items():
         for profile in own:
             registry.register(space, profile, activate=True)
@@ -108,7 +108,7 @@ class WorkerRoom:
         folder: Path,
         profiles: Mapping[str, Iterable[AgentEvalProfile]],
         times: JoinTimes | None = None,
-        store: Callable[[Path], Store] = Store,
+        store: Callable[[Path], FileStore] = FileStore,
         observers: Sequence[Observer] = (),
         on_pending: Callable[[], None] = lambda: None,
         on_profiles: Callable[[], None] = lambda: None,

@@ -10,8 +10,8 @@ from collector.care.data_folder import DataFolder, open_data
 from collector.log.port import LostLogError
 from collector.store.conservation import Conservation
 from collector.store.erase import EraseTarget
+from collector.store.file_store import FileStore
 from collector.store.opening import LostDataError
-from collector.store.store import Store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -177,7 +177,7 @@ def test_a_backup_is_one_moment_of_store_and_log(data: Path, tmp_path: Path) -> 
     assert sheet.spans.stored == 20
 
 
-class BusyStore(Store):
+class BusyStore(FileStore):
     """Has something done between the copy of its rows and that of the log."""
 
     then: Callable[[], object]

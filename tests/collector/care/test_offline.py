@@ -11,7 +11,7 @@ from collector.care.check import check_data
 from collector.care.offline import copy_data
 from collector.care.table_export import EXPORTED, export_tables
 from collector.store.erase import EraseTarget
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -124,13 +124,13 @@ def test_a_copy_is_a_data_folder(data: Path, tmp_path: Path) -> None:
 
 
 def test_no_copy_is_made_of_what_was_erased(data: Path, tmp_path: Path) -> None:
-    store = Store(data)
+    store = FileStore(data)
     store.erase(EraseTarget(space=SPACE, trace_id=trace_id(0)))
     store.close()
     with pytest.raises(ConfigError, match="still hold bytes of what was erased"):
         copy_data(data, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    store = Store(data)
+    store = FileStore(data)
     store.purge()
     store.close()
     assert copy_data(data, tmp_path / "copy").files == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 from tests.support.postgresql_server import PostgresqlServer
 from tests.support.store_appends import AppendingPostgresql, AppendingStore
 from tests.support.store_engines import PostgresqlStore
@@ -48,15 +48,15 @@ def open_store(
 
 
 @pytest.fixture(scope="module")
-def duckdb_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def duckdb_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileStore]:
     """The store, once for all tests of a file: each takes a space of its own."""
-    store = Store(tmp_path_factory.mktemp("store"))
+    store = FileStore(tmp_path_factory.mktemp("store"))
     yield store
     store.close()
 
 
 @pytest.fixture(scope="module", params=["duckdb", "postgresql"])
-def engine(request: pytest.FixtureRequest) -> Store | PostgresqlStore:
+def engine(request: pytest.FixtureRequest) -> FileStore | PostgresqlStore:
     """Each of the two in turn."""
     name = "duckdb_store" if request.param == "duckdb" else "postgresql"
     return request.getfixturevalue(name)

@@ -8,7 +8,7 @@ import pytest
 
 from collector.metrics import TotalKey, TotalName
 from collector.store import drops
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 from scouter.transport.drops import Count
 from tests.contracts.store_data import SPACE
 from tests.support.store_appends import AppendingPostgresql, AppendingStore
@@ -19,8 +19,8 @@ HOUR_NS = 3_600 * 10**9
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[Store]:
-    store = Store(folder)
+def store(folder: Path) -> Iterator[FileStore]:
+    store = FileStore(folder)
     yield store
     store.close()
 
@@ -52,7 +52,7 @@ def test_each_drop_counts_once(open_store: Open) -> None:
     store.close()
 
 
-def test_reports_at_once_count_once(store: Store) -> None:
+def test_reports_at_once_count_once(store: FileStore) -> None:
     """Of eight threads with the same two drops."""
     report = {("a", "full"): Count(0, 3), ("a", "closed"): Count(0, 1)}
     threads = [threading.Thread(target=store.add_drops, args=(SPACE, report, 1)) for _ in range(8)]

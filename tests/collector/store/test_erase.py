@@ -13,9 +13,9 @@ from collector.store.bodies import decompress
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget, change_of
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.file_store import FileStore
 from collector.store.rows import RecordState, TaskRow
 from collector.store.schema import duckdb_tables
-from collector.store.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import evaluation, letter, record
@@ -27,8 +27,8 @@ TRACES = [f"{number:032x}" for number in range(1, 5)]
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[Store]:
-    store = Store(folder)
+def store(folder: Path) -> Iterator[FileStore]:
+    store = FileStore(folder)
     yield store
     store.close()
 
@@ -160,7 +160,7 @@ def test_an_erasure_takes_what_it_names(
     assert left(engine, other) == before
 
 
-def test_the_sheet_counts_what_was_erased(store: Store) -> None:
+def test_the_sheet_counts_what_was_erased(store: FileStore) -> None:
     fill(store, "a")
     erased = store.erase(EraseTarget(space="a", session_id="ann"))
     assert (erased.uids, erased.spans, erased.evaluations, erased.dead_letters) == (
@@ -172,7 +172,7 @@ def test_the_sheet_counts_what_was_erased(store: Store) -> None:
     assert (spans.accepted, spans.stored, spans.erased) == (6, 3, 3)
 
 
-def test_what_others_replaced_leaves_no_rests(store: Store) -> None:
+def test_what_others_replaced_leaves_no_rests(store: FileStore) -> None:
     """Nobody asked for its bytes to go: the file is not written anew for each such record."""
     fill(store, "a")
     erased = store.erase(EraseTarget(space="a", superseded=("r3",)))
@@ -185,7 +185,7 @@ def texts_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def test_the_bytes_are_gone_from_every_file(store: Store, folder: Path) -> None:
+def test_the_bytes_are_gone_from_every_file(store: FileStore, folder: Path) -> None:
     """Contexts and attributes are stored as they are; bodies are read one by one."""
     fill(store, "a")
     store.erase(EraseTarget(space="a", session_id="ann"))
@@ -203,7 +203,7 @@ def test_the_bytes_are_gone_from_every_file(store: Store, folder: Path) -> None:
 
 def test_erased_stays_erased(folder: Path) -> None:
     """What comes again is refused, also when its rows were made before the erasure."""
-    store = Store(folder)
+    store = FileStore(folder)
     sent = fill(store, "a")
     store.erase(EraseTarget(space="a", session_id="ann"))
     for _ in range(2):
@@ -230,14 +230,14 @@ def test_erased_stays_erased(folder: Path) -> None:
         assert not store.tombstones.has_span("a", TRACES[1], TWO)
         store.purge()
         store.close()
-        store = Store(folder)
+        store = FileStore(folder)
     store.close()
     assert sent.space == "a"
 
 
 def test_commits_and_erasures_go_on_while_the_file_is_copied(folder: Path) -> None:
     """What comes in between is in the copy, once, and what is erased in between is not."""
-    store = Store(folder)
+    store = FileStore(folder)
     sent = fill(store, "a")
     for number in range(3, 9):
         sent.append(store, [span(3, number)])
@@ -266,7 +266,7 @@ def test_commits_and_erasures_go_on_while_the_file_is_copied(folder: Path) -> No
         assert sheet.spans.accepted == sheet.spans.stored + sheet.spans.erased
         assert sheet.records.accepted == 4
         store.close()
-        store = Store(folder)
+        store = FileStore(folder)
     assert store.purge()  # for the erasure that came while the file was copied
     store.close()
     assert SECRET.encode() not in texts_in(folder)
@@ -275,13 +275,13 @@ def test_commits_and_erasures_go_on_while_the_file_is_copied(folder: Path) -> No
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_start_goes_on_with_the_newest_whole_file(folder: Path, is_whole: bool) -> None:
     """A process may end before a copy is whole, or before it removed the old file."""
-    store = Store(folder)
+    store = FileStore(folder)
     fill(store, "a")
     before = left(store, "a")
     old = folder / "store-1.duckdb"
     store.close()
     kept = old.read_bytes()
-    store = Store(folder)
+    store = FileStore(folder)
     store.erase(EraseTarget(space="a", trace_id=TRACES[3]))
     if is_whole:
         store.purge()
@@ -292,7 +292,7 @@ def test_a_start_goes_on_with_the_newest_whole_file(folder: Path, is_whole: bool
         with duckdb.connect(str(folder / "store-2.duckdb")) as half:
             for statement in duckdb_tables():
                 half.execute(statement)
-    store = Store(folder)
+    store = FileStore(folder)
     spans = before["spans"]
     assert isinstance(spans, set)
     assert left(store, "a") == before | {"spans": spans - {(3, ONE)}}
@@ -302,7 +302,7 @@ def test_a_start_goes_on_with_the_newest_whole_file(folder: Path, is_whole: bool
     store.close()
 
 
-def test_a_copy_that_is_given_up_changes_nothing(store: Store, folder: Path) -> None:
+def test_a_copy_that_is_given_up_changes_nothing(store: FileStore, folder: Path) -> None:
     sent = fill(store, "a")
     for number in range(3, 9):
         sent.append(store, [span(3, number)])
@@ -314,7 +314,7 @@ def test_a_copy_that_is_given_up_changes_nothing(store: Store, folder: Path) -> 
     assert store.purge()
 
 
-def test_reads_go_on_while_the_file_is_changed(store: Store) -> None:
+def test_reads_go_on_while_the_file_is_changed(store: FileStore) -> None:
     """Reads of other threads, on connections that know the old file."""
     fill(store, "a")
     expected, faults, done = left(store, "a"), list[object](), threading.Event()
@@ -345,7 +345,7 @@ def test_reads_go_on_while_the_file_is_changed(store: Store) -> None:
 # --- retention -----------------------------------------------------------------------------------
 
 
-def test_retention_takes_whole_commits_and_what_was_decided(store: Store) -> None:
+def test_retention_takes_whole_commits_and_what_was_decided(store: FileStore) -> None:
     """Records go with their evaluations, whenever those were made; the last commit stays."""
     sent = Sent(space="a")
     old = [record(uid, space="a", received_ns=10) for uid in ("r0", "r1")]
@@ -381,7 +381,7 @@ def test_retention_takes_whole_commits_and_what_was_decided(store: Store) -> Non
 def test_retention_gives_room_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of four days; when three are gone, the file is smaller by as much."""
     monkeypatch.setattr(database, "ROW_GROUP", 2_048)
-    store, sent, text = Store(folder), Sent(space="a"), "x" * 200
+    store, sent, text = FileStore(folder), Sent(space="a"), "x" * 200
     for day in range(4):
         trace_id = f"{day + 1:032x}"
         spans = [replace(span(0, at, text=f"{text}{at}"), trace_id=trace_id) for at in range(4_096)]
@@ -390,10 +390,10 @@ def test_retention_gives_room_back(folder: Path, monkeypatch: pytest.MonkeyPatch
     store.close()
     before = sum(path.stat().st_size for path in folder.glob("store-*"))
 
-    store = Store(folder)
+    store = FileStore(folder)
     assert store.remove_before(3) == 3 * 4_096
     store.close()
-    store = Store(folder)
+    store = FileStore(folder)
     assert store.purge()
     store.close()
     after = sum(path.stat().st_size for path in folder.glob("store-*"))

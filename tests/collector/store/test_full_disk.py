@@ -9,7 +9,7 @@ import pytest
 from collector.store import database
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 from scouter.errors import TransientError
 from tests.contracts.store_data import record
 from tests.support.small_disk import SmallDisk, small_disk
@@ -28,7 +28,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallDisk]
 class Filling:
     """Commits of a megabyte; knows which were taken."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: FileStore) -> None:
         self.store, self.taken, self._rng = store, list[int](), random.Random(7)
 
     def append(self, number: int) -> None:
@@ -62,7 +62,7 @@ class Filling:
 @pytest.mark.parametrize("free", [6 * MB, 0], ids=["no-room-for-a-checkpoint", "no-room-at-all"])
 def test_the_store_works_again_without_a_restart(disk: SmallDisk, free: int) -> None:
     """What was refused is not there, and what was taken is, where a checkpoint failed, too."""
-    store = Store(disk.folder / "data")
+    store = FileStore(disk.folder / "data")
     filling = Filling(store)
     for number in range(10):
         filling.append(number)
@@ -73,13 +73,13 @@ def test_the_store_works_again_without_a_restart(disk: SmallDisk, free: int) -> 
     filling.append(200)
     filling.check()
     store.close()
-    filling.store = Store(disk.folder / "data")
+    filling.store = FileStore(disk.folder / "data")
     filling.check()
     filling.store.close()
 
 
 def test_a_copy_without_room_leaves_the_store_as_it_is(disk: SmallDisk) -> None:
-    store = Store(disk.folder / "data")
+    store = FileStore(disk.folder / "data")
     filling = Filling(store)
     for number in range(15):
         filling.append(number)

@@ -31,8 +31,8 @@ OPENED = """
 import sys
 from pathlib import Path
 from typing import Any
-from collector.store.store import Store
-store = Store(Path(sys.argv[1]))
+from collector.store.file_store import FileStore
+store = FileStore(Path(sys.argv[1]))
 print("open", flush=True)
 sys.stdin.read()
 """

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 
 ROUNDS: Final = 4
 _PROGRAM: Final = """
@@ -15,11 +15,11 @@ from pathlib import Path
 from collector.store import database
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 from tests.contracts.store_data import record
 
 database.CHECKPOINT_BYTES = 100_000
-store = Store(Path(sys.argv[1]))
+store = FileStore(Path(sys.argv[1]))
 
 def copy():
     while True:
@@ -46,7 +46,7 @@ def test_what_was_committed_is_there_once(folder: Path) -> None:
             told = [int(process.stdout.readline()) for _ in range(rng.randrange(1, 60))]
             process.kill()
             last = [*told, *map(int, process.stdout.read().split())][-1]
-        store = Store(folder)
+        store = FileStore(folder)
         assert len(list(folder.glob("store-*.duckdb"))) == 1
         assert store.offset in (last, last + 1)
         rows = [uid for (uid,) in store.read("SELECT uid FROM records")]

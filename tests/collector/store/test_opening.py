@@ -9,20 +9,20 @@ import pytest
 
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
+from collector.store.file_store import FileStore
 from collector.store.opening import FILE_NAME, LostDataError, read_mark
 from collector.store.schema import VERSION
-from collector.store.store import Store
 from scouter.errors import ConfigError
 from tests.contracts.store_data import record
 
 Change = Callable[[Path], object]
 
 
-def commit(store: Store, uid: str, offset: int) -> int:
+def commit(store: FileStore, uid: str, offset: int) -> int:
     return store.commit(Commit(offset=offset, low_seq=1, records=[record(uid, space="a")]))
 
 
-def uids(store: Store) -> list[str]:
+def uids(store: FileStore) -> list[str]:
     return [uid for (uid,) in store.read("SELECT uid FROM records ORDER BY seq")]
 
 
@@ -30,10 +30,10 @@ def uids(store: Store) -> list[str]:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as a process leaves it that is killed: u1 is in the file, u2 and u3 in its log."""
     folder, copy = (tmp_path_factory.mktemp("killed") / name for name in ("data", "copy"))
-    store = Store(folder)
+    store = FileStore(folder)
     commit(store, "u1", 10)
     store.close()
-    store = Store(folder)
+    store = FileStore(folder)
     commit(store, "u2", 20)
     commit(store, "u3", 30)
     shutil.copytree(folder, copy)
@@ -50,7 +50,7 @@ def data(killed: Path, tmp_path: Path) -> Path:
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed store of another folder, with more commits."""
     folder = tmp_path_factory.mktemp("other") / "data"
-    store = Store(folder)
+    store = FileStore(folder)
     for number in range(9):
         commit(store, f"x{number}", number + 1)
     store.close()
@@ -87,7 +87,7 @@ FILE, LOG = "store-1.duckdb", "store-1.duckdb.wal"
 
 
 def test_what_a_killed_process_leaves_is_whole(data: Path) -> None:
-    store = Store(data)
+    store = FileStore(data)
     assert (uids(store), store.last_seq(), store.offset) == (["u1", "u2", "u3"], 3, 30)
     store.close()
 
@@ -113,33 +113,33 @@ def test_a_loss_is_refused_until_somebody_accepts_it(
     change(data)
     before = content_of(data)
     with pytest.raises(LostDataError, match=said):
-        Store(data)
+        FileStore(data)
     with pytest.raises(LostDataError, match=said) as refused:
-        Store(data)
+        FileStore(data)
     assert content_of(data) == before
     assert len(str(refused.value).splitlines()) == 1
     for way in ("restore", "check --data", "--accept-loss"):
         assert way in str(refused.value)
 
-    store = Store(data, accept_loss=True)
+    store = FileStore(data, accept_loss=True)
     assert (uids(store), store.offset) == (left, offset)
     assert commit(store, "later", 40) > 3
     store.close()
-    store = Store(data)
+    store = FileStore(data)
     assert uids(store) == [*left, "later"]
     store.close()
 
 
 def test_an_older_copy_of_the_store_is_refused(data: Path, tmp_path: Path) -> None:
     shutil.copytree(data, tmp_path / "kept")
-    store = Store(data)
+    store = FileStore(data)
     commit(store, "u4", 40)
     store.close()
     for name in (FILE, LOG):
         shutil.copy(tmp_path / "kept" / name, data / name)
     with pytest.raises(LostDataError, match="ends with commit 3, and 4 were made"):
-        Store(data)
-    store = Store(data, accept_loss=True)
+        FileStore(data)
+    store = FileStore(data, accept_loss=True)
     assert uids(store) == ["u1", "u2", "u3"]
     store.close()
 
@@ -149,17 +149,17 @@ def test_a_store_of_another_folder_is_refused(data: Path, other: Path) -> None:
     remove(LOG)(data)
     shutil.copy(other / FILE, data / FILE)
     with pytest.raises(LostDataError, match="of another data folder"):
-        Store(data)
-    store = Store(data, accept_loss=True)
+        FileStore(data)
+    store = FileStore(data, accept_loss=True)
     assert len(uids(store)) == 9
     store.close()
-    Store(data).close()
+    FileStore(data).close()
 
 
 @pytest.mark.parametrize("change", [remove(FILE_NAME), spoil(FILE_NAME, -5)])
 def test_the_mark_itself_may_be_lost(data: Path, change: Change) -> None:
     change(data)
-    store = Store(data)
+    store = FileStore(data)
     assert uids(store) == ["u1", "u2", "u3"]
     store.close()
     mark = read_mark(data)
@@ -172,22 +172,22 @@ def test_a_power_cut_may_leave_the_mark_behind(data: Path) -> None:
     """Its first line is not synced: an old one, or what is none, says nothing."""
     content = (data / FILE_NAME).read_bytes()
     (data / FILE_NAME).write_bytes(b"\0" * content.index(b"\n") + content[content.index(b"\n") :])
-    store = Store(data)
+    store = FileStore(data)
     assert uids(store) == ["u1", "u2", "u3"]
     store.close()
 
 
 def test_one_process_has_a_folder(data: Path) -> None:
     """In this process DuckDB itself says so."""
-    store = Store(data)
+    store = FileStore(data)
     with pytest.raises(ConfigError, match="cannot open the store"):
-        Store(data)
+        FileStore(data)
     store.close()
 
 
 def test_a_store_of_another_version_is_refused(data: Path, tmp_path: Path) -> None:
     """With what to do; of a version before the first only the name is known."""
-    Store(data).close()
+    FileStore(data).close()
     with duckdb.connect(str(data / FILE)) as connection:
         connection.execute("UPDATE identity SET version = $1", [VERSION + 1])
     before = content_of(data)
@@ -196,7 +196,7 @@ def test_a_store_of_another_version_is_refused(data: Path, tmp_path: Path) -> No
     for folder in (data, tmp_path / "old"):
         for accept_loss in (False, True):
             with pytest.raises(ConfigError, match="written by another version") as refused:
-                Store(folder, accept_loss=accept_loss)
+                FileStore(folder, accept_loss=accept_loss)
             assert "scouter collector export" in str(refused.value)
             assert len(str(refused.value).splitlines()) == 1
     assert content_of(data) == before
@@ -204,11 +204,11 @@ def test_a_store_of_another_version_is_refused(data: Path, tmp_path: Path) -> No
 
 def test_columns_that_came_later_are_added(data: Path) -> None:
     """Behind all others, and empty; a table with other columns is of another version."""
-    Store(data).close()
+    FileStore(data).close()
     with duckdb.connect(str(data / FILE)) as connection:
         connection.execute("ALTER TABLE records DROP COLUMN context")
         connection.execute("DROP TABLE begun")
-    store = Store(data)
+    store = FileStore(data)
     assert store.read("SELECT uid, context FROM records WHERE uid = 'u2'") == [("u2", None)]
     commit(store, "u4", 40)
     store.erase(EraseTarget(space="a", record_uid="u1"))
@@ -218,12 +218,12 @@ def test_columns_that_came_later_are_added(data: Path) -> None:
     with duckdb.connect(str(data / "store-2.duckdb")) as connection:
         connection.execute("ALTER TABLE records RENAME COLUMN uid TO other")
     with pytest.raises(ConfigError, match="another version"):
-        Store(data)
+        FileStore(data)
 
 
 def test_what_a_process_left_of_its_memory_is_removed(data: Path) -> None:
     """It may hold what was erased."""
     (data / "spill").mkdir()
     (data / "spill" / "duckdb_temp_block-1.block").write_bytes(b"secret")
-    Store(data).close()
+    FileStore(data).close()
     assert not (data / "spill" / "duckdb_temp_block-1.block").exists()

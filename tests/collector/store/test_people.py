@@ -9,10 +9,10 @@ import pytest
 from collector.store.alerts import DriftState
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget, change_of
+from collector.store.file_store import FileStore
 from collector.store.judges import GoldOutcome, GoldQuery
 from collector.store.labels import LabelQuery
 from collector.store.rows import Scope
-from collector.store.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, evaluation, record
@@ -24,8 +24,8 @@ TRACES = [f"{number:032x}" for number in range(1, 4)]
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[Store]:
-    store = Store(folder)
+def store(folder: Path) -> Iterator[FileStore]:
+    store = FileStore(folder)
     yield store
     store.close()
 
@@ -122,7 +122,7 @@ def test_an_erasure_takes_labels_and_runs(
     assert left(engine, other) == EVERYTHING
 
 
-def test_notes_go_from_what_stays_and_has_seen_it(store: Store) -> None:
+def test_notes_go_from_what_stays_and_has_seen_it(store: FileStore) -> None:
     """A record of a trace that loses the spans of another session keeps its label alone."""
     sent = Sent(space=SPACE)
     own, other = (
@@ -143,7 +143,7 @@ def test_notes_go_from_what_stays_and_has_seen_it(store: Store) -> None:
     assert (found.uid, found.is_good, found.notes) == ("kept", True, "")
 
 
-def test_a_label_on_what_was_erased_is_dropped(store: Store) -> None:
+def test_a_label_on_what_was_erased_is_dropped(store: FileStore) -> None:
     """Of somebody whose page was still open."""
     Sent(space=SPACE).append(store, records=[record("r0"), record("r1")])
     store.erase(EraseTarget(space=SPACE, record_uid="r0"))
@@ -159,13 +159,13 @@ def gold(slot: int) -> GoldOutcome:
     )  # fmt: skip
 
 
-def test_gold_is_in_no_count_of_an_agent(store: Store) -> None:
+def test_gold_is_in_no_count_of_an_agent(store: FileStore) -> None:
     before = store.totals(), store.conservation(SPACE)
     store.append_gold_outcomes([gold(1)])
     assert (store.totals(), store.conservation(SPACE)) == before
 
 
-def test_retention_takes_labels_runs_and_gold(store: Store) -> None:
+def test_retention_takes_labels_runs_and_gold(store: FileStore) -> None:
     """Labels go with their record, whenever they were given; runs and gold have their own times."""
     sent = Sent(space=SPACE)
     for uid, at_ns in (("old", 10), ("new", 30)):
@@ -186,7 +186,7 @@ def test_retention_takes_labels_runs_and_gold(store: Store) -> None:
 
 def test_what_takes_a_place_while_the_file_is_copied_stays(folder: Path) -> None:
     """States, runs and notes that come behind a change are not taken by it in the copy."""
-    store = Store(folder)
+    store = FileStore(folder)
     sent = Sent(space=SPACE)
     sent.append(store, records=[record("r0"), record("r1")])
     store.save_drift([DriftState(name=name, body="1") for name in "abc"], [])
@@ -212,5 +212,5 @@ def test_what_takes_a_place_while_the_file_is_copied_stays(folder: Path) -> None
         assert {each.name: each.body for each in store.drift_states()} == {"a": "2", "c": "1"}
         assert [(each.run_id, each.name) for each in store.runs(SPACE)] == [("r", "again")]
         store.close()
-        store = Store(folder)
+        store = FileStore(folder)
     store.close()

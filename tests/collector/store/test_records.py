@@ -6,10 +6,10 @@ from pathlib import Path
 
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
+from collector.store.file_store import FileStore
 from collector.store.letters import DeadLetter, LetterKind, LetterQuery
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState, SettledRecord
-from collector.store.store import Store
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
@@ -54,7 +54,7 @@ def test_a_start_finds_the_record_of_a_letter_that_was_taken_out(tmp_path: Path)
     assert store.low_seq == low > seq
     store.remove_dead_letters(SPACE, [ids["late"]])
     store.close()
-    again = Store(tmp_path / "data")
+    again = FileStore(tmp_path / "data")
     page = again.records(RecordQuery(space=SPACE, state=RecordState.WAITING))
     assert again.low_seq == seq
     assert [row.uid for row in again.undecided(seq)] == ["late"]
@@ -107,7 +107,7 @@ def test_sessions_that_are_known_later_are_found(tmp_path: Path) -> None:
     store.commit(Commit(settled=[replace(settled[0], session_id="s3b")]))
     expected = {"s3b": ["r3"], "s4": ["r4"], "s90": ["r90"], "s139": ["r139"], "s3": []}
 
-    def found(store: Store) -> dict[str, list[str]]:
+    def found(store: FileStore) -> dict[str, list[str]]:
         pages = {
             each: store.records(RecordQuery(space=SPACE, session_id=each, limit=10))
             for each in expected
@@ -116,6 +116,6 @@ def test_sessions_that_are_known_later_are_found(tmp_path: Path) -> None:
 
     assert found(store) == expected
     store.close()
-    again = Store(tmp_path)
+    again = FileStore(tmp_path)
     assert found(again) == expected
     again.close()

@@ -6,9 +6,9 @@ from pathlib import Path
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
+from collector.store.file_store import FileStore
 from collector.store.rates import TaskQuery
 from collector.store.rows import EvaluationRow, Scope, TaskRow
-from collector.store.store import Store
 from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record
@@ -27,7 +27,7 @@ def _row(uid: str, outcome: Outcome, revision: int = 1, **fields: object) -> Eva
     )  # fmt: skip
 
 
-def _differences(store: Store) -> list[tuple[object, ...]]:
+def _differences(store: FileStore) -> list[tuple[object, ...]]:
     """Counts of rollups that are not those of the latest stored results."""
     rollups = Counter[tuple[object, ...]]()
     for *key, n in store.read(
@@ -41,7 +41,7 @@ def _differences(store: Store) -> list[tuple[object, ...]]:
     return [key for key in rollups | found if rollups[key] != found[key]]
 
 
-def _fill(store: Store) -> None:
+def _fill(store: FileStore) -> None:
     passed, failed, pending = Outcome.PASSED, Outcome.FAILED, Outcome.PENDING
     store.commit(
         Commit(
@@ -60,7 +60,7 @@ def _fill(store: Store) -> None:
 
 
 def test_sums_are_the_same_in_one_row_each(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = FileStore(tmp_path)
     _fill(store)
     before, counts = store.totals(), store.task_counts(TaskQuery(space=SPACE))
     assert _differences(store) == []
@@ -72,7 +72,7 @@ def test_sums_are_the_same_in_one_row_each(tmp_path: Path) -> None:
     assert (store.totals(), store.task_counts(TaskQuery(space=SPACE))) == (before, counts)
     _fill(store)  # again: nothing of it is new
     store.close()
-    store = Store(tmp_path)
+    store = FileStore(tmp_path)
     wanted = {key: n for key, n in before.items() if n and "received" not in key.name.value}
     found = {key: n for key, n in store.totals().items() if n and "received" not in key.name.value}
     assert found == wanted
@@ -82,7 +82,7 @@ def test_sums_are_the_same_in_one_row_each(tmp_path: Path) -> None:
 
 def test_what_goes_is_no_longer_in_the_rates(tmp_path: Path) -> None:
     """Pending tasks go with their record; first evaluations stay counted."""
-    store = Store(tmp_path)
+    store = FileStore(tmp_path)
     _fill(store)
     assert store.totals()[_PENDING] == 1
     store.erase(EraseTarget(space=SPACE, record_uid="late"))

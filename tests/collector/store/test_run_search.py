@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from collector.store.erase import EraseTarget
+from collector.store.file_store import FileStore
 from collector.store.letter_reads import LetterSearch
 from collector.store.runs import RunSearch
-from collector.store.store import Store
 from tests.contracts.store_data import SPACE
 from tests.contracts.store_people import run
 
@@ -54,7 +54,7 @@ def test_runs_that_speak_of_it(content: dict[str, Any], is_found: bool) -> None:
 
 
 def test_an_erasure_keeps_runs_that_hold_the_word_by_chance(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = FileStore(tmp_path)
     about = {"results": [{"session_id": "agent"}]}
     chance: Any = {
         "agent": "shop",

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from collector.log.port import Kind
-from collector.store.store import Store
+from collector.store.file_store import FileStore
 from collector.worker.begun import POSTPONED_S
 from tests.support.forked import ManagedFork
 from tests.support.processes import wait_until
@@ -78,10 +78,10 @@ class Served:
         wait_until(is_done, what="nothing is left to do")
         return ends
 
-    def end(self) -> Store:
+    def end(self) -> FileStore:
         """Kill it, and open what it has left."""
         self.process.kill()
-        return Store(self.folder)
+        return FileStore(self.folder)
 
 
 class Sender(threading.Thread):

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 
 from collector.store.commit import Commit
+from collector.store.file_store import FileStore
 from collector.store.letters import LetterQuery
 from collector.store.limits import NoMemoryError
-from collector.store.store import Store
 from collector.worker import committer
 from collector.worker.turns import Pace
 from scouter.drift.profile import AgentEvalProfile
@@ -35,9 +35,9 @@ PROFILES: Final = {SPACE: [RIGHT, TWO, TALK], "other": [RIGHT]}
 SMALL: Final = 8 * 2**20
 
 
-def small(folder: Path) -> Store:
+def small(folder: Path) -> FileStore:
     """A store with little memory."""
-    return Store(folder, SMALL)
+    return FileStore(folder, SMALL)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def left(folder: Path, profile: AgentEvalProfile, **fields: Any) -> None:
     """A process with more memory has accepted a record of 14 MB, and small ones beside it."""
-    store = Store(folder)
+    store = FileStore(folder)
     registered = registry_of(PROFILES).resolve(SPACE, profile.alias)
     assert registered is not None
     rows = [

@@ -9,8 +9,8 @@ import pytest
 
 from collector.items.traces import trace_of
 from collector.store.commit import Commit
+from collector.store.file_store import FileStore
 from collector.store.letters import LetterQuery
-from collector.store.store import Store
 from collector.worker import committer as committer_module
 from collector.worker import judge as judge_module
 from collector.worker import parts as parts_module
@@ -409,15 +409,15 @@ def test_evaluations_are_offered_again_until_the_store_takes_them(
 ) -> None:
     """The disk is full for three attempts; nothing is lost and nothing is judged twice."""
     monkeypatch.setattr(committer_module, "RETRY_S", 0.01)
-    commit, refusals = Store.commit, [1, 2, 3]
+    commit, refusals = FileStore.commit, [1, 2, 3]
 
-    def full(self: Store, rows: Commit) -> int:
+    def full(self: FileStore, rows: Commit) -> int:
         if rows.evaluations and refusals:
             refusals.pop()
             raise TransientError("disk full")
         return commit(self, rows)
 
-    monkeypatch.setattr(Store, "commit", full)
+    monkeypatch.setattr(FileStore, "commit", full)
     service = start(profile=[str(answers)])
     service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
     assert only(service)["outcome"] == "passed"

@@ -10,8 +10,8 @@ import pytest
 from collector.log.port import Kind
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
+from collector.store.file_store import FileStore
 from collector.store.rows import Completeness, watched_uid
-from collector.store.store import Store
 from collector.worker import committer
 from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
@@ -57,7 +57,7 @@ def room(tmp_path: Path) -> Iterator[WorkerRoom]:
     found.close()
 
 
-class FullStore(Store):
+class FullStore(FileStore):
     """A store whose disk may be full."""
 
     is_full = False
