@@ -135,6 +135,7 @@ class Collector:
             max_attributes=settings.max_attributes,
         )
         self.brokers = Brokers()
+        measures = WorkerMeasures(self.metrics.registry)
         self.worker = Worker(
             self.log,
             self.store,
@@ -154,8 +155,9 @@ class Collector:
             observers=(self._observe_waits, self._observe_alerts, self._note_traces),
             on_profiles=self._watch_active,
             on_pending=lambda: self.judging.wake(),
-            measures=WorkerMeasures(self.metrics.registry),
+            measures=measures,
         )
+        measures.show(lambda: [self.worker.shown])
         self.judge_measures = JudgeMeasures(self.metrics.registry)
         self.counting = CountingJudge(
             self.providers.judge, self.providers.name_of, self.judge_measures

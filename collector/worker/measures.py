@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -16,6 +17,18 @@ from collector.worker.judge import Results
 from collector.worker.sessions import SessionWork
 
 _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """State of the work on one log."""
+
+    reopened_waiting: int
+    watched_waiting: int
+    sessions_waiting: int
+    stalled_s: float
+    backlog: Backlog
+    is_caught_up: bool
 
 
 class WorkerMeasures:
@@ -93,6 +106,33 @@ class WorkerMeasures:
             "1 while the join's time runs, 0 while a source of spans lags or the store is away.",
             registry=registry,
         )
+
+    def show(self, works: Callable[[], Iterable[Shown]]) -> None:
+        """Show the state of the work of this process, whenever somebody looks.
+
+        Args:
+            works: One for each log that is read; none where nothing is.
+        """
+
+        def total(value: Callable[[Shown], float]) -> Callable[[], float]:
+            return lambda: sum(map(value, works()))
+
+        def worst(value: Callable[[Shown], float]) -> Callable[[], float]:
+            return lambda: max(map(value, works()), default=0.0)
+
+        for gauge, function in (
+            (self.reopened_waiting, total(lambda each: each.reopened_waiting)),
+            (self.watched_waiting, total(lambda each: each.watched_waiting)),
+            (self.sessions_waiting, total(lambda each: each.sessions_waiting)),
+            (self.stalled, worst(lambda each: each.stalled_s)),
+            (self.due, total(lambda each: each.backlog.due.number)),
+            (self.due_oldest, worst(lambda each: each.backlog.due.oldest_s)),
+            (self.due_bytes, total(lambda each: each.backlog.due.size_bytes)),
+            (self.is_behind, worst(lambda each: each.backlog.is_behind)),
+            (self.is_catching_up, worst(lambda each: each.backlog.is_catching_up)),
+            (self.is_caught_up, lambda: min((each.is_caught_up for each in works()), default=1)),
+        ):
+            gauge.set_function(function)
 
 
 STALLED_S: Final = 60.0

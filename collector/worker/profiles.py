@@ -169,22 +169,35 @@ class ProfileRegistry:
         """Changes of profiles by their space and name, in the order of commits."""
         self._watching: dict[str, Watching] = {}
         self._unusable: dict[tuple[str, str], UnusableProfile] = {}
-        found: list[RegisteredProfile] = []
-        for row in store.profiles():
-            try:
-                found.append(_read(row))
-            except (ScouterError, ValueError) as error:
-                why = first_problem(error)[1] if isinstance(error, ValidationError) else str(error)
-                _log.warning(
-                    "profile %r of the space %r, digest %.12s, cannot be used any more; its "
-                    "records wait for one that can, until their deadline: %s",
-                    row.alias, row.space, row.digest, why,
-                )  # fmt: skip
-                self._unusable[row.space, row.uid] = UnusableProfile(row=row, why=why)
-        self._show({(each.space, each.uid): each for each in found})
-        for change in store.profile_changes():
-            if (change.space, change.uid) in self._known:
-                self._note(change)
+        self._seq = 0
+        """The newest change that is known."""
+        self.follow()
+
+    def follow(self) -> bool:
+        """Read what other processes have registered; says whether there was anything.
+
+        Raises:
+            TransientError: The store cannot be read now.
+        """
+        with self._lock:
+            changes = self._store.profile_changes()
+            if not changes or changes[-1].seq <= self._seq:
+                return False
+            found: list[RegisteredProfile] = []
+            unusable: dict[tuple[str, str], UnusableProfile] = {}
+            for row in self._store.profiles():
+                try:
+                    found.append(_read(row))
+                except (ScouterError, ValueError) as error:
+                    unusable[row.space, row.uid] = _unusable(row, error)
+            self._unusable = unusable
+            self._show({(each.space, each.uid): each for each in found})
+            self._changes.clear()
+            for change in changes:
+                if (change.space, change.uid) in self._known:
+                    self._note(change)
+            self._seq = changes[-1].seq
+            return True
 
     def register(
         self, space: str, profile: AgentEvalProfile, *, activate: bool
@@ -491,6 +504,16 @@ def _meaning(each: RegisteredProfile) -> tuple[str, str]:
 
 def _order(each: RegisteredProfile) -> tuple[str, bool, int]:
     return each.profile.alias, not each.is_active, -each.registered_ns
+
+
+def _unusable(row: ProfileRow, error: Exception) -> UnusableProfile:
+    why = first_problem(error)[1] if isinstance(error, ValidationError) else str(error)
+    _log.warning(
+        "profile %r of the space %r, digest %.12s, cannot be used any more; its records wait for "
+        "one that can, until their deadline: %s",
+        row.alias, row.space, row.digest, why,
+    )  # fmt: skip
+    return UnusableProfile(row=row, why=why)
 
 
 def _read(row: ProfileRow) -> RegisteredProfile:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from collector.store.commit import RecordId
 from collector.store.limits import NoMemoryError
 from collector.store.rows import EvaluationRow, OpenSession, RecordRow
+from collector.store.store import Store
 from collector.worker.begun import Begun
 from collector.worker.behind import Due
 from collector.worker.late import LateSpans, LateTrace
@@ -58,6 +59,24 @@ class OpenSessions(SessionStore, Protocol):
         ...
 
 
+class SessionsOf(Protocol):
+    """Makes a `SessionWork`."""
+
+    def __call__(
+        self,
+        store: Store,
+        registry: ProfileRegistry,
+        times: JoinTimes,
+        late: LateSpans,
+        /,
+        *,
+        clock: Callable[[], float],
+        now_ns: Callable[[], int],
+    ) -> "SessionWork":
+        """Take up what the store has."""
+        ...
+
+
 class SessionWork:
     """Lets sessions wait and evaluates them; to be used by one thread.
 
@@ -102,6 +121,11 @@ class SessionWork:
             registered = profiles[each.space, each.profile_uid]
             self._join.add(key, 0.0, awaited(registered, each.trace_id))
             self._found.add(key)
+
+    def owns(self, key: SessionKey) -> bool:
+        """Tell whether a session is evaluated here; of one process all are."""
+        del key
+        return True
 
     def hold(self, held: Held) -> None:
         """Take note of the time for which brokers lagged up to now."""
@@ -163,8 +187,9 @@ class SessionWork:
             registered = self._registry.of_record(row)
             if registered is None or registered.profile.plan.session is None:
                 continue
-            if row.trace_id is not None:
-                touched.setdefault(key_of(row, registered), set()).add(row.trace_id)
+            key = key_of(row, registered)
+            if row.trace_id is not None and self.owns(key):
+                touched.setdefault(key, set()).add(row.trace_id)
         evaluations = self._reader.evaluations(touched)
         for key, ids in touched.items():
             before = evaluations.get(key)

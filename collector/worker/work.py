@@ -32,14 +32,14 @@ from collector.worker.follow_up import FollowUp
 from collector.worker.join import Join, Kind
 from collector.worker.judge import Judge, Results
 from collector.worker.late import LateSpans, LateWindow
-from collector.worker.measures import News, Observer, Progress, WorkerMeasures
+from collector.worker.measures import News, Observer, Progress, Shown, WorkerMeasures
 from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.read import MAX_STEP_S, Reader
 from collector.worker.recover import Recovery
 from collector.worker.revising import Asked, Replays, Revising
-from collector.worker.sessions import SessionWork
+from collector.worker.sessions import SessionsOf, SessionWork
 from collector.worker.times import Held, JoinTimes
 
 _log: Final = logging.getLogger(__name__)
@@ -88,7 +88,8 @@ class Work:
             evaluation that is stored.
         on_pending: Told in the same thread that an evaluation was stored of which some tasks are
             pending.
-        measures: Metrics of the work; by default they are shown nowhere.
+        measures: Counted into by the work; by default nobody sees it.
+        sessions: Makes the part that evaluates sessions, at each beginning.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Work:
         on_profiles: Callable[[], None] = lambda: None,
         on_pending: Callable[[], None] = lambda: None,
         measures: WorkerMeasures | None = None,
+        sessions: SessionsOf = SessionWork,
     ) -> None:
         self._log, self._store, self._registry, self._times = log, store, registry, times
         self._limits: Final = limits
@@ -124,6 +126,7 @@ class Work:
         self._progress: Final = Progress(clock)
         self._measures: Final = measures or WorkerMeasures(CollectorRegistry())
         self._news: Final = News(observers, on_pending, self._measures, clock)
+        self._sessions_of: Final = sessions
         self._committer: Final = Committer(store, log, self._stopping)
         self._deriver: Final = Deriver(registry)
         self._flight: _Flight | None = None
@@ -131,7 +134,6 @@ class Work:
         self._share_s = 0.0
         """Judging that is owed while entries wait; below 0 what was more than its share."""
         self._begin()
-        self._show(self._measures)
 
     @property
     def trouble(self) -> str:
@@ -161,6 +163,18 @@ class Work:
     def watched(self) -> int:
         """Records that are to be derived from traces once they are complete."""
         return self._join.counts[Kind.WATCHED]
+
+    @property
+    def shown(self) -> Shown:
+        """What the metrics show of the work now."""
+        return Shown(
+            reopened_waiting=self._join.counts[Kind.AGAIN],
+            watched_waiting=self.watched,
+            sessions_waiting=self._sessions.waiting,
+            stalled_s=self._progress.stalled_s(),
+            backlog=self.backlog(),
+            is_caught_up=self.is_caught_up,
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -254,7 +268,7 @@ class Work:
         self._revising = Revising(
             store, self._committer, self._late, self._news.revised, self._now_ns
         )
-        self._sessions = SessionWork(
+        self._sessions = self._sessions_of(
             store, self._registry, self._times, self._late,
             clock=self._clock, now_ns=self._now_ns,
         )  # fmt: skip
@@ -401,16 +415,3 @@ class Work:
         if commit.evaluations or commit.letters:
             self._progress.moved()
         self._news.stored(commit.evaluations, flight.results)
-
-    def _show(self, measures: WorkerMeasures) -> None:
-        """Show the state of the work in its metrics."""
-        measures.reopened_waiting.set_function(lambda: self._join.counts[Kind.AGAIN])
-        measures.watched_waiting.set_function(lambda: self.watched)
-        measures.sessions_waiting.set_function(lambda: self._sessions.waiting)
-        measures.stalled.set_function(self._progress.stalled_s)
-        measures.due.set_function(lambda: self.backlog().due.number)
-        measures.due_oldest.set_function(lambda: self.backlog().due.oldest_s)
-        measures.due_bytes.set_function(lambda: self.backlog().due.size_bytes)
-        measures.is_behind.set_function(lambda: self.backlog().is_behind)
-        measures.is_caught_up.set_function(lambda: self.is_caught_up)
-        measures.is_catching_up.set_function(lambda: self.backlog().is_catching_up)

@@ -69,6 +69,7 @@ class Process:
             clock=self._clock, now_ns=self.now_ns, observers=(self._count,),
             measures=self.measures, brokers=self.brokers, max_step_s=1000,
         )  # fmt: skip
+        self.measures.show(lambda: [self.worker.shown])
 
     def _clock(self) -> float:
         self.now += self.tick_s
