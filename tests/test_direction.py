@@ -28,7 +28,7 @@ ROWS = {
         " items; worker; alerts results exemplars;"
         " judging receivers operation;"
         " comparing labelling; api; web; app;"
-        " service care_commands; commands demo"
+        " fleet; service care_commands; commands demo"
     ),
 }
 """Rows of rooms, the lowest first. A module with a row of its own counts as apart from its room."""

@@ -154,15 +154,11 @@ def tags_of(texts: Iterable[str]) -> dict[str, str]:
     return {key.replace("%3D", "=").replace("%25", "%"): value for key, value in pairs}
 
 
-def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
-    """Make an Arrow table of the rows of every table that gets some, but for `offsets`.
+def commit_columns(commit: Commit) -> Iterator[tuple[str, Columns]]:
+    """The rows of every table that gets some, but for `offsets`, as columns without their commit.
 
     Args:
         commit: The rows.
-        seq: The commit's number.
-
-    Raises:
-        DataError: A text has half a character, or a number more than 64 bits.
     """
     results = [(each, task) for each in commit.evaluations for task in enumerate(each.tasks)]
     parts = (
@@ -176,9 +172,21 @@ def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
         ("totals", _filled(_columns, count_rows(commit.totals))),
         ("rollups", _filled(_columns, count_rows(commit.rollups))),
     )
-    for table, columns in parts:
-        if columns:
-            yield table, arrow_table(table, seq, columns, len(columns[0]))
+    return (part for part in parts if part[1])
+
+
+def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
+    """Make an Arrow table of the rows of every table that gets some, but for `offsets`.
+
+    Args:
+        commit: The rows.
+        seq: The commit's number.
+
+    Raises:
+        DataError: A text has half a character, or a number more than 64 bits.
+    """
+    for table, columns in commit_columns(commit):
+        yield table, arrow_table(table, seq, columns, len(columns[0]))
 
 
 def _filled(columns_of: Callable[[Sequence[T]], Columns], rows: Sequence[T]) -> Columns:

@@ -318,7 +318,7 @@ class SliceQuery:
 class SliceReads(Reads):
     """Reads of the results around a fall."""
 
-    def whole(self, query: SliceQuery) -> Slice:
+    def unsliced(self, query: SliceQuery) -> Slice:
         """The results of `slices` together, under an empty name."""
         results, given = _results(query)
         (counts,) = self.read(f"{results} SELECT {_COUNTS} FROM r", given)

@@ -276,7 +276,7 @@ class StoreDriftContract:
             )  # fmt: skip
             assert found == [Slice(name=each, **counts) for each in names]
             assert total == 2
-            assert store.whole(query) == Slice(name="", **(counts | {"passed": 1}))
+            assert store.unsliced(query) == Slice(name="", **(counts | {"passed": 1}))
 
     def test_slices_of_one_service_and_environment(self, store: AppendingStore) -> None:
         """Each of three agents has one result on each side; one has no service."""
@@ -301,7 +301,7 @@ class StoreDriftContract:
                 found, total = store.slices(query)
                 counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
                 assert found == [Slice(name=name, **counts) for name in names]
-                assert (total, store.whole(query).failed) == (len(names), len(names))
+                assert (total, store.unsliced(query).failed) == (len(names), len(names))
         both = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10, service="bot")
         assert store.slices(both)[1] == 2
 

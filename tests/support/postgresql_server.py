@@ -54,6 +54,12 @@ class PostgresqlServer:
             cursor_factory=psycopg.RawCursor,
         )  # fmt: skip
 
+    def new_database(self, name: str) -> str:
+        """Make an empty database; returns its address."""
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return f"host={self.folder} user={_USER} dbname={name}"
+
     def stop(self) -> None:
         """End the server and remove its folder."""
         self._process.stop()

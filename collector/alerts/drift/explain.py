@@ -88,4 +88,4 @@ def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
         service=service,
         environment=environment,
     )
-    return culprits(*store.slices(query), whole=store.whole(query))[:CULPRITS]
+    return culprits(*store.slices(query), whole=store.unsliced(query))[:CULPRITS]

@@ -1,0 +1,1 @@
+"""More than one machine: Kafka is the log, PostgreSQL the arbiter."""

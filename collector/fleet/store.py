@@ -1,0 +1,83 @@
+"""The store of a fleet on PostgreSQL: for the api, and for what is about all partitions."""
+
+from typing import Final
+
+from collector.fleet.database import READ_S, WRITE_S, Session, settings
+from collector.fleet.schema import share_schema, share_statements
+from collector.fleet.share import Share
+from collector.fleet.whole import Whole
+from scouter.errors import ConfigError
+
+# All SQL is put together from this package's own words; values travel as parameters.
+
+_TAKE: Final = """
+    INSERT INTO public.partitions (part, epoch, owner, topic_id) VALUES ($1, 1, $2, $3)
+    ON CONFLICT (part) DO UPDATE SET epoch = partitions.epoch + 1, owner = excluded.owner,
+        topic_id = CASE WHEN excluded.topic_id = '' THEN partitions.topic_id
+            ELSE excluded.topic_id END
+    WHERE partitions.topic_id IN ('', excluded.topic_id) OR excluded.topic_id = ''
+    RETURNING epoch, log_offset, low_seq, received_ns, last_seq, behind_since_ns
+"""
+
+
+class FleetStore(Whole):
+    """The whole store of a fleet.
+
+    Its commits are of no partition, and have nothing of a log.
+
+    Args:
+        url: The database, as libpq takes it.
+        idle_s: A process that stands still inside a transaction loses it after so many seconds.
+
+    Raises:
+        ConfigError: The database cannot be reached, its server is too old, or its tables are of
+            another version.
+    """
+
+    def take(self, part: int, owner: str, topic_id: str = "") -> Share:
+        """Take a partition: whoever had it before writes nothing any more.
+
+        Args:
+            part: From 0 on.
+            owner: Name of the process, for people.
+            topic_id: Of the topic that it is a partition of; empty where that is not known.
+
+        Raises:
+            ConfigError: There is no such partition, or its offsets are of another topic.
+            TransientError: PostgreSQL takes nothing now.
+        """
+        if not 0 <= part < self.partitions:
+            raise ConfigError(
+                f"there is no partition {part}: the store has {self.partitions} of them"
+            )
+        with self._changing():
+            found = self._maker.read(_TAKE, [part, owner, topic_id])
+            if not found:
+                ((known,),) = self._maker.read(
+                    "SELECT topic_id FROM public.partitions WHERE part = $1", [part]
+                )
+                raise ConfigError(
+                    f"partition {part} of the store in {self._address} was read from a topic with"
+                    f" the id {known}, and this one has the id {topic_id}: it was made anew, or is"
+                    " another one, and its offsets mean other messages. Give the topic back, or"
+                    " start with an empty database"
+                )
+            ((has_views,),) = self._maker.read(
+                "SELECT count(*) FROM pg_namespace WHERE nspname = $1", [share_schema(part)]
+            )
+            if not has_views:
+                for statement in share_statements(part):
+                    self._maker.read(statement)
+        sessions = {
+            name: Session(
+                self._address,
+                settings(
+                    f"scouter share {part} {name}",
+                    search_path=f"{share_schema(part)}, public",
+                    statement_s=seconds,
+                    idle_s=self._idle_s,
+                ),
+            )
+            for name, seconds in (("write", WRITE_S), ("read", READ_S))
+        }
+        return Share(self, part, found[0], sessions["write"], sessions["read"], self._address)

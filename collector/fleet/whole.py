@@ -1,0 +1,289 @@
+"""What is stored by all partitions of a fleet, on PostgreSQL."""
+
+import threading
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from collector.fleet.database import (
+    IDLE_S,
+    READ_S,
+    Address,
+    Pool,
+    Session,
+    settings,
+)
+from collector.fleet.schema import (
+    DAILY,
+    MAKE,
+    OLDEST_SERVER,
+    SCHEMA,
+    day_statements,
+    day_table,
+    statements,
+)
+from collector.fleet.writing import Writing, Written
+from collector.key_filter import KeyFilter
+from collector.metrics import TotalKey, TotalName, Totals
+from collector.store.reads import Rows
+from collector.store.records import RECORD_COLUMNS, record_row
+from collector.store.retention import UpkeepReads
+from collector.store.rows import RecordRow
+from scouter.errors import ConfigError, TransientError
+from scouter.model.evaluation_event import RESULT_EVENT
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
+
+_READERS: Final = 4
+"""Reads of people at a time, in each process."""
+_CHANGE_S: Final = 600.0
+"""Longest statement of who is alone: an erasure looks at all that is stored."""
+_NEWS: Final = f"""
+    SELECT {RECORD_COLUMNS} FROM session_news n
+    JOIN records r ON r.space = n.space AND r.uid = n.uid
+    WHERE n.share = $1 AND n.seq > $2 AND n.seq <= $3
+    ORDER BY n.seq, r.space, r.uid
+"""
+_SPANS: Final = f"""
+    SELECT space, trace_id, max(seq) FROM spans
+    WHERE seq > $1 AND seq <= $2 AND NOT (is_event = 1 AND name = '{RESULT_EVENT}')
+    GROUP BY space, trace_id
+"""
+_TOTALS: Final = """
+    SELECT (SELECT value::BIGINT FROM public.meta WHERE key = 'added_up'),
+        t.name, t.space, t.profile, t.alias, t.task, t.label, sum(t.n)::BIGINT
+    FROM (SELECT 1) one
+    LEFT JOIN public.totals t ON t.seq > $1 AND t.seq <= $2
+    GROUP BY t.name, t.space, t.profile, t.alias, t.task, t.label
+"""
+"""One row at least: it says which commit has put the rows before it together."""
+
+
+class Whole(Writing, UpkeepReads):
+    """The store of a fleet but for its shares; see `FleetStore`.
+
+    Args:
+        url: The database, as libpq takes it.
+        idle_s: A process that stands still inside a transaction loses it after so many seconds.
+
+    Raises:
+        ConfigError: The database cannot be reached, its server is too old, or its tables are of
+            another version.
+    """
+
+    def __init__(self, url: str, *, idle_s: float = IDLE_S) -> None:
+        address = Address(url)
+        self._idle_s: Final = idle_s
+        super().__init__(
+            address,
+            Session(address, settings("scouter", statement_s=_CHANGE_S, idle_s=idle_s)),
+        )
+        self._maker: Final = Session(address, settings("scouter schema", idle_s=idle_s))
+        self._making: Final = threading.Lock()
+        self._days: set[int] = set()
+        """Days that have tables."""
+        self._counting: Final = threading.Lock()
+        self._totals: Totals = dict[TotalKey, int]()
+        self._totals_seq = self._added_up = 0
+        self._people: Final = Pool(
+            lambda: Session(address, settings("scouter read", statement_s=READ_S, idle_s=idle_s)),
+            _READERS,
+        )
+        try:
+            self._partitions = self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    # --- opening -----------------------------------------------------------------------------
+
+    def _open(self) -> int:
+        """Make what is not there; returns the number of partitions, 0 where nobody fixed it."""
+        try:
+            ((version, text),) = self._maker.read(
+                "SELECT current_setting('server_version_num')::INTEGER,"
+                " current_setting('server_version')"
+            )
+            if version < OLDEST_SERVER:
+                raise ConfigError(
+                    f"PostgreSQL at {self._address} is {text}: upgrade it to 15 or newer"
+                )
+            with self._changing():
+                return self._make()
+        except TransientError as error:
+            raise ConfigError(
+                f"{error}. Start PostgreSQL, or give the address of one that runs"
+            ) from None
+
+    def _make(self) -> int:
+        """Make the tables, or look at those that are there, inside a transaction."""
+        maker = self._maker
+        if maker.read("SELECT to_regclass('public.meta')") == [(None,)]:
+            taken = maker.read(
+                "SELECT 1 FROM pg_tables WHERE schemaname = 'public' AND tablename = 'spans'"
+            )
+            if taken:
+                raise ConfigError(
+                    f"the database {self._address} has tables of another program: give an empty one"
+                )
+            for statement in statements():
+                maker.read(statement)
+            maker.read(
+                "INSERT INTO public.meta VALUES ('version', $1), ('added_up', '0')", [SCHEMA]
+            )
+        found = dict(maker.read("SELECT key, value FROM public.meta"))
+        if found.get("version") != SCHEMA:
+            raise ConfigError(
+                f"the database {self._address} has tables of version {found.get('version')}, and"
+                f" this program has those of {SCHEMA}: start the program that made them, and copy"
+                " its data into an empty database of this one"
+            )
+        return int(found.get("partitions", 0))
+
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """A transaction in which this process alone changes tables, and in it one thread."""
+        with self._making, self._maker.transaction():
+            self._maker.read(f"SELECT pg_advisory_xact_lock({MAKE})")
+            yield
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions; 0 where nobody has fixed it."""
+        if not self._partitions:
+            rows = self._read("SELECT value FROM public.meta WHERE key = 'partitions'", ())
+            self._partitions = int(rows[0][0]) if rows else 0
+        return self._partitions
+
+    def fix_partitions(self, number: int) -> None:
+        """Store the number of partitions, once: the partition of a trace follows from it.
+
+        Raises:
+            ConfigError: Another number is stored.
+            TransientError: PostgreSQL takes nothing now.
+        """
+        with self._changing():
+            self._maker.read(
+                "INSERT INTO public.meta VALUES ('partitions', $1) ON CONFLICT DO NOTHING",
+                [str(number)],
+            )
+            ((stored,),) = self._maker.read(
+                "SELECT value FROM public.meta WHERE key = 'partitions'"
+            )
+        self._partitions = int(stored)
+        if self._partitions != number:
+            raise ConfigError(
+                f"the store in {self._address} has {stored} partitions, and the topic {number}:"
+                f" start with a topic of {stored} partitions, or with an empty database"
+            )
+
+    def lags(self) -> Mapping[int, int]:
+        """Since when each partition has been behind, in ns since the epoch; 0 if it is not.
+
+        Partitions that nobody ever took are left out.
+        """
+        return dict(self._read("SELECT part, behind_since_ns FROM public.partitions", ()))
+
+    # --- reads -------------------------------------------------------------------------------
+
+    def _read(self, sql: str, parameters: Sequence[object]) -> Rows:
+        return self._people.read(sql, parameters)
+
+    def last_seq(self) -> int:
+        """The newest commit up to which every one is over: what is read up to it stays as it is."""
+        if self._is_alone:
+            return self._newest()
+        ((seq,),) = self.read("SELECT public.last_commit()")
+        return seq
+
+    def recorded_traces(self) -> KeyFilter:
+        """Nothing: it is a share that judges."""
+        return KeyFilter(8)
+
+    def session_news(self, share: int, after: int, until: int) -> Iterator[RecordRow]:
+        """Records of the sessions of a share, without contexts, in the order of their commits.
+
+        Args:
+            share: The share of the sessions; see `collector.fleet.share.share_of`.
+            after: Only of later commits.
+            until: And not of later ones than this.
+        """
+        return map(record_row, self.read(_NEWS, [share, after, until]))
+
+    def spans_between(self, after: int, until: int) -> Rows:
+        """Space, trace and last commit of traces with spans of some commits, in any order.
+
+        Args:
+            after: Only of later commits.
+            until: And not of later ones than this.
+        """
+        return self.read(_SPANS, [after, until])
+
+    # --- totals ------------------------------------------------------------------------------
+
+    def totals(self) -> Totals:
+        """All counts as of the last commit. Cost: linear in the rows since they were read last."""
+        with self._counting:
+            last = self.last_seq()
+            found = self.read(_TOTALS, [self._totals_seq, last])
+            if found[0][0] != self._added_up:
+                self._totals_seq, self._totals = 0, dict[TotalKey, int]()
+                found = self.read(_TOTALS, [0, last])
+            totals = dict(self._totals)
+            for _, name, *parts, n in found:
+                if name is not None:
+                    key = TotalKey(TotalName(name), *parts)
+                    totals[key] = totals.get(key, 0) + n
+            self._totals, self._totals_seq, self._added_up = totals, last, found[0][0]
+            return totals
+
+    def add_up(self) -> None:
+        """Put the rows of each total and of each rollup into one; nothing that is read changes.
+
+        Raises:
+            TransientError: The store takes nothing now; nothing has changed.
+
+        Cost: linear in the rows of both; commits wait for it.
+        """
+        with self.alone():
+            seq = self.write(*self.sums(self.stored_totals()))
+            self._writer.read(
+                "UPDATE public.meta SET value = $1 WHERE key = 'added_up'", [str(seq)]
+            )
+
+    # --- days --------------------------------------------------------------------------------
+
+    def need_days(self, days: Collection[int]) -> None:
+        """Have tables for days since 1970.
+
+        Raises:
+            TransientError: PostgreSQL takes nothing now.
+        """
+        if self._days.issuperset(days):
+            return
+        with self._changing():
+            for day in sorted(days):
+                name = f"public.{day_table(DAILY[0], day)}"
+                if self._maker.read("SELECT to_regclass($1)", [name]) == [(None,)]:
+                    for statement in day_statements(day):
+                        self._maker.read(statement)
+        self._days.update(days)
+
+    def forget_days(self) -> None:
+        """Look again which days have tables."""
+        self._days.clear()
+
+    _need_days, _forget_days = need_days, forget_days
+
+    def need_from(self, seq: int) -> None:
+        """Nothing: it is a share that joins."""
+
+    def _leave(self, written: Written) -> None:
+        pass
+
+    def close(self) -> None:
+        """Close all connections; shares have their own."""
+        for each in (self._writer, self._maker, self._people):
+            each.close()

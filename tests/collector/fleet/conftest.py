@@ -1,0 +1,34 @@
+"""A PostgreSQL server, and an empty database of it for each test."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from collector.fleet.store import FleetStore
+from tests.support.postgresql_server import PostgresqlServer
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """The server of all tests."""
+    server = PostgresqlServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(postgresql_server: PostgresqlServer) -> str:
+    """The address of an empty database."""
+    return postgresql_server.new_database(f"fleet_{next(_numbers)}")
+
+
+@pytest.fixture
+def fleet(url: str) -> Iterator[FleetStore]:
+    """An empty store of four partitions."""
+    store = FleetStore(url)
+    store.fix_partitions(4)
+    yield store
+    store.close()
