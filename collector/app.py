@@ -34,6 +34,7 @@ from collector.metrics import RECEIVED, CollectorMetrics, TotalKey, TotalName, T
 from collector.operation import Operation
 from collector.prices import PriceTable
 from collector.process import connections_that_fit
+from collector.receivers.http.receiver import HttpReceiver
 from collector.receivers.intake import Intake
 from collector.receivers.message_servers.named import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
@@ -245,8 +246,24 @@ class Collector:
             settings, self.ingest, self.brokers, self.telemetry
         )
         self.grpc = self._grpc()
-        self.app = make_app(self._parts(pace), self.gate, self.telemetry)
+        receiver = HttpReceiver(self.ingest, self.telemetry)
+        self.app = make_app(self._parts(pace), self.gate, receiver)
         serve_page(self.app)
+
+    @property
+    def is_broken(self) -> bool:
+        """True once the store takes nothing any more, and only a new process helps."""
+        return self.store.is_broken
+
+    @property
+    def about(self) -> str:
+        """Data folder, active profiles and broker, in words."""
+        settings = self.settings
+        aliases = ", ".join(
+            each.profile.alias for each in self.registry.all(settings.space) if each.is_active
+        )
+        kafka = f"; Kafka {settings.kafka}" if settings.kafka else ""
+        return f"data in {settings.data}; profiles: {aliases or 'none'}{kafka}"
 
     def start(self) -> None:
         """Take up what was left waiting, then begin to consume."""

@@ -221,19 +221,20 @@ class CollectorMetrics:
     """The registry of one collector.
 
     Args:
-        totals: Gives the store's current totals.
+        totals: Gives the store's current totals; None where another process shows them.
         waiting: Gives the number of records that wait for their trace or profile.
         exemplar: Gives the trace that a total is shown with, if there is one.
     """
 
     def __init__(
         self,
-        totals: Callable[[], Totals],
+        totals: Callable[[], Totals] | None,
         waiting: Callable[[], int],
         exemplar: Callable[[TotalKey], Exemplar | None] = lambda _: None,
     ) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(_StoredTotals(totals, exemplar))
+        if totals is not None:
+            self.registry.register(_StoredTotals(totals, exemplar))
         self.join_wait = BatchHistogram(
             "scouter_join_wait_seconds",
             "Time between a record's acceptance and its evaluation, by completeness of its trace.",

@@ -10,16 +10,31 @@ from typing import Final
 
 import uvicorn
 
-from collector.app import Collector
 from collector.log_lines import FewerRepeats
 from collector.process import after_start
 from collector.receivers.http.connections import HttpConnections
 from collector.receivers.http.protocol import BoundedHttpProtocol
+from collector.served import Served
 from collector.settings.model import CollectorSettings
 from collector.settings.values import HostPort
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
+
+
+def _make(settings: CollectorSettings, *, accept_loss: bool) -> Served:
+    """Make what a role needs; a collector of its own loads nothing of a fleet."""
+    if settings.role == "all":
+        from collector.app import Collector
+
+        return Collector(settings, accept_loss=accept_loss)
+    try:
+        from collector.fleet.roles import make_role
+    except ImportError as error:
+        raise ConfigError(
+            f"role {settings.role}: it needs {error.name}: pip install 'scouter-agents[fleet]'"
+        ) from error
+    return make_role(settings)
 
 
 def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> None:
@@ -34,7 +49,7 @@ def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> 
     """
     listener = _listen(settings.listen)
     try:
-        collector = Collector(settings, accept_loss=accept_loss)
+        collector = _make(settings, accept_loss=accept_loss)
     except BaseException:
         listener.close()
         raise
@@ -62,8 +77,8 @@ def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> 
     finally:
         collector.stop()
         listener.close()
-    if collector.store.is_broken:
-        _log.critical("ended, as the store cannot go on: %s", collector.store.fault())
+    if collector.is_broken:
+        _log.critical("ended, as the store cannot go on")
         raise SystemExit(1)  # whoever supervises this process starts it again
     _log.info("stopped")
 
@@ -78,7 +93,7 @@ class _Server(uvicorn.Server):
     """
 
     def __init__(
-        self, config: uvicorn.Config, collector: Collector, on_started: Callable[[], None]
+        self, config: uvicorn.Config, collector: Served, on_started: Callable[[], None]
     ) -> None:
         super().__init__(config)
         self._collector, self._on_started = collector, on_started
@@ -90,7 +105,7 @@ class _Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:  # each second
             self._repeats.tell()
-        return await super().on_tick(counter) or self._collector.store.is_broken
+        return await super().on_tick(counter) or self._collector.is_broken
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
@@ -131,21 +146,16 @@ def _listen(wanted: HostPort) -> socket.socket:
     return listener
 
 
-def _announce(collector: Collector, listener: socket.socket) -> None:
+def _announce(collector: Served, listener: socket.socket) -> None:
     """Say where the service is, to people and to the process that waits for it."""
     settings = collector.settings
     name = listener.getsockname()
     listen = HostPort(name[0], name[1])
-    aliases = ", ".join(
-        each.profile.alias for each in collector.registry.all(settings.space) if each.is_active
-    )
-    kafka = f"; Kafka {settings.kafka}" if settings.kafka else ""
     grpc = str(collector.grpc.listen) if collector.grpc else ""
     _log.info(
-        "listening on %s://%s (API /openapi.json, metrics /metrics)%s; data in %s; profiles: "
-        "%s%s",
+        "listening on %s://%s (API /openapi.json, metrics /metrics)%s; %s",
         "http" if settings.tls is None else "https", listen,
-        f" and for OTLP/gRPC on {grpc}" if grpc else "", settings.data, aliases or "none", kafka,
+        f" and for OTLP/gRPC on {grpc}" if grpc else "", collector.about,
     )  # fmt: skip
     if settings.ready_file is not None:
         content = json.dumps({"listen": str(listen), "grpc": grpc or None, "pid": os.getpid()})

@@ -27,7 +27,7 @@ ROWS = {
         " settings metrics log_lines process prices judging.ledger; log store; care access;"
         " items; worker; alerts results exemplars;"
         " judging receivers operation;"
-        " comparing labelling; api; web; app;"
+        " comparing labelling served; api; web; app;"
         " fleet; service care_commands; commands demo"
     ),
 }

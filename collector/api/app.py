@@ -1,11 +1,11 @@
 """The web application: every route, and the form of every error."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -31,7 +31,7 @@ from collector.api.labels import labels_router
 from collector.api.letters import letters_router
 from collector.api.openapi import openapi_router
 from collector.api.operation import operation_router
-from collector.api.parts import Parts, give_parts
+from collector.api.parts import Parts, ProbeParts, give_parts
 from collector.api.probes import probe_router
 from collector.api.profiles import profiles_router
 from collector.api.record_parts import record_parts_router
@@ -50,7 +50,6 @@ from collector.api.wire import WireFront
 from collector.problem import ProblemError, problem_response
 from collector.receivers.http.fast_path import IngestFront, endpoints_of
 from collector.receivers.http.receiver import HttpReceiver, give_receiver, http_router
-from collector.receivers.telemetry import IngestTelemetry
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -105,13 +104,23 @@ ROUTERS: Final = (
 """Of every collector; each is made once in a process."""
 
 
-def make_app(parts: Parts, gate: Gate, telemetry: IngestTelemetry) -> FastAPI:
+PROBES: Final = (probe_router,)
+"""Of a process of a fleet that only works."""
+
+
+def make_app(
+    parts: Parts | ProbeParts,
+    gate: Gate,
+    receiver: HttpReceiver | None,
+    routers: Sequence[Callable[[], APIRouter]] = ROUTERS,
+) -> FastAPI:
     """Make the application.
 
     Args:
         parts: Answer its routes.
         gate: Lets callers in.
-        telemetry: Is told of every request that brings data.
+        receiver: Takes data; None where no router does.
+        routers: Make its routes.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -127,13 +136,14 @@ def make_app(parts: Parts, gate: Gate, telemetry: IngestTelemetry) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(TransientError, _on_transient)
     app.add_exception_handler(Exception, _on_fault)
-    app.add_middleware(IngestFront, endpoints=endpoints_of(http_router()))
+    if receiver is not None:
+        app.add_middleware(IngestFront, endpoints=endpoints_of(http_router()))
+        give_receiver(app, receiver)
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)
     app.add_middleware(WireFront)  # the last one added is the outermost
-    give_receiver(app, HttpReceiver(parts.ingest, telemetry))
     give_parts(app, parts)
-    for make_router in ROUTERS:
+    for make_router in routers:
         # `include_router` would build each route again for this application, at its first request.
         app.router.routes.extend(make_router().routes)
 

@@ -8,7 +8,7 @@ gets those of the application that was asked.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fastapi import Depends, FastAPI, Request
 from prometheus_client import CollectorRegistry
@@ -44,6 +44,24 @@ class Unready(NamedTuple):
     """Name of the part in one word, for everybody."""
     why: str
     """Reason with addresses and errors, for callers that may read."""
+
+
+class Remarks(Protocol):
+    """Says what is not as it should be, and stops nothing."""
+
+    def remarks(self, space: str) -> str:
+        """Words about a space; empty for none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeParts:
+    """The parts behind the probes and metrics; see `Parts`."""
+
+    space: str
+    registry: Remarks
+    metrics: CollectorRegistry
+    unready: Callable[[], Unready | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +136,7 @@ class Parts:
         return Reevaluator(self.store, self.registry, self.worker)
 
 
-def give_parts(app: FastAPI, parts: Parts) -> None:
+def give_parts(app: FastAPI, parts: Parts | ProbeParts) -> None:
     """Let the routes of an application ask these parts."""
     app.state.parts = parts
 

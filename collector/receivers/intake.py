@@ -66,7 +66,7 @@ class Intake:
     Args:
         log: Takes everything.
         store: Says how far the log is stored, and which records came before.
-        data: The data folder, whose disk must have room.
+        data: The data folder, whose disk must have room; None where the log is elsewhere.
         space: Space of everything received.
         brokers: Says how far the log is behind the brokers.
         max_behind: Bytes of the log that may wait for the worker; None for any number.
@@ -80,7 +80,7 @@ class Intake:
         self,
         log: Log,
         store: Stored,
-        data: Path,
+        data: Path | None,
         *,
         space: str,
         brokers: Brokers,
@@ -124,6 +124,8 @@ class Intake:
     @property
     def no_room(self) -> str:
         """Reason that the disk has no room for more; empty if it has."""
+        if self._data is None:
+            return ""
         try:
             disk = os.statvfs(self._data)
         except OSError as error:

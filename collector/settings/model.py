@@ -210,6 +210,38 @@ class CollectorSettings(BaseSettings):
         default=None, description="PEM file of the collector's own certificate."
     )
     kafka_ssl_keyfile: Path | None = Field(default=None, description="PEM file of its key.")
+    role: Literal["all", "gateway", "worker", "api"] = Field(
+        default="all",
+        description="`all` is a collector of its own. In a fleet each process has one role: "
+        "`gateway` takes spans and records, `worker` judges, `api` serves page and API; see "
+        "fleet.md.",
+    )
+    postgresql: str | None = Field(
+        default=None,
+        pattern=r"^postgres(ql)?://([^:@/\s]+@)?[^@\s]+$",
+        description="PostgreSQL of the fleet, postgresql://USER@HOST:PORT/DATABASE, without "
+        "password.",
+    )
+    postgresql_password: SecretStr | None = Field(
+        default=None, description="PostgreSQL password; from environment or file only."
+    )
+    fleet_topic: str = Field(
+        default="scouter.work", description="Kafka topic between the gateways and the workers."
+    )
+    fleet_group: str = Field(default="scouter-workers", description="Group of the workers.")
+    fleet_partitions: int = Field(
+        default=12,
+        ge=1,
+        le=1024,
+        description="Partitions of that topic, where it is made: the most workers that share the "
+        "work. They stay as many.",
+    )
+    fleet_name: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._-]{0,200}$",
+        description="Name of this worker, the same after a restart; by default that of the "
+        "machine. Each worker needs another one.",
+    )
     drain_s: Seconds = Field(
         default=10.0,
         description="Time at the end of the process for requests in hand and for evaluations "
@@ -411,6 +443,17 @@ class CollectorSettings(BaseSettings):
     def _whole_tls(self) -> "CollectorSettings":
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key: TLS needs both of them")
+        return self
+
+    @model_validator(mode="after")
+    def _whole_fleet(self) -> "CollectorSettings":
+        if self.role != "all" and (self.kafka is None or self.postgresql is None):
+            raise ValueError(
+                f"role {self.role}: a fleet needs kafka (HOST:PORT) and postgresql "
+                "(postgresql://USER@HOST:PORT/DATABASE); see fleet.md"
+            )
+        if self.role == "all" and self.postgresql is not None:
+            raise ValueError("postgresql: for a fleet; say role gateway, worker or api, too")
         return self
 
     @model_validator(mode="after")
