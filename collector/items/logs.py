@@ -90,7 +90,7 @@ def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
                     if name == EVENT_NAME:
                         if resource is None:
                             resource = read_attributes(group.resource.attributes)
-                        body.items.append(_item(log, resource))
+                        body.items.append(record_of_log(log, resource))
                     else:
                         _take_event(log, name, body)
         limits.check_items(len(part.message.resource_logs))
@@ -129,7 +129,8 @@ def _fit(body: LogsBody, limits: Limits, size: int) -> None:
     body.events = [fitting(each, limits, size) for each in body.events]
 
 
-def _item(log: LogRecord, resource: Mapping[str, AttributeValue]) -> object:
+def record_of_log(log: LogRecord, resource: Mapping[str, AttributeValue]) -> object:
+    """The record that a log record with the name `EVENT_NAME` carries, not checked yet."""
     return _record(
         read_value(log.body),
         log.trace_id.hex(),

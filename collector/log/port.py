@@ -58,6 +58,9 @@ class Item:
     """The receiver, and of a broker's message its place there: `http`, `kafka:spans:0:17`."""
     behind_ns: int = 0
     """By so much the log was behind the brokers: what they had before is before it in the log."""
+    places: Sequence[int] = ()
+    """Of a request that was split, for each record here its number in the whole one; empty for a
+    whole request. Records that do not say when they were made are in order by it."""
 
     @property
     def is_of_broker(self) -> bool:

@@ -148,6 +148,7 @@ class _Reader:
             is_of_broker=item.is_of_broker,
         )  # fmt: skip
         self._source, self._registry, self._limits = item.source, registry, limits
+        self._places = item.places
 
     def spans(self, body: bytes) -> None:
         """Read an `ExportTraceServiceRequest`."""
@@ -222,6 +223,7 @@ class _Reader:
         meant = self._registry and self._registry.resolve(contents.space, item.profile)
         # Those of one request that do not say when they were made keep their order in a session.
         is_dated = isinstance(item.created_at, int)
+        place = self._places[index] if index < len(self._places) else index
         return RecordRow(
             space=contents.space,
             uid=checked.uid,
@@ -235,7 +237,7 @@ class _Reader:
             trace_id=item.trace_id,
             created_ns=item.created_at
             if isinstance(item.created_at, int)
-            else contents.received_ns + index,
+            else contents.received_ns + place,
             received_ns=contents.received_ns,
             context=item.context,
             tags=item.tags or NO_TAGS,

@@ -80,7 +80,7 @@ class Continuity:
         """
         anew = [each for each in self._next if self._is_anew(consumer, each.topic)]
         if anew:
-            self._ids.update((each.topic, _id_of(consumer, each.topic)) for each in anew)
+            self._ids.update((each.topic, topic_id_of(consumer, each.topic)) for each in anew)
             self._begin_again(consumer, anew)
         try:
             for partition in self._next:
@@ -95,7 +95,7 @@ class Continuity:
     def _take_up(self, consumer: Any, partition: TopicPartition) -> bool:  # noqa: ANN401 - untyped client
         """Learn where reading began; False if it begins anew, as that was in another topic."""
         committed = consumer.committed(partition, metadata=True, timeout_ms=_TIMEOUT_MS)
-        self._ids.setdefault(partition.topic, _id_of(consumer, partition.topic))
+        self._ids.setdefault(partition.topic, topic_id_of(consumer, partition.topic))
         self._next[partition] = _UNKNOWN if committed is None else committed.offset
         mark = "" if committed is None else str(committed.metadata or "")
         now = self.mark(partition.topic)
@@ -105,7 +105,7 @@ class Continuity:
         return False
 
     def _is_anew(self, consumer: Any, topic: str) -> bool:  # noqa: ANN401 - untyped client
-        was, now = self._ids.get(topic), _id_of(consumer, topic)
+        was, now = self._ids.get(topic), topic_id_of(consumer, topic)
         return bool(was and now and was != now)
 
     def _begin_again(self, consumer: Any, partitions: Collection[TopicPartition]) -> None:  # noqa: ANN401 - untyped client
@@ -132,6 +132,7 @@ class Continuity:
                 self._lost(partition, expected, lost)
 
 
-def _id_of(consumer: Any, topic: str) -> str:  # noqa: ANN401 - untyped client
+def topic_id_of(consumer: Any, topic: str) -> str:  # noqa: ANN401 - untyped client
+    """The id of a topic that a client reads; empty where brokers give none."""
     found = consumer._cluster.topic_id(topic)  # the client has no other way in
     return "" if found is None or not found.int else str(found)

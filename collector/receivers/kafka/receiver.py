@@ -19,7 +19,8 @@ from collector.receivers.kafka.batches import keep_reading
 from collector.receivers.kafka.commits import OffsetCommits
 from collector.receivers.kafka.continuity import Continuity
 from collector.receivers.kafka.intake import KafkaIntake
-from collector.receivers.kafka.member import POLL_MS, consumer_settings, leave_group
+from collector.receivers.kafka.member import leave_group
+from collector.receivers.kafka.settings import POLL_MS, KafkaSettings, consumer_settings
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.consumer_name import consumer_name
 from collector.receivers.telemetry import IngestTelemetry
@@ -162,12 +163,13 @@ class KafkaReceiver:
                     _close(consumer)  # which releases what is on its way
                 self._intake.abandon()
         if is_member:  # else there may be no brokers to be told
-            leave_group(self._settings, consumer_name(self._settings.data))
+            leave_group(KafkaSettings.of(self._settings), consumer_name(self._settings.data))
 
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
         try:
             name = consumer_name(self._settings.data)
-            consumer = connect(KafkaConsumer, consumer_settings(self._settings, name))
+            kafka = KafkaSettings.of(self._settings)
+            consumer = connect(KafkaConsumer, consumer_settings(kafka, name))
         except errors.KafkaError as error:
             raise TransientError(f"{error}{notes_of(error)}") from error
         keep_reading(consumer)

@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from collector.receivers.kafka.continuity import Continuity
-from collector.receivers.kafka.member import consumer_settings
+from collector.receivers.kafka.settings import KafkaSettings, consumer_settings
 from collector.settings.load import load_settings
 from scouter.transport.kafka.connect import connect
 from tests.collector.conftest import Start
@@ -75,7 +75,10 @@ class Line:
         settings = load_settings({"kafka": self._broker, "kafka_group": self.topic})
         # Unlike the receiver's, it learns within half a second that a topic is another one, and
         # makes none itself. The client loses that setting on its way to the requests.
-        found = {**consumer_settings(settings, "member"), "metadata_max_age_ms": 500}
+        found = {
+            **consumer_settings(KafkaSettings.of(settings), "member"),
+            "metadata_max_age_ms": 500,
+        }
         self.consumer = connect(KafkaConsumer, found)
         self.consumer._cluster.config["allow_auto_create_topics"] = False
         self.continuity = Continuity(lambda _, first, number: self.lost.append((first, number)))

@@ -20,8 +20,8 @@ from collector.items.limits import Limits
 from collector.log.port import Kind
 from collector.receivers.kafka import intake as intake_module
 from collector.receivers.kafka.intake import KafkaIntake
-from collector.receivers.kafka.member import consumer_settings
 from collector.receivers.kafka.receiver import KafkaReceiver, Rebalance
+from collector.receivers.kafka.settings import KafkaSettings, consumer_settings
 from collector.receivers.message_servers.consumer_name import FILE_NAME
 from collector.receivers.way_in import Delivery, WayIn
 from collector.settings.load import load_settings
@@ -105,7 +105,7 @@ def test_security_settings_reach_the_client() -> None:
             "kafka_ssl_cafile": "ca.pem",
         }
     )
-    found = consumer_settings(settings, "host-1")
+    found = consumer_settings(KafkaSettings.of(settings), "host-1")
     assert found["bootstrap_servers"] == ["a:1", "b:2"]
     assert found["security_protocol"] == "SASL_SSL"
     assert (found["sasl_mechanism"], found["sasl_plain_username"]) == ("SCRAM-SHA-512", "me")
