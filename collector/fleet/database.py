@@ -216,7 +216,12 @@ class Session:
             raise NoDayError(self._text(error)) from None
         except (psycopg.DataError, UnicodeEncodeError, OverflowError) as error:
             raise DataError(f"a value cannot be stored: {self._text(error)}") from None
-        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as error:
+        except (
+            psycopg.OperationalError,
+            psycopg.InterfaceError,
+            psycopg.InternalError,
+            psycopg.errors.UndefinedTable,  # another process has dropped a day
+        ) as error:
             raise TransientError(
                 f"PostgreSQL at {self._address} takes or gives nothing now ({self._text(error)});"
                 " this goes on by itself once it does"

@@ -118,7 +118,7 @@ _INDEXES: Final = (
     "records (trace_hash) WHERE trace_hash IS NOT NULL",
     "records (trace_id) WHERE trace_id IS NOT NULL",
     f"records (({_SESSION}))",
-    "records USING brin (received_ns)",
+    "records (received_ns)",
     "UNIQUE evaluations (space, record_uid, revision)",
     "evaluations (uid_hash)",
     "evaluations (seq, ordinal)",

@@ -3,9 +3,9 @@
 from typing import Final
 
 from collector.fleet.database import READ_S, WRITE_S, Session, settings
+from collector.fleet.retention import Retention
 from collector.fleet.schema import share_schema, share_statements
 from collector.fleet.share import Share
-from collector.fleet.whole import Whole
 from scouter.errors import ConfigError
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -20,7 +20,7 @@ _TAKE: Final = """
 """
 
 
-class FleetStore(Whole):
+class FleetStore(Retention):
     """The whole store of a fleet.
 
     Its commits are of no partition, and have nothing of a log.

@@ -150,28 +150,40 @@ class Writing(Store):
                 seq, self._done = self._done.seq, None
                 return seq
             self._need_days({row.received_ns // DAY_NS for row in rows.spans})
+            if self._now is not None:
+                return self._commit(rows)
             with self._transaction():
-                fresh = self._fresh_marks()
-                self._check(rows, fresh)
-                kept = self.counted(self.tombstones.sift(rows))
-                arrived = [row.received_ns for row in (*kept.spans, *kept.records, *kept.letters)]
-                ends = Ends(
-                    offset=self.offset if kept.offset is None else kept.offset,
-                    low_seq=self.low_seq if kept.low_seq is None else kept.low_seq,
-                    received_ns=max([self.received_ns, *arrived]),
-                    oldest_ns=min(arrived, default=None),
-                )
-                seq = self._number()
-                for change in (
-                    *self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)
-                ):  # fmt: skip
-                    change(self._writer)
-                for table, columns in commit_columns(kept):
-                    more = [_arrivals(kept)] if table == "bodies" else []
-                    self._copy(table, seq, [*columns, *more])
-                self._news(seq, kept)
-                self._end(Written(seq=seq, ends=ends, rows=rows))
-            return seq
+                return self._commit(rows)
+
+    def _commit(self, rows: Commit) -> int:
+        self._check(rows, self._fresh_marks())
+        kept = self.counted(self.tombstones.sift(rows))
+        arrived = [row.received_ns for row in (*kept.spans, *kept.records, *kept.letters)]
+        before = self._before
+        ends = Ends(
+            offset=before.offset if kept.offset is None else kept.offset,
+            low_seq=before.low_seq if kept.low_seq is None else kept.low_seq,
+            received_ns=max([before.received_ns, *arrived]),
+            oldest_ns=min(arrived, default=None),
+        )
+        seq = self._number()
+        for change in (
+            *self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)
+        ):  # fmt: skip
+            change(self._writer)
+        for table, columns in commit_columns(kept):
+            more = [_arrivals(kept)] if table == "bodies" else []
+            self._copy(table, seq, [*columns, *more])
+        self._news(seq, kept)
+        self._end(Written(seq=seq, ends=ends, rows=rows))
+        return seq
+
+    @property
+    def _before(self) -> Ends:
+        """What the commit before this one leaves."""
+        if self._now is not None and self._now.written:
+            return self._now.written[-1].ends
+        return Ends(offset=self.offset, low_seq=self.low_seq, received_ns=self.received_ns)
 
     def write(
         self,
@@ -198,11 +210,9 @@ class Writing(Store):
         for table, rows in tables.items():
             if rows:
                 self._copy(table, seq, list(zip(*rows, strict=True)))
-        before = self._now.written if self._now is not None else []
-        low = before[-1].ends.low_seq if before else self.low_seq
-        if low_seq is not None:
-            low = min(low, low_seq)
-        ends = Ends(offset=self.offset, low_seq=low, received_ns=self.received_ns)
+        before = self._before
+        low = before.low_seq if low_seq is None else min(before.low_seq, low_seq)
+        ends = Ends(offset=before.offset, low_seq=low, received_ns=before.received_ns)
         self._end(Written(seq=seq, ends=ends))
         return seq
 

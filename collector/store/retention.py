@@ -78,8 +78,7 @@ def remove_before(store: CountingReads, time_ns: int, low_seq: int) -> int:
 
     Cost: linear in the rows that go; commits wait for a hundred commits at a time.
     """
-    if store.read_for_work(_OLD, [time_ns]):
-        store.write({}, [_change_of_time(time_ns)])
+    drop_older(store, time_ns)
     removed = 0
     ((first, last, newest),) = store.read_for_work(_RANGE, [time_ns, low_seq])
     if last is None:
@@ -95,6 +94,16 @@ def remove_before(store: CountingReads, time_ns: int, low_seq: int) -> int:
                 removed += n if label == "span" else 0
             store.write(counts.rows(), [_change(start, end)])
     return removed
+
+
+def drop_older(store: Reads, time_ns: int) -> None:
+    """Take out what people and judges brought before a time.
+
+    Raises:
+        TransientError: The store takes nothing now; nothing has changed.
+    """
+    if store.read_for_work(_OLD, [time_ns]):
+        store.write({}, [_change_of_time(time_ns)])
 
 
 def _change_of_time(time_ns: int) -> Change:

@@ -196,11 +196,12 @@ class CareContract(OpenedStore):
         self, store: AppendingStore, end_ns: int
     ) -> None:
         """The same one, or a better version: it is stored and counted, as nothing is left of it."""
-        store.append_spans(SPACE, [span(1)], 10).result()
+        unit = store.unit
+        store.append_spans(SPACE, [span(1)], 10 * unit).result()
         store.commit(Commit(low_seq=store.last_seq() + 1))  # the join needs nothing of it
-        assert store.remove_before(11) == 1
+        assert store.remove_before(11 * unit) == 1
         for stored, duplicates in ((1, 0), (0, 1)):
-            answer = store.append_spans(SPACE, [span(1, end_ns=end_ns)], 12).result()
+            answer = store.append_spans(SPACE, [span(1, end_ns=end_ns)], 12 * unit).result()
             assert (len(answer.stored), answer.duplicates) == (stored, duplicates)
         sheet = store.conservation(SPACE).spans
         assert (sheet.accepted, sheet.stored, sheet.expired, sheet.duplicates) == (2, 1, 1, 1)
@@ -218,6 +219,37 @@ class CareContract(OpenedStore):
         store.append_gold_outcomes(evaluations)
         assert store.remove_before(5) == 0
         assert store.gold_outcomes(query) == evaluations[1:]
+
+    def test_ages(self, store: AppendingStore) -> None:
+        """Of the records and spans that are stored; retention moves the older end."""
+        assert (store.oldest_ns(), store.newest_ns()) == (None, None)
+        fill(store)
+        assert store.newest_ns() == 60
+        assert store.oldest_ns() == 10
+        assert store.commit_age_s() >= 0
+        assert (store.fault(), store.is_broken) == ("", False)
+
+    def test_adding_up_changes_no_answer(self, store: AppendingStore) -> None:
+        fill(store)
+
+        def answers() -> tuple[object, ...]:
+            counts = store.task_counts(TaskQuery(space=SPACE))
+            return store.conservation(SPACE), store.totals(), counts
+
+        before = answers()
+        store.add_up()
+        assert answers() == before
+
+    def test_somebody_is_told_of_commits(self, store: AppendingStore) -> None:
+        commits = list[float]()
+        store.observe_commits(commits.append)
+        store.append_spans(SPACE, [span(1)], 1).result()
+        assert len(commits) == 1
+        assert commits[0] >= 0
+
+
+class FilesContract(OpenedStore):
+    """What is on the disk."""
 
     @pytest.mark.parametrize("is_reopened", [False, True])
     def test_erased_bytes_go_from_the_disk_when_asked(
@@ -251,15 +283,6 @@ class CareContract(OpenedStore):
         assert store.keep_within(10 * store.file_bytes()) == 0
         assert store.conservation(SPACE).spans.stored == 6
 
-    def test_ages(self, store: AppendingStore) -> None:
-        """Of the records and spans that are stored; retention moves the older end."""
-        assert (store.oldest_ns(), store.newest_ns()) == (None, None)
-        fill(store)
-        assert store.newest_ns() == 60
-        assert store.oldest_ns() == 10
-        assert store.commit_age_s() >= 0
-        assert (store.fault(), store.is_broken) == ("", False)
-
     def test_care_changes_no_answer(self, store: AppendingStore) -> None:
         fill(store)
 
@@ -271,10 +294,3 @@ class CareContract(OpenedStore):
         store.add_up()
         store.checkpoint()
         assert answers() == before
-
-    def test_somebody_is_told_of_commits(self, store: AppendingStore) -> None:
-        commits = list[float]()
-        store.observe_commits(commits.append)
-        store.append_spans(SPACE, [span(1)], 1).result()
-        assert len(commits) == 1
-        assert commits[0] >= 0

@@ -54,11 +54,18 @@ class PostgresqlServer:
             cursor_factory=psycopg.RawCursor,
         )  # fmt: skip
 
-    def new_database(self, name: str) -> str:
-        """Make an empty database; returns its address."""
-        with self.connect() as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+    def new_database(self, name: str, pattern: str = "template1") -> str:
+        """Make a database like another one; returns its address."""
+        self._run(f"CREATE DATABASE {name} TEMPLATE {pattern} STRATEGY FILE_COPY")
         return f"host={self.folder} user={_USER} dbname={name}"
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database, whoever is connected to it."""
+        self._run(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _run(self, statement: str) -> None:
+        with self.connect() as connection:
+            connection.execute(statement.encode())
 
     def stop(self) -> None:
         """End the server and remove its folder."""

@@ -7,19 +7,22 @@ they would with a store that another thread writes.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from collector.fleet.schema import DAY_NS
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit, RecordId, SpanId
 from collector.store.file_store import FileStore
 from collector.store.letters import DeadLetter, letter_of_conflict
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.store import Store
 from collector.store.totals import span_label
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
 from tests.support.store_commits import best_of, body_of, rank, row_of
-from tests.support.store_engines import AllReads, PostgresqlStore
+from tests.support.store_engines import PostgresqlStore
 
 T = TypeVar("T")
 
@@ -58,12 +61,16 @@ def _done(action: Callable[[], T]) -> "Future[T]":
     return future
 
 
-class Appends(AllReads):
+class Appends(Store):
     """Appends for contracts; a subclass has `commit`."""
 
     def commit(self, rows: Commit) -> int:
         """Store rows."""
         raise NotImplementedError
+
+    def appending(self) -> AbstractContextManager[None]:
+        """Nobody else appends."""
+        return self.alone()
 
     def append_spans(
         self, space: str, spans: Sequence[Span], received_ns: int
@@ -72,7 +79,7 @@ class Appends(AllReads):
         return _done(lambda: self._append_spans(space, spans, received_ns))
 
     def _append_spans(self, space: str, spans: Sequence[Span], received_ns: int) -> SpansAppended:
-        with self.alone():
+        with self.appending():
             known = self.stored_spans(space, {span.trace_id for span in spans})
             best = best_of(spans)
             fresh = [
@@ -117,7 +124,7 @@ class Appends(AllReads):
         accepted: list[RecordRow] = []
         duplicates: list[int] = []
         conflicts: list[int] = []
-        with self.alone():
+        with self.appending():
             spaces = {row.space for row in records}
             digests = {
                 RecordId(space, uid): digest
@@ -166,14 +173,24 @@ class Appends(AllReads):
 class AppendingStore(Appends, FileStore):
     """The store on DuckDB."""
 
+    unit: Final = 1
+    """Nanoseconds of the shortest time that retention tells apart."""
+
     def commit(self, rows: Commit) -> int:
         """Store rows."""
         return FileStore.commit(self, rows)
 
 
 class AppendingPostgresql(Appends, PostgresqlStore):
-    """The reads on PostgreSQL."""
+    """The store of a fleet, with one partition."""
+
+    unit: Final = DAY_NS
+    """Nanoseconds of the shortest time that retention tells apart."""
 
     def commit(self, rows: Commit) -> int:
         """Store rows."""
         return PostgresqlStore.commit(self, rows)
+
+    def appending(self) -> AbstractContextManager[None]:
+        """Nobody else appends."""
+        return PostgresqlStore.appending(self)

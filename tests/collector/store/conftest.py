@@ -1,7 +1,7 @@
 """The store's two databases."""
 
-import itertools
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,9 +9,7 @@ import pytest
 from collector.store.file_store import FileStore
 from tests.support.postgresql_server import PostgresqlServer
 from tests.support.store_appends import AppendingPostgresql, AppendingStore
-from tests.support.store_engines import PostgresqlStore
-
-_schemas = itertools.count(1)
+from tests.support.store_engines import Databases, PostgresqlStore
 
 
 @pytest.fixture(scope="session")
@@ -23,10 +21,16 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
 
 
 @pytest.fixture(scope="session")
-def postgresql(postgresql_server: PostgresqlServer) -> Iterator[PostgresqlStore]:
-    """The reads on PostgreSQL, in one schema for all tests: each takes a space of its own."""
-    with postgresql_server.connect() as connection:
-        yield PostgresqlStore(connection)
+def databases(postgresql_server: PostgresqlServer) -> Databases:
+    """Databases of it, with the tables of a fleet."""
+    return Databases(postgresql_server)
+
+
+@pytest.fixture(scope="session")
+def postgresql(databases: Databases) -> Iterator[PostgresqlStore]:
+    """The store of a fleet, one for all tests: each takes a space of its own."""
+    with databases.one() as url, closing(PostgresqlStore(url)) as store:
+        yield store
 
 
 @pytest.fixture(params=["duckdb", "postgresql"])
@@ -37,14 +41,17 @@ def open_store(
     if request.param == "duckdb":
         yield lambda: AppendingStore(tmp_path / "data")
         return
-    server: PostgresqlServer = request.getfixturevalue("postgresql_server")
-    schema = f"contract_{next(_schemas)}"
-    with server.connect() as connection:
-        for statement in ("CREATE SCHEMA", "SET search_path TO"):
-            connection.execute(f"{statement} {schema}".encode())
-        store = AppendingPostgresql(connection)
-        yield lambda: store
-        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    databases: Databases = request.getfixturevalue("databases")
+    opened: list[AppendingPostgresql] = []
+
+    def one() -> AppendingPostgresql:
+        opened.append(AppendingPostgresql(url))
+        return opened[-1]
+
+    with databases.one() as url:
+        yield one
+        for store in opened:
+            store.close()
 
 
 @pytest.fixture(scope="module")

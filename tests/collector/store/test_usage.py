@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Final
 
 import pytest
@@ -20,8 +21,8 @@ from scouter.model.span import AttributeValue, Scope, Span, StatusCode
 from tests.support.act_traces import doubled, traces
 from tests.support.agent_traces import PREFIXES, find_clients, load_client
 from tests.support.examples import examples
-from tests.support.postgresql_server import PostgresqlServer
 from tests.support.store_appends import AppendingPostgresql, AppendingStore, Appends
+from tests.support.store_engines import Databases
 
 SPACE, HOUR, MS = "default", 3600 * 10**9, 10**6
 MODEL: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
@@ -57,12 +58,9 @@ def of_traces(
         yield store
         store.close()
         return
-    server: PostgresqlServer = request.getfixturevalue("postgresql_server")
-    with server.connect() as connection:
-        for statement in ("CREATE SCHEMA", "SET search_path TO"):
-            connection.execute(f"{statement} usage".encode())
-        yield AppendingPostgresql(connection)
-        connection.execute(b"DROP SCHEMA usage CASCADE")
+    databases: Databases = request.getfixturevalue("databases")
+    with databases.one() as url, closing(AppendingPostgresql(url)) as store:
+        yield store
 
 
 @pytest.fixture
