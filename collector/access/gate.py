@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from collector.access.caller import ALL_SCOPES, Caller
+from collector.access.port import Token, Tokens
 from collector.access.rate import RateLimit
-from collector.access.tokens import Token, TokenFile
 from collector.problem import ProblemError
 from scouter.errors import TransientError
 
@@ -57,7 +57,7 @@ class Gate:
 
     def __init__(
         self,
-        tokens: TokenFile,
+        tokens: Tokens,
         space: str,
         *,
         requests_per_s: float,
@@ -75,7 +75,7 @@ class Gate:
         return self._space
 
     @property
-    def tokens(self) -> TokenFile:
+    def tokens(self) -> Tokens:
         """The tokens that let callers in."""
         return self._tokens
 

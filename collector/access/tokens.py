@@ -1,37 +1,27 @@
 """The tokens of a data folder, in a file of their own that a running collector follows."""
 
-import base64
-import hashlib
-import hmac
 import logging
-import re
-import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from collector.access.caller import Scope
-from collector.settings.values import parse_space
+from collector.access.port import Token, Tokens
 from scouter.errors import ConfigError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 FILE_NAME: Final = "access.db"
 """Name of the file inside a data folder."""
-_PREFIX: Final = "sct"
-_TOKEN: Final = re.compile(rf"{_PREFIX}_([0-9a-f]{{12}})_([A-Za-z0-9_-]{{43}})")
 _FOLLOW_S: Final = 0.5
 _BUSY_S: Final = 5.0
 _READ_BUSY_S: Final = 0.05
 """Requests wait for a look at the file."""
 _STALE_S: Final = 10.0
 """While the file cannot be read, the tokens that it held are good for so long."""
-_TOO_LATE_NS: Final = 2**63
-"""Does not fit into a column of SQLite: 2262-04-11."""
 _UNREADABLE: Final = (OSError, sqlite3.Error, ValueError)
 """Errors of reading the file; ValueError is raised for rows that are not tokens."""
 _SCHEMA: Final = """
@@ -42,29 +32,10 @@ _SCHEMA: Final = """
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """Stored description of a token; the secret is not stored."""
+class TokenFile(Tokens):
+    """All tokens of a data folder.
 
-    id: str
-    name: str
-    scopes: frozenset[Scope]
-    space: str
-    created_ns: int
-    expires_ns: int | None
-    revoked_ns: int | None
-    secret_hash: bytes
-
-    def is_valid(self, now_ns: int) -> bool:
-        """Say whether it still lets anybody in."""
-        return self.revoked_ns is None and (self.expires_ns is None or now_ns < self.expires_ns)
-
-
-class TokenFile:
-    """All tokens of a data folder; any thread, and several processes at a time.
-
-    A secret has 256 random bits, so that its SHA-256 is as good as a slow hash of a password. The
-    file is made with the first token; who only reads makes and writes nothing.
+    The file is made with the first token; who only reads makes and writes nothing.
 
     Args:
         folder: The data folder; made with the first token if it is not there.
@@ -81,7 +52,8 @@ class TokenFile:
         now_ns: Callable[[], int] = time.time_ns,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._path, self._now_ns, self._clock = folder / FILE_NAME, now_ns, clock
+        super().__init__(now_ns)
+        self._path, self._clock = folder / FILE_NAME, clock
         self._lock = threading.Lock()
         self._known: Mapping[str, Token] = {}
         self._had_any = False
@@ -93,67 +65,8 @@ class TokenFile:
             raise self._unusable(error) from error
         self._looked_at = self._read_at = clock()
 
-    def create(
-        self, name: str, scopes: Iterable[Scope], space: str, expires_ns: int | None = None
-    ) -> tuple[Token, str]:
-        """Make a token.
-
-        Args:
-            name: Name of the person or program that gets the token.
-            scopes: Rights of the bearer.
-            space: The only space that the bearer sees and writes to.
-            expires_ns: End of the token, in nanoseconds since the epoch; None for never.
-
-        Returns:
-            The token and its text, which is shown once and never kept.
-
-        Raises:
-            ConfigError: No scope was given, the space can be none, the end is over or too far off,
-                or the file cannot be made.
-            TransientError: The file cannot be written now.
-        """
-        wanted, created_ns = frozenset(scopes), self._now_ns()
-        if not wanted:
-            raise ConfigError(f"a token needs a scope: {', '.join(Scope)}")
-        try:
-            parse_space(space)
-        except ValueError as error:
-            raise ConfigError(f"--space: {error}") from error
-        if expires_ns is not None and not created_ns < expires_ns < _TOO_LATE_NS:
-            raise ConfigError(
-                "--expires: a token ends after it is made and before the year 2262; without "
-                "--expires it never does"
-            )
-        secret = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-        token = Token(
-            id=secrets.token_hex(6),
-            name=name,
-            scopes=wanted,
-            space=space,
-            created_ns=created_ns,
-            expires_ns=expires_ns,
-            revoked_ns=None,
-            secret_hash=_hash(secret),
-        )
-        self._make()
-        self._write(
-            "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
-            (
-                token.id, name, token.secret_hash, " ".join(sorted(wanted)), space,
-                token.created_ns, expires_ns,
-            ),
-        )  # fmt: skip
-        return token, f"{_PREFIX}_{token.id}_{secret}"
-
     def revoke(self, token_id: str) -> bool:
-        """End a token; running collectors follow within half a second.
-
-        Returns:
-            False if there is no such token, or it was revoked before.
-
-        Raises:
-            TransientError: The file cannot be written now.
-        """
+        """End a token."""
         if token_id not in self._tokens(0.0):
             return False
         return bool(
@@ -164,40 +77,13 @@ class TokenFile:
         )
 
     def all(self) -> list[Token]:
-        """Every token that was ever made, oldest first.
-
-        Raises:
-            TransientError: The file cannot be read now.
-        """
+        """Every token that was ever made, oldest first."""
         return sorted(self._tokens(0.0).values(), key=lambda each: each.created_ns)
 
     def has_any(self) -> bool:
-        """Say whether a token was ever made: from then on, one is asked for.
-
-        True to the end once it was, whatever becomes of the tokens and of their file.
-
-        Raises:
-            TransientError: The file cannot be read now.
-        """
+        """Say whether a token was ever made."""
         self._tokens()
         return self._had_any
-
-    def spaces(self) -> frozenset[str]:
-        """The spaces of all tokens."""
-        return frozenset(each.space for each in self._tokens().values())
-
-    def find(self, text: str) -> Token | None:
-        """The token with this text, if it still lets anybody in.
-
-        Raises:
-            TransientError: The file cannot be read now.
-        """
-        match = _TOKEN.fullmatch(text)
-        token = self._tokens().get(match[1]) if match else None
-        if token is None or match is None:
-            return None
-        is_right = hmac.compare_digest(_hash(match[2]), token.secret_hash)
-        return token if is_right and token.is_valid(self._now_ns()) else None
 
     def copy_to(self, folder: Path) -> None:
         """Copy the file as it is now into another data folder; nothing where there never was one.
@@ -255,6 +141,16 @@ class TokenFile:
         self._had_any = self._had_any or bool(rows)
         self._stamp = stamp
 
+    def _add(self, token: Token) -> None:
+        self._make()
+        self._write(
+            "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+            (
+                token.id, token.name, token.secret_hash, " ".join(sorted(token.scopes)),
+                token.space, token.created_ns, token.expires_ns,
+            ),
+        )  # fmt: skip
+
     def _make(self) -> None:
         """Make folder, file and table where they are not there."""
         try:
@@ -283,10 +179,6 @@ class TokenFile:
 
     def _unusable(self, error: Exception) -> ConfigError:
         return ConfigError(f"cannot use the tokens in {self._path}: {error}")
-
-
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
 
 
 def _token(row: tuple[str, str, bytes, str, str, int, int | None, int | None]) -> Token:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.access.caller import Caller
-from collector.access.tokens import TokenFile
+from collector.access.port import Tokens
 from collector.alerts.conditions import figures_of
 from collector.alerts.drift.alert import (
     Alert,
@@ -430,7 +430,7 @@ def _answer(found: Alert | None, alert_id: str) -> models.DriftAlert:
     return _item(found)
 
 
-def _name(said: _Act, caller: Caller, tokens: TokenFile) -> str:
+def _name(said: _Act, caller: Caller, tokens: Tokens) -> str:
     """The name that was given, or else that of the token; empty where none was asked for."""
     if said.name or not caller.token_id:
         return said.name

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple, Protocol, TypeAlias, TypeVar
 from fastapi import Depends, FastAPI, Request
 from prometheus_client import CollectorRegistry
 
-from collector.access.tokens import TokenFile
+from collector.access.port import Tokens
 from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
@@ -21,7 +21,7 @@ from collector.alerts.monitor import AlertMonitor
 from collector.api.judge_standing import JudgeStandings
 from collector.api.known_names import KnownNames
 from collector.api.profile_reader import ProfileReader
-from collector.judging.answers import KeptAnswers
+from collector.judging.answers import Answers
 from collector.judging.gold import GoldAsker
 from collector.judging.known_judges import KnownJudges
 from collector.operation import Operation
@@ -70,7 +70,7 @@ class Parts:
 
     Attributes:
         space: The collector's own.
-        tokens: Those of the data folder.
+        tokens: Those that let callers in.
         store: Holds the data.
         registry: The registered profiles.
         monitor: The alerts of the profiles' own conditions.
@@ -94,7 +94,7 @@ class Parts:
     """
 
     space: str
-    tokens: TokenFile
+    tokens: Tokens
     store: Store
     registry: ProfileRegistry
     monitor: AlertMonitor
@@ -111,7 +111,7 @@ class Parts:
     unready: Callable[[], Unready | None]
     profiles_changed: Callable[[], None]
     check_judges: Callable[[AgentEvalProfile], None]
-    answers: KeptAnswers | None
+    answers: Answers | None
     judges: KnownJudges
     gold: GoldAsker | None
 
@@ -152,7 +152,7 @@ def _of(choose: Callable[[Parts], T]) -> Callable[[Request], Awaitable[T]]:
 
 
 OwnSpace: TypeAlias = Annotated[str, Depends(_of(lambda parts: parts.space))]
-TheTokens: TypeAlias = Annotated[TokenFile, Depends(_of(lambda parts: parts.tokens))]
+TheTokens: TypeAlias = Annotated[Tokens, Depends(_of(lambda parts: parts.tokens))]
 TheStore: TypeAlias = Annotated[Store, Depends(_of(lambda parts: parts.store))]
 TheRegistry: TypeAlias = Annotated[ProfileRegistry, Depends(_of(lambda parts: parts.registry))]
 TheMonitor: TypeAlias = Annotated[AlertMonitor, Depends(_of(lambda parts: parts.monitor))]
@@ -166,7 +166,7 @@ CatchUp: TypeAlias = Annotated[Callable[[float], bool], Depends(_of(lambda parts
 TheMetrics: TypeAlias = Annotated[CollectorRegistry, Depends(_of(lambda parts: parts.metrics))]
 TheOperation: TypeAlias = Annotated[Operation, Depends(_of(lambda parts: parts.operation))]
 ThePrices: TypeAlias = Annotated[PriceTable, Depends(_of(lambda parts: parts.prices))]
-TheAnswers: TypeAlias = Annotated[KeptAnswers | None, Depends(_of(lambda parts: parts.answers))]
+TheAnswers: TypeAlias = Annotated[Answers | None, Depends(_of(lambda parts: parts.answers))]
 TheJudges: TypeAlias = Annotated[KnownJudges, Depends(_of(lambda parts: parts.judges))]
 TheGold: TypeAlias = Annotated[GoldAsker | None, Depends(_of(lambda parts: parts.gold))]
 TheNames: TypeAlias = Annotated[KnownNames, Depends(_of(lambda parts: parts.names))]

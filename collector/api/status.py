@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from collector.access.caller import Scope
-from collector.access.tokens import Token
+from collector.access.port import Token
 from collector.api.parameters import COMMON, PROBLEMS, Reader
 from collector.api.parts import OwnSpace, TheMetrics, TheTokens
 from scouter.client.models.status import (

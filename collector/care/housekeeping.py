@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from collector.care.retention_clock import RetentionClock
+from collector.care.retention_clock import FILE_NAME, FileNote, RetentionClock
 from collector.log.port import Log
 from collector.store.file_store import FileStore
 from scouter.errors import DataError, TransientError
@@ -53,7 +53,8 @@ class Housekeeping:
     ) -> None:
         self._store, self._files, self._every_s = store, log, every_s
         self._monotonic = monotonic
-        self._clock = RetentionClock(folder, retention_days * 86_400, now_ns, monotonic)
+        note = FileNote(folder / FILE_NAME)
+        self._clock = RetentionClock(note, retention_days * 86_400, now_ns, monotonic)
         self._retention_ns = int(retention_days * _DAY_NS)
         self._max_bytes = max_store_bytes
         self.fault = ""

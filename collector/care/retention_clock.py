@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
+
+from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
 FILE_NAME: Final = "retention.json"
@@ -32,6 +34,53 @@ class _Round:
     """Seconds for which that holds; they run only while a collector does."""
 
 
+class Note(Protocol):
+    """A short text that outlives a process."""
+
+    def read(self) -> str | None:
+        """The text that was written last; None if none was.
+
+        Raises:
+            OSError | ValueError | TransientError: It cannot be read now.
+        """
+        ...
+
+    def write(self, text: str) -> None:
+        """Keep a text in the place of the one before.
+
+        Raises:
+            OSError | TransientError: It cannot be written now; the one before may stay.
+        """
+        ...
+
+
+class FileNote:
+    """A note in a file.
+
+    Args:
+        path: The file; made with the first text.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def read(self) -> str | None:
+        """The text that was written last."""
+        try:
+            return self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def write(self, text: str) -> None:
+        """Keep a text in the place of the one before."""
+        fresh = self._path.with_suffix(".fresh")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(self._path)
+
+
 class RetentionClock:
     """Tells the date, behind a jump ahead the one of before it, as long as that may be right.
 
@@ -40,7 +89,7 @@ class RetentionClock:
     the date is believed again.
 
     Args:
-        folder: Folder of the note of the rounds, so that a restart forgets no jump.
+        note: Of the rounds, so that a restart forgets no jump.
         length_s: Age at which things go.
         now_ns: Wall clock.
         monotonic: Seconds that run while the machine does.
@@ -48,12 +97,12 @@ class RetentionClock:
 
     def __init__(
         self,
-        folder: Path,
+        note: Note,
         length_s: float,
         now_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._file, self._length_s = folder / FILE_NAME, length_s
+        self._kept, self._length_s = note, length_s
         self._now_ns, self._monotonic = now_ns, monotonic
         self._last: tuple[float, _Round] | None = None
 
@@ -89,22 +138,21 @@ class RetentionClock:
 
     def _noted(self) -> _Round | None:
         try:
-            found = json.loads(self._file.read_bytes())
+            text = self._kept.read()
+            if text is None:
+                return None
+            found = json.loads(text)
             return _Round(
                 date_ns=int(found["date_ns"]),
                 lag_ns=int(found["lag_ns"]),
                 left_s=min(float(found["left_s"]), self._length_s),
             )
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
-            _log.warning("cannot read %s: %s", self._file, error)
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, TransientError) as error:
+            _log.warning("cannot read %s: %s", self._kept, error)
             return None
 
     def _note(self, found: _Round) -> None:
-        fresh = self._file.with_suffix(".fresh")
         try:
-            fresh.write_text(json.dumps(asdict(found)), encoding="utf-8")
-            fresh.replace(self._file)
-        except OSError as error:  # this process knows it
-            _log.warning("cannot write %s: %s", self._file, error)
+            self._kept.write(json.dumps(asdict(found)))
+        except (OSError, TransientError) as error:  # this process knows it
+            _log.warning("cannot write %s: %s", self._kept, error)

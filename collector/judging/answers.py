@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.sqlite import Kept, SqliteCache
@@ -25,6 +25,42 @@ no backup has to hold them.
 
 _WAIT_S: Final = 30.0
 _log: Final = logging.getLogger(__name__)
+
+
+class Answers(Protocol):
+    """Kept answers of judges, by space; any thread."""
+
+    def judge_of(self, space: str, read_seq: int) -> Judge:
+        """The judge for questions of a space, about what was read after a commit."""
+        ...
+
+    async def find(self, space: str, key: bytes) -> JudgeReply | None:
+        """Look up an answer for a client."""
+        ...
+
+    async def keep(self, space: str, key: bytes, reply: JudgeReply) -> None:
+        """Keep what a client sends; not while something of its space is being erased."""
+        ...
+
+    def kept(self) -> Kept:
+        """Number of kept answers, and their size; zeros if that cannot be read now."""
+        ...
+
+    def begin_erasing(self, space: str) -> None:
+        """Remove all answers of a space, and keep none until the end.
+
+        Raises:
+            TransientError: They cannot be removed; they are kept on.
+        """
+        ...
+
+    def end_erasing(self, space: str, seq: int) -> None:
+        """Go on keeping answers; the commit is the one that erased."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open; a later question opens it again."""
+        ...
 
 
 class KeptAnswers:

@@ -10,7 +10,7 @@ from typing import Final
 from collector.judging.ledger import LEDGER_NAME, put_ledger_aside
 from collector.store.opening import LostDataError
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of
-from scouter.agent.budget.ledger import LedgerError
+from scouter.agent.budget.ledger import Ledger, LedgerError
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.agent.entries import ProviderEntries, UnknownEntryError, UnsetKeyError
 from scouter.agent.model_judge import ModelJudge
@@ -31,13 +31,21 @@ class JudgeProviders:
         entries: From its settings; well-known names are entries too.
         folder: The data folder.
         environ: Holds the keys.
+        ledger: Counts what is spent, in place of the file in the data folder.
     """
 
     def __init__(
-        self, entries: ProviderEntries, folder: Path, environ: Mapping[str, str] = os.environ
+        self,
+        entries: ProviderEntries,
+        folder: Path,
+        environ: Mapping[str, str] = os.environ,
+        ledger: Ledger | None = None,
     ) -> None:
         self.entries, self._folder = entries, folder
-        self.ledger = SqliteLedger(folder / LEDGER_NAME)
+        self._file: SqliteLedger | None = None
+        if ledger is None:
+            ledger = self._file = SqliteLedger(folder / LEDGER_NAME)
+        self.ledger: Ledger = ledger
         self.judge = ModelJudge(entries, environ=environ, ledger=self.ledger)
         """Asks them."""
 
@@ -54,7 +62,7 @@ class JudgeProviders:
     def check_ledger(
         self, missing_files: Collection[str] = (), *, accept_loss: bool = False
     ) -> None:
-        """Refuse to go on where a budget is set that could not be kept.
+        """Refuse to go on where a budget is set that the data folder could not keep.
 
         Args:
             missing_files: Names of files of the data folder that were there before.
@@ -63,13 +71,15 @@ class JudgeProviders:
         Raises:
             LostDataError: Names the file.
         """
-        path = self._folder / LEDGER_NAME
+        file, path = self._file, self._folder / LEDGER_NAME
+        if file is None:
+            return
         fault = ""
         if LEDGER_NAME in missing_files:
             fault = f"{path} is gone; it said what judges have spent"
         elif self.budgets_usd or path.exists():
             try:
-                asyncio.run(self.ledger.check())
+                asyncio.run(file.check())
             except LedgerError as error:
                 fault = f"nobody knows what judges have spent: {error}"
         if fault and self.budgets_usd:
@@ -80,9 +90,9 @@ class JudgeProviders:
             raise LostDataError(self._folder, fault)
         _log.warning("%s", fault)
         if accept_loss:
-            self.ledger.close()
+            file.close()
             put_ledger_aside(self._folder)
-            asyncio.run(self.ledger.check())  # which makes a new one
+            asyncio.run(file.check())  # which makes a new one
 
     def check(self, profile: AgentEvalProfile) -> None:
         """Refuse a profile whose judges could not be asked; the network is not used.

@@ -1,18 +1,38 @@
-"""The cursor of sent results, on disk."""
+"""The cursor of sent results: its port, and the one on disk."""
 
 import json
 import logging
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from collector.store.rows import FIRST_RESULT, ResultPlace
 
 _log: Final = logging.getLogger(__name__)
 
 
+class Cursor(Protocol):
+    """The place of the last evaluation that one endpoint has taken."""
+
+    def read(self) -> ResultPlace:
+        """Read the place at which to go on; the beginning if none is known.
+
+        Raises:
+            TransientError: It cannot be read now, and may be another time.
+        """
+        ...
+
+    def write(self, place: ResultPlace) -> None:
+        """Keep a place: after a crash it is either this one or one before.
+
+        Raises:
+            OSError | TransientError: It cannot be written.
+        """
+        ...
+
+
 class CursorFile:
-    """The place of the last evaluation that one endpoint has taken.
+    """A cursor in a file.
 
     Args:
         path: The file; it is made with the first write.

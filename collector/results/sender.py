@@ -1,8 +1,8 @@
 """A thread that sends every evaluation on, in the order of the commits, each at least once.
 
-It reads the store from a cursor on disk: nothing waits for it and nothing is held for it. After a
-crash it goes on behind the last evaluation whose place was written; what was sent since is sent
-again.
+It reads the store from a cursor that is kept: nothing waits for it and nothing is held for it.
+After a crash it goes on behind the last evaluation whose place was written; what was sent since is
+sent again.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from collector.results.cursor import CursorFile
+from collector.results.cursor import Cursor
 from collector.results.endpoint import Endpoint
 from collector.results.events import Behind, Linked, requests
 from collector.results.links import links_of
@@ -51,7 +51,7 @@ class ResultsSender:
         self,
         store: Store,
         endpoint: Endpoint,
-        cursor: CursorFile,
+        cursor: Cursor,
         registry: CollectorRegistry,
         behind: Behind,
         *,
@@ -158,7 +158,7 @@ class ResultsSender:
             self._oldest_ns = left[0][0].evaluated_ns
         try:
             self._cursor.write(place)
-        except OSError as error:
+        except (OSError, TransientError) as error:
             _log.warning("the place of sent results cannot be kept: %s", error)
 
     def _wait_after(self, error: TransientError) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from collector.care.housekeeping import Housekeeping
-from collector.care.retention_clock import FILE_NAME, RetentionClock
+from collector.care.retention_clock import FILE_NAME, FileNote, RetentionClock
 from tests.support.worker_room import SPACE, WorkerRoom, span
 
 DAY = 86_400
@@ -49,7 +49,7 @@ class Told:
         """Begin a process; its monotonic clock may be another machine's."""
         self._hands.ran = 1.0
         self._clock = RetentionClock(
-            self._folder, 30 * DAY, self._hands.now_ns, self._hands.monotonic
+            FileNote(self._folder / FILE_NAME), 30 * DAY, self._hands.now_ns, self._hands.monotonic
         )
 
     def days(self, newest: float | None = None) -> float:

@@ -22,6 +22,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.span import Span, SpanEvent
 from tests.collector.conftest import Start
+from tests.contracts.cursor import CursorContract, Make
 from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 from tests.support.collector_process import CollectorProcess
 from tests.support.otlp_logs_server import Fault, LogsServer, OtlpGrpcLogsServer, OtlpLogsServer
@@ -199,6 +200,14 @@ def test_a_broken_cursor_sends_all_again(setting: Setting, content: str) -> None
     setting.start()
     setting.wait_for(2)
     assert setting.server.names() == expected(0)
+
+
+class TestCursorFile(CursorContract):
+    """Fulfils the contract."""
+
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Make:
+        return lambda endpoint: CursorFile(tmp_path / "cursor.json", endpoint)
 
 
 def test_a_cursor_of_another_store_or_endpoint_is_none(setting: Setting) -> None:
