@@ -24,7 +24,8 @@ ROWS = {
     ),
     "collector": (
         "histogram key_filter problem split;"
-        " settings metrics log_lines process prices judging.ledger; log store; care access;"
+        " settings metrics log_lines process prices judging.ledger; log store; fleet.tokens;"
+        " care access;"
         " items; worker; alerts results exemplars;"
         " judging receivers operation;"
         " comparing labelling served; api; web; app;"

@@ -1,27 +1,34 @@
 """The command `scouter token`."""
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from collector.access.caller import Scope
-from collector.access.tokens import Token, TokenFile
+from collector.access.port import Token, Tokens
+from collector.access.tokens import TokenFile
 from collector.settings.model import CollectorSettings
 from collector.settings.values import parse_seconds
 from scouter.cli.asking import Json, print_objects, print_table
 from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collector.fleet.tokens import FleetTokens
 
 token: Final = typer.Typer(
     name="token",
     no_args_is_help=True,
     add_completion=False,
     help="Make, list and revoke the tokens that a collector asks for.\n\n"
-    "They are kept in its data folder, as hashes; a running collector follows within half a "
-    "second. From the first one on, nothing but its probes is answered without a token.",
+    "They are kept in its data folder, or in a fleet's database, as hashes; a running collector "
+    "follows within half a second. From the first one on, nothing but its probes is answered "
+    "without a token.",
 )
 
 _Data = Annotated[
@@ -30,12 +37,24 @@ _Data = Annotated[
         metavar="DIR", envvar="SCOUTER_COLLECTOR_DATA", help="The collector's data folder."
     ),
 ]
+_PASSWORD: Final = "SCOUTER_COLLECTOR_POSTGRESQL_PASSWORD"  # noqa: S105 of a variable
+_Postgresql = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="SCOUTER_COLLECTOR_POSTGRESQL",
+        help="The database of a fleet, in place of a data folder: "
+        "postgresql://USER@HOST:PORT/DATABASE. Its password is in the environment: "
+        f"{_PASSWORD}.",
+    ),
+]
 _DATA: Final[Path] = CollectorSettings.model_fields["data"].default
 _SPACE: Final[str] = CollectorSettings.model_fields["space"].default
 
 
 @token.command()
 def create(
+    context: typer.Context,
     scope: Annotated[
         list[Scope],
         typer.Option(help="A right of the bearer; can be given again."),
@@ -49,6 +68,7 @@ def create(
         ),
     ] = None,
     data: _Data = _DATA,
+    postgresql: _Postgresql = None,
 ) -> None:
     """Make a token and print it; it cannot be shown again.
 
@@ -60,21 +80,28 @@ def create(
         scouter token create --scope read --scope admin --space shop --expires 90d
     """
     expires_ns = None if expires is None else _end_ns(expires)
-    made, text = TokenFile(data).create(name, scope, space, expires_ns)
+    with _opened(context, data, postgresql, is_to_make=True) as (tokens, where):
+        made, text = tokens.create(name, scope, space, expires_ns)
     typer.echo(text)
     typer.echo(
-        f"token {made.id} {_what(made)}; it is kept in the data folder {data.resolve()}, and is "
-        "not shown again",
-        err=True,
+        f"token {made.id} {_what(made)}; it is kept in {where}, and is not shown again", err=True
     )
 
 
 @token.command("list")
-def show(data: _Data = _DATA, *, json: Json = False) -> None:
+def show(
+    context: typer.Context,
+    data: _Data = _DATA,
+    postgresql: _Postgresql = None,
+    *,
+    json: Json = False,
+) -> None:
     """Show every token that was ever made, without its secret."""
     rows: list[Sequence[str]] = []
     now_ns = time.time_ns()
-    for each in _existing(data).all():
+    with _opened(context, data, postgresql) as (tokens, _):
+        found = tokens.all()
+    for each in found:
         state = "revoked" if each.revoked_ns else "valid" if each.is_valid(now_ns) else "expired"
         rows.append((
             each.id, each.name, " ".join(sorted(each.scopes)), each.space,
@@ -89,27 +116,69 @@ def show(data: _Data = _DATA, *, json: Json = False) -> None:
 
 @token.command()
 def revoke(
+    context: typer.Context,
     token_id: Annotated[str, typer.Argument(metavar="ID", help="As `scouter token list` shows.")],
     data: _Data = _DATA,
+    postgresql: _Postgresql = None,
 ) -> None:
     """End a token.
 
     scouter token revoke 3f9c2ab04d11
     """
-    if not _existing(data).revoke(token_id):
-        raise ConfigError(f"no valid token {token_id!r} in {data}; see `scouter token list`")
+    with _opened(context, data, postgresql) as (tokens, where):
+        is_revoked = tokens.revoke(token_id)
+    if not is_revoked:
+        raise ConfigError(f"no valid token {token_id!r} in {where}; see `scouter token list`")
     typer.echo(f"token {token_id} is revoked", err=True)
 
 
-def _existing(data: Path) -> TokenFile:
-    """Open the tokens of a folder that is there: looking for them makes none.
+@contextmanager
+def _opened(
+    context: typer.Context, data: Path, postgresql: str | None, *, is_to_make: bool = False
+) -> Generator[tuple[Tokens, str]]:
+    """Open the tokens that the options name.
+
+    Args:
+        context: Tells what is on the command line, and not from the environment.
+        data: The data folder.
+        postgresql: The database of a fleet.
+        is_to_make: Make the folder if it is not there; looking for tokens makes none.
+
+    Returns:
+        The tokens, and their place in words.
 
     Raises:
-        ConfigError: There is no such folder.
+        ConfigError: There is no such folder, or both are named on the command line.
     """
-    if not data.is_dir():
+    if postgresql is not None and _is_named(context, "data"):
+        if _is_named(context, "postgresql"):
+            raise ConfigError("--data and --postgresql name two places; give one of them")
+        postgresql = None  # of the environment
+    if postgresql is not None:
+        tokens = _of_fleet(postgresql)
+        try:
+            yield tokens, tokens.where
+        finally:
+            tokens.close()
+        return
+    if not is_to_make and not data.is_dir():
         raise ConfigError(f"there is no data folder {data}; see --data")
-    return TokenFile(data)
+    yield TokenFile(data), f"the data folder {data.resolve()}"
+
+
+def _of_fleet(url: str) -> "FleetTokens":
+    try:
+        from collector.fleet.tokens import open_tokens  # only a fleet has psycopg
+    except ImportError as error:
+        raise ConfigError(
+            f"--postgresql needs {error.name}: pip install 'scouter-agents[fleet]'"
+        ) from error
+    return open_tokens(url, os.environ.get(_PASSWORD) or None)
+
+
+def _is_named(context: typer.Context, option: str) -> bool:
+    found = context.get_parameter_source(option)
+    return found is not None and found.name == "COMMANDLINE"
 
 
 def _end_ns(age: str) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -29,23 +30,33 @@ class PostgresqlServer:
     """A server of our own: nothing that it writes outlives it."""
 
     def __init__(self) -> None:
-        initdb, postgres = _program("initdb"), _program("postgres")
+        initdb, self._postgres = _program("initdb"), _program("postgres")
         self._as_user = ["runuser", "-u", _USER, "--"] if os.geteuid() == 0 else []
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))  # its path must be short for a socket
         if self._as_user:
             shutil.chown(self.folder, _USER)
-        output, data = self.folder / "output", self.folder / "data"
+        self._data = self.folder / "data"
         subprocess.run(
-            [*self._as_user, initdb, "--pgdata", data, "--username", _USER, "--auth", "trust",
+            [*self._as_user, initdb, "--pgdata", self._data, "--username", _USER, "--auth", "trust",
              "--encoding", "UTF8", "--no-sync"],
             cwd=self.folder, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+        self.start()
+
+    def start(self) -> None:
+        """Begin, also again after a crash."""
         self._process = ManagedProcess(
-            [*self._as_user, postgres, "-D", data, "-k", self.folder, "-c", "listen_addresses=",
-             "-c", "fsync=off"],
-            log=output, cwd=self.folder,
+            [*self._as_user, self._postgres, "-D", self._data, "-k", self.folder,
+             "-c", "listen_addresses=", "-c", "fsync=off"],
+            log=self.folder / "output", cwd=self.folder,
         )  # fmt: skip
         self._process.wait_ready(self._answers)
+
+    def crash(self) -> None:
+        """End as a power cut would: nothing is finished; what was committed is there again."""
+        pid = int((self._data / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGQUIT)
+        self._process.stop()
 
     def connect(self) -> "psycopg.Connection[tuple[object, ...]]":
         """A connection of which every statement is a transaction; parameters are `$1` and so on."""

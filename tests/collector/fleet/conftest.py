@@ -13,7 +13,15 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[PostgresqlServer]:
-    """The server of all tests."""
+    """The server of all tests that do not crash it."""
+    server = PostgresqlServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresqlServer]:
+    """A server of this test alone, which may crash it."""
     server = PostgresqlServer()
     yield server
     server.stop()

@@ -1,0 +1,182 @@
+"""The tokens of a fleet, in its PostgreSQL."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from collector.access.caller import Scope
+from collector.access.port import Token, Tokens
+from collector.fleet.connection import Connection, Link, Tables
+from scouter.errors import ScouterError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+_FOLLOW_S: Final = 0.4
+"""Between two looks at the table: with the look itself, a change is followed in half a second."""
+_TABLES: Final = Tables(
+    name="access_tokens",
+    statements=(
+        """CREATE TABLE access_tokens (
+            id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_hash BYTEA NOT NULL,
+            scopes TEXT NOT NULL, space TEXT NOT NULL, created_ns BIGINT NOT NULL,
+            expires_ns BIGINT, revoked_ns BIGINT
+        )""",
+    ),
+)
+
+
+class FleetTokens(Tokens):
+    """All tokens of a fleet.
+
+    Whoever asks is answered at once from what is known. A thread follows the table; while it cannot
+    be read, what is known stays good, however long that takes: a token ends then at its own end
+    alone, as nobody can revoke one either. A process that could never read them lets nobody in.
+
+    Args:
+        link: A connection to the database; best one of its own.
+        now_ns: Wall clock.
+    """
+
+    def __init__(self, link: Link, now_ns: Callable[[], int] = time.time_ns) -> None:
+        super().__init__(now_ns)
+        self._link = link
+        self._known: Mapping[str, Token] | None = None
+        self._stamp: object = None
+        self._had_any = False
+        self.where: Final = f"PostgreSQL at {link.where}"
+        """Their place, for people."""
+        self.fault = ""
+        """Reason that the tokens cannot be read now; empty if they can."""
+        self._looking = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scouter-tokens", daemon=True)
+        self.look()
+
+    def start(self) -> None:
+        """Begin to follow what other processes change."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End following, and close the connection."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._link.close()
+
+    def look(self) -> None:
+        """Take over what is in the table now; without a database, what is known stays."""
+        with self._looking:
+            try:
+                self._link.run(self._read, _TABLES)
+            except ScouterError as error:
+                if not self.fault:
+                    _log.warning(
+                        "tokens cannot be read; %s: %s",
+                        "those that are known stay good" if self._had_any else "none is known",
+                        error,
+                    )
+                self.fault = str(error)
+                return
+            if self.fault:
+                _log.info("tokens are read again")
+            self.fault = ""
+
+    def revoke(self, token_id: str) -> bool:
+        """End a token."""
+        now_ns = self._now_ns()
+
+        def work(connection: Connection) -> bool:
+            # The second half of the condition is for one who does it again after a loss.
+            done = connection.execute(
+                "UPDATE access_tokens SET revoked_ns = $2 "
+                "WHERE id = $1 AND (revoked_ns IS NULL OR revoked_ns = $2)",
+                (token_id, now_ns),
+            )
+            return bool(done.rowcount)
+
+        return self._link.run(work, _TABLES)
+
+    def all(self) -> list[Token]:
+        """Every token that was ever made, oldest first."""
+        found = self._link.run(_rows, _TABLES)
+        return sorted(found.values(), key=lambda each: each.created_ns)
+
+    def has_any(self) -> bool:
+        """Say whether a token was ever made."""
+        self._tokens()
+        return self._had_any
+
+    def _tokens(self) -> Mapping[str, Token]:
+        known = self._known
+        # That there are none does not stay good: while it cannot be read, somebody may have made
+        # the first one.
+        if known is None or (self.fault and not self._had_any):
+            raise TransientError("tokens cannot be read now", 1)
+        return known
+
+    def _add(self, token: Token) -> None:
+        def work(connection: Connection) -> None:
+            connection.execute(
+                "INSERT INTO access_tokens VALUES ($1, $2, $3, $4, $5, $6, $7, NULL) "
+                "ON CONFLICT (id) DO NOTHING",
+                (
+                    token.id, token.name, token.secret_hash, " ".join(sorted(token.scopes)),
+                    token.space, token.created_ns, token.expires_ns,
+                ),
+            )  # fmt: skip
+
+        self._link.run(work, _TABLES)
+
+    def _read(self, connection: Connection) -> None:
+        """Read the rows, if they have changed: they come and are revoked, and never go."""
+        sql = "SELECT count(*), count(revoked_ns), max(created_ns) FROM access_tokens"
+        stamp = connection.execute(sql).fetchone()
+        if self._known is not None and stamp == self._stamp:
+            return
+        known = _rows(connection)
+        self._had_any = self._had_any or bool(known)
+        self._known, self._stamp = known, stamp
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_FOLLOW_S):
+            try:
+                self.look()
+            except Exception as error:  # noqa: BLE001 the thread outlives any fault
+                self.fault = repr(error)
+                _log.exception("a fault while tokens are read; it is tried again")
+
+
+def open_tokens(url: str, password: str | None = None) -> FleetTokens:
+    """Open the tokens of a database, on a connection of their own.
+
+    Args:
+        url: Of the database.
+        password: Of its user, if it is not in the URL.
+
+    Raises:
+        ConfigError: The URL is none.
+    """
+    return FleetTokens(Link(url, password))
+
+
+def _rows(connection: Connection) -> dict[str, Token]:
+    rows = connection.execute(
+        "SELECT id, name, secret_hash, scopes, space, created_ns, expires_ns, revoked_ns "
+        "FROM access_tokens"
+    ).fetchall()
+    return {row[0]: _token(row) for row in rows}
+
+
+def _token(row: tuple[Any, ...]) -> Token:
+    id, name, secret_hash, scopes, space, created_ns, expires_ns, revoked_ns = row
+    return Token(
+        id=id,
+        name=name,
+        scopes=frozenset(Scope(each) for each in scopes.split()),
+        space=space,
+        created_ns=created_ns,
+        expires_ns=expires_ns,
+        revoked_ns=revoked_ns,
+        secret_hash=bytes(secret_hash),
+    )
