@@ -1,0 +1,161 @@
+"""The ledger of judges' spending of a fleet, in its PostgreSQL."""
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Final, LiteralString, TypeVar
+
+from collector.fleet.connection import Connection, Link, Tables
+from scouter.agent.budget.ledger import Account, LedgerError, Refused, Reserved
+from scouter.errors import ScouterError
+
+_KEPT_DAYS: Final = 100
+_TABLES: Final = Tables(
+    name="budget_reservations",
+    statements=(
+        """CREATE TABLE budget_accounts (
+            name TEXT COLLATE "C" NOT NULL, day TEXT COLLATE "C" NOT NULL, nano_usd BIGINT NOT NULL,
+            PRIMARY KEY (name, day)
+        ) WITH (fillfactor = 50)""",
+        """CREATE TABLE budget_reservations (
+            number TEXT COLLATE "C" NOT NULL, name TEXT COLLATE "C" NOT NULL,
+            day TEXT COLLATE "C" NOT NULL, nano_usd BIGINT NOT NULL,
+            PRIMARY KEY (number, name, day)
+        )""",
+    ),
+)
+_LOCK: Final = (
+    "SELECT a.name, a.day, a.nano_usd FROM budget_accounts a "
+    "JOIN unnest($1::text[], $2::text[]) AS w (name, day) ON a.name = w.name AND a.day = w.day "
+    "ORDER BY a.name, a.day FOR UPDATE OF a"
+)
+"""All lock accounts in one order, so that none waits for another that waits for it."""
+_OPEN: Final = (
+    "INSERT INTO budget_accounts SELECT name, day, 0 "
+    "FROM unnest($1::text[], $2::text[]) AS w (name, day) "
+    "ORDER BY name, day ON CONFLICT DO NOTHING"
+)
+_RESERVE: Final = (
+    "WITH w AS (SELECT * FROM unnest($1::text[], $2::text[]) AS w (name, day)), "
+    "noted AS (INSERT INTO budget_reservations SELECT $3, name, day, $4::bigint FROM w) "
+    "UPDATE budget_accounts a SET nano_usd = a.nano_usd + $4::bigint FROM w "
+    "WHERE a.name = w.name AND a.day = w.day"
+)
+_LOCK_RESERVED: Final = (
+    "SELECT 1 FROM budget_accounts a "
+    "JOIN budget_reservations r ON a.name = r.name AND a.day = r.day "
+    "WHERE r.number = $1 ORDER BY a.name, a.day FOR UPDATE OF a"
+)
+_SETTLE: Final = (
+    "WITH gone AS ("
+    "DELETE FROM budget_reservations WHERE number = $1 RETURNING name, day, nano_usd) "
+    "UPDATE budget_accounts a SET nano_usd = a.nano_usd + $2::bigint - gone.nano_usd FROM gone "
+    "WHERE a.name = gone.name AND a.day = gone.day"
+)
+_T = TypeVar("_T")
+
+
+class PostgresqlLedger:
+    """Keeps accounts in PostgreSQL, for all processes of a fleet.
+
+    A reservation is on the server's disk before it is given out. It locks the rows of its accounts,
+    so that processes reserve one after another. Accounts older than 100 days are deleted.
+
+    Args:
+        link: A connection to the database.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._cleared = ""
+
+    async def reserve(self, accounts: Sequence[Account], nano_usd: int) -> Reserved | Refused:
+        """Put an amount aside on all accounts, or on none."""
+        reserved = Reserved(number=uuid.uuid4().hex)
+        keys = list({(each.name, each.day): None for each in accounts})
+        wanted = [name for name, _ in keys], [day for _, day in keys]
+        tries = 0
+
+        def work(connection: Connection) -> Reserved | Refused:
+            nonlocal tries
+            tries += 1
+            with connection.transaction():
+                if tries > 1 and _is_reserved(connection, reserved):
+                    return reserved  # its commit was done, and only the word of it was lost
+                used = _locked(connection, wanted)
+                if len(used) < len(keys):
+                    self._clear(connection, max(wanted[1]))
+                    connection.execute(_OPEN, wanted)
+                    used = _locked(connection, wanted)
+                for each in accounts:
+                    spent = used[each.name, each.day]
+                    if spent + nano_usd > each.limit_nano_usd:
+                        return Refused(account=each, used_nano_usd=spent)
+                connection.execute(_RESERVE, (*wanted, reserved.number, nano_usd))
+                return reserved
+
+        return await self._done(work)
+
+    async def settle(self, reserved: Reserved, nano_usd: int) -> None:
+        """Replace a reservation by what was spent."""
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                # If the server crashes, the reservation is there again: too much is counted.
+                connection.execute("SET LOCAL synchronous_commit = off")
+                connection.execute(_LOCK_RESERVED, (reserved.number,))
+                connection.execute(_SETTLE, (reserved.number, nano_usd))
+
+        await self._done(work)
+
+    async def spent_nano_usd(self, name: str, day: str) -> int:
+        """The sum of spent and reserved money of an account."""
+        return await self._sum("SELECT sum(nano_usd) FROM budget_accounts", name, day)
+
+    async def reserved_nano_usd(self, name: str, day: str) -> int:
+        """The reserved part of it."""
+        return await self._sum("SELECT sum(nano_usd) FROM budget_reservations", name, day)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._link.close()
+
+    async def _sum(self, select: LiteralString, name: str, day: str) -> int:
+        sql: LiteralString = select + " WHERE name = $1 AND day = $2"
+
+        def work(connection: Connection) -> int:
+            found = connection.execute(sql, (name, day)).fetchone()
+            return 0 if found is None else int(found[0] or 0)
+
+        return await self._done(work)
+
+    async def _done(self, work: Callable[[Connection], _T]) -> _T:
+        try:
+            return await asyncio.wrap_future(self._link.submit(work, _TABLES))
+        except ScouterError as error:
+            raise LedgerError(f"the ledger cannot be used: {error}") from error
+
+    def _clear(self, connection: Connection, day: str) -> None:
+        """Forget old days, once a day."""
+        if self._cleared == day:
+            return
+        self._cleared = day
+        before = datetime.date.fromisoformat(day) - datetime.timedelta(days=_KEPT_DAYS)
+        for sql in (
+            "DELETE FROM budget_accounts WHERE day < $1",
+            "DELETE FROM budget_reservations WHERE day < $1",
+        ):
+            connection.execute(sql, (before.isoformat(),))
+
+
+def _locked(
+    connection: Connection, wanted: tuple[list[str], list[str]]
+) -> dict[tuple[str, str], int]:
+    """What was used on accounts, which nobody else changes until the transaction ends."""
+    return {(name, day): used for name, day, used in connection.execute(_LOCK, wanted).fetchall()}
+
+
+def _is_reserved(connection: Connection, reserved: Reserved) -> bool:
+    sql = "SELECT 1 FROM budget_reservations WHERE number = $1 LIMIT 1"
+    return connection.execute(sql, (reserved.number,)).fetchone() is not None
