@@ -1,0 +1,271 @@
+"""Kept answers of a fleet's judges, so that no process pays for a question of another again."""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from collector.fleet.cache import ANSWER_TABLES, PostgresqlCache, lock_answers
+from collector.fleet.connection import Connection, Link
+from scouter.agent.cache.cached_judge import CachedJudge
+from scouter.agent.cache.sqlite import Kept
+from scouter.errors import ScouterError
+from scouter.evaluate.judge.port import Judge, JudgeReply
+
+_log: Final = logging.getLogger(__name__)
+_LONGEST_S: Final = 3_600.0
+"""An erasure that has not ended after so long is one of a process that died."""
+
+
+class FleetAnswers:
+    """Answers by space, in PostgreSQL; see `KeptAnswers`, which is the same for one process.
+
+    What is erased in one process was read in others, whose judges may be answering: of each space
+    the database has the last commit that erased something, and the erasures that run. An answer is
+    kept only by those who know that commit, and while none runs.
+
+    Args:
+        link: A connection to the database.
+        judge: Asked what is not here.
+        entry_of: From the provider that a question names to what stands for it in keys.
+        last_seq: The newest commit of the store.
+        max_bytes: Most bytes of answers; the oldest make room.
+        max_age_s: Answers older than this are not there.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        judge: Judge,
+        entry_of: Callable[[str], str],
+        last_seq: Callable[[], int],
+        *,
+        max_bytes: int,
+        max_age_s: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._link, self._clock, self._last_seq = link, clock, last_seq
+        self._judge, self._entry_of, self.max_bytes = judge, entry_of, max_bytes
+        self._cache = PostgresqlCache(link, max_bytes=max_bytes, max_age_s=max_age_s, clock=clock)
+        self._lock = threading.Lock()
+        self._spaces: dict[str, _Space] = {}
+        self._begun: dict[str, list[str]] = {}
+        """Numbers of the erasures that this process has begun, by space."""
+        self._owed: list[tuple[str, str, int]] = []
+        """Erasures whose end could not be written yet: number, space and commit."""
+        self._is_told = False
+        try:
+            for space, seq in link.run(_known, ANSWER_TABLES).items():
+                self._spaces[space] = self._space(space, seq)
+        except ScouterError as error:  # each space is known once an answer of it is put
+            _log.warning("the cache of judges' answers cannot be read: %s", error)
+
+    def judge_of(self, space: str, read_seq: int) -> Judge:
+        """The judge for questions of a space.
+
+        Args:
+            space: The space.
+            read_seq: Last commit before the data of the questions was read. If data was erased
+                since, the questions may be about it, and their answers are not kept.
+        """
+        with self._lock:
+            found = self._of(space)
+            return found.judge if read_seq >= found.shelf.seq else self._judge
+
+    async def find(self, space: str, key: bytes) -> JudgeReply | None:
+        """Look up an answer for a client."""
+        own = await self._cache.get(key, _own(space))
+        return await self._cache.get(key, _sent(space)) if own is None else own
+
+    async def keep(self, space: str, key: bytes, reply: JudgeReply) -> None:
+        """Keep what a client sends; not while something of its space is being erased."""
+        await self._cache.put(
+            key,
+            reply,
+            _sent(space),
+            is_wanted=lambda connection: self._erased(connection, space) is not None,
+        )
+
+    def kept(self) -> Kept:
+        """Number of kept answers of the fleet, and their size; zeros if that cannot be read now."""
+        self._pay()
+        try:
+            return self._cache.kept()
+        except ScouterError:
+            return Kept(0, 0)
+
+    # --- erasing ----------------------------------------------------------------------------
+
+    def begin_erasing(self, space: str) -> None:
+        """Remove all answers of a space, and have no process keep one until the end.
+
+        Raises:
+            TransientError: They cannot be removed; they are kept on.
+        """
+        number, now = uuid.uuid4().hex, self._clock()
+        self._pay()
+
+        def note(connection: Connection) -> None:
+            connection.execute(
+                "INSERT INTO judge_answers_erasures VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                (number, space, now),
+            )
+
+        try:
+            self._cache.clear([_own(space), _sent(space)], also=note)
+        except ScouterError:
+            with self._lock:  # it may have begun, and only the word of it was lost
+                self._owed.append((number, space, 0))
+            raise
+        with self._lock:
+            self._begun.setdefault(space, []).append(number)
+
+    def end_erasing(self, space: str, seq: int) -> None:
+        """Go on keeping answers.
+
+        Args:
+            space: The space.
+            seq: The commit that erased; what was read before it may be of what went.
+        """
+        with self._lock:
+            begun = self._begun.get(space)
+            if not begun:
+                return
+            self._owed.append((begun.pop(), space, seq))
+        self._pay()
+
+    def close(self) -> None:
+        """Close the connection; a later question opens it again."""
+        if self._owed:
+            self._link.close()  # a new attempt to connect waits for nothing then
+            self._pay()
+        self._link.close()
+
+    # --- parts ------------------------------------------------------------------------------
+
+    async def get(self, key: bytes, space: str) -> JudgeReply | None:
+        """Look up an answer of the fleet's own judges."""
+        return await self._cache.get(key, _own(space))
+
+    async def put(self, key: bytes, reply: JudgeReply, shelf: "_Shelf") -> None:
+        """Keep one."""
+
+        def is_wanted(connection: Connection) -> bool:
+            seq = self._erased(connection, shelf.space)
+            if seq is not None and seq > shelf.seq:
+                self._renew(shelf.space, seq)
+            return seq is not None and seq <= shelf.seq
+
+        await self._cache.put(key, reply, _own(shelf.space), is_wanted=is_wanted)
+
+    def _erased(self, connection: Connection, space: str) -> int | None:
+        """The commit of a space's last erasure; None while one runs.
+
+        Nobody begins or ends one meanwhile, as who does waits for the same lock.
+        """
+        rows = connection.execute(
+            "SELECT number, begun_s FROM judge_answers_erasures WHERE space = $1", (space,)
+        ).fetchall()
+        now = self._clock()
+        if any(begun_s > now - _LONGEST_S for _, begun_s in rows):
+            return None
+        for number, _ in rows:  # whoever began it is dead, and what it erased is stored by now
+            _end(connection, number, space, self._last_seq())
+        found = connection.execute(
+            "SELECT since_seq FROM judge_answers_spaces WHERE space = $1", (space,)
+        ).fetchone()
+        return 0 if found is None else int(found[0])
+
+    def _pay(self) -> None:
+        """Write the ends of erasures that are owed, as far as that can be done now."""
+        with self._lock:
+            owed = list(self._owed)
+        for each in owed:
+            number, space, seq = each
+
+            def work(
+                connection: Connection, number: str = number, space: str = space, seq: int = seq
+            ) -> None:
+                with connection.transaction():
+                    lock_answers(connection)
+                    _end(connection, number, space, seq)
+
+            try:
+                self._link.run(work, ANSWER_TABLES)
+            except ScouterError as error:
+                if not self._is_told:
+                    _log.warning("no answers of space %r are kept for now: %s", space, error)
+                self._is_told = True
+                return
+            self._is_told = False
+            self._renew(space, seq)
+            with self._lock:
+                self._owed = [other for other in self._owed if other != each]
+
+    def _renew(self, space: str, seq: int) -> None:
+        """Let questions about what was read since a commit keep their answers."""
+        with self._lock:
+            if seq > self._of(space).shelf.seq:
+                self._spaces[space] = self._space(space, seq)
+
+    def _of(self, space: str) -> "_Space":
+        found = self._spaces.get(space)
+        if found is None:
+            found = self._spaces[space] = self._space(space, 0)
+        return found
+
+    def _space(self, space: str, seq: int) -> "_Space":
+        shelf = _Shelf(self, space, seq)
+        return _Space(shelf=shelf, judge=CachedJudge(self._judge, shelf, entry_of=self._entry_of))
+
+
+class _Shelf:
+    """The answers of one space about what was read since a commit, as a cache for its judge."""
+
+    def __init__(self, answers: FleetAnswers, space: str, seq: int) -> None:
+        self._answers, self.space, self.seq = answers, space, seq
+
+    async def get(self, key: bytes) -> JudgeReply | None:
+        """Look an answer up."""
+        return await self._answers.get(key, self.space)
+
+    async def put(self, key: bytes, reply: JudgeReply) -> None:
+        """Keep an answer."""
+        await self._answers.put(key, reply, self)
+
+    def close(self) -> None:
+        """The connection belongs to all spaces."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Space:
+    shelf: _Shelf
+    judge: CachedJudge
+
+
+def _known(connection: Connection) -> dict[str, int]:
+    rows = connection.execute("SELECT space, since_seq FROM judge_answers_spaces").fetchall()
+    return {space: seq for space, seq in rows}
+
+
+def _end(connection: Connection, number: str, space: str, seq: int) -> None:
+    """Note that an erasure has ended, once."""
+    done = connection.execute("DELETE FROM judge_answers_erasures WHERE number = $1", (number,))
+    if done.rowcount:
+        connection.execute(
+            "INSERT INTO judge_answers_spaces VALUES ($1, $2) ON CONFLICT (space) "
+            "DO UPDATE SET since_seq = greatest(judge_answers_spaces.since_seq, $2)",
+            (space, seq),
+        )
+
+
+def _own(space: str) -> str:
+    return f"own {space}"
+
+
+def _sent(space: str) -> str:
+    return f"sent {space}"

@@ -1,0 +1,222 @@
+"""A cache of judges' answers in the fleet's PostgreSQL, for all its processes."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from typing import Final, TypeVar
+
+from collector.fleet.connection import Connection, Link, Tables
+from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
+from scouter.agent.cache.sqlite import Kept
+from scouter.agent.cache.stored_reply import read, size_of, write
+from scouter.errors import ScouterError
+from scouter.evaluate.judge.port import JudgeReply
+
+_log: Final = logging.getLogger(__name__)
+ANSWER_TABLES: Final = Tables(
+    name="judge_answers",
+    statements=(
+        """CREATE TABLE judge_answers_spaces (
+            space TEXT COLLATE "C" PRIMARY KEY, since_seq BIGINT NOT NULL
+        )""",
+        """CREATE TABLE judge_answers_erasures (
+            number TEXT PRIMARY KEY, space TEXT COLLATE "C" NOT NULL,
+            begun_s DOUBLE PRECISION NOT NULL
+        )""",
+        """CREATE TABLE judge_answers_total (
+            one BOOLEAN PRIMARY KEY CHECK (one), answers BIGINT NOT NULL, bytes BIGINT NOT NULL
+        ) WITH (fillfactor = 50)""",
+        "INSERT INTO judge_answers_total VALUES (TRUE, 0, 0)",
+        """CREATE TABLE judge_answers (
+            number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            shelf TEXT COLLATE "C" NOT NULL, key BYTEA NOT NULL, made_s DOUBLE PRECISION NOT NULL,
+            bytes BIGINT NOT NULL, reply TEXT NOT NULL, UNIQUE (shelf, key)
+        )""",
+    ),
+)
+_SCAN: Final = 1_000
+"""Most answers that make room in one statement."""
+_OLDEST: Final = """
+    WITH oldest AS (
+        SELECT number, made_s, sum(bytes) OVER (ORDER BY number) - bytes AS before
+        FROM (SELECT number, made_s, bytes FROM judge_answers ORDER BY number LIMIT $3) AS few
+    ), gone AS (
+        DELETE FROM judge_answers a USING oldest o
+        WHERE a.number = o.number AND (o.made_s < $1 OR o.before < $2::bigint)
+        RETURNING a.bytes
+    ) SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone
+"""
+"""Takes, of the oldest, those that are too old, and as many as have so many bytes."""
+_T = TypeVar("_T")
+
+
+class PostgresqlCache:
+    """Keeps answers in PostgreSQL.
+
+    Answers lie on shelves, which know nothing of each other and share the bounds; who does not
+    name one uses the one without a name. While the database is away, it is as if the cache were
+    empty; that is logged once each time.
+
+    One row has the total. Who writes locks it first, so that writers come one after another, and
+    what one of them finds holds until it has committed.
+
+    Args:
+        link: A connection to the database.
+        max_bytes: Most bytes of answers; the oldest make room.
+        max_age_s: Answers older than this are not there.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_age_s: float = MAX_AGE_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._link, self._clock = link, clock
+        self._max_bytes, self._max_age_s = max_bytes, max_age_s
+        self._is_out = False
+
+    async def get(self, key: bytes, shelf: str = "") -> JudgeReply | None:
+        """Look an answer up."""
+        since = self._clock() - self._max_age_s
+
+        def work(connection: Connection) -> object:
+            found = connection.execute(
+                "SELECT reply FROM judge_answers WHERE shelf = $1 AND key = $2 AND made_s >= $3",
+                (shelf, key, since),
+            ).fetchone()
+            return None if found is None else found[0]
+
+        return read(await self._tried(work))
+
+    async def put(
+        self,
+        key: bytes,
+        reply: JudgeReply,
+        shelf: str = "",
+        *,
+        is_wanted: Callable[[Connection], bool] = lambda connection: True,
+    ) -> None:
+        """Keep an answer.
+
+        Args:
+            key: From `cache_key`.
+            reply: The answer.
+            shelf: Its shelf.
+            is_wanted: Looked at when its turn has come: behind every `clear` that was before.
+        """
+        text = write(reply)
+        if text is None or size_of(text) > self._max_bytes:
+            return
+        now = self._clock()
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                # A crash of the server may take answers; they can be made again.
+                connection.execute("SET LOCAL synchronous_commit = off")
+                answers, total = lock_answers(connection)
+                if not is_wanted(connection):
+                    return
+                before = connection.execute(
+                    "DELETE FROM judge_answers WHERE shelf = $1 AND key = $2 RETURNING bytes",
+                    (shelf, key),
+                ).fetchall()
+                connection.execute(
+                    "INSERT INTO judge_answers (shelf, key, made_s, bytes, reply) "
+                    "VALUES ($1, $2, $3, $4, $5)",
+                    (shelf, key, now, size_of(text), text),
+                )
+                answers += 1 - len(before)
+                total += size_of(text) - sum(size for (size,) in before)
+                gone = self._make_room(connection, total, now - self._max_age_s)
+                _set_total(connection, answers - gone.answers, total - gone.bytes)
+
+        await self._tried(work)
+
+    def clear(
+        self,
+        shelves: Collection[str],
+        also: Callable[[Connection], object] = lambda connection: None,
+    ) -> None:
+        """Remove everything from some shelves, in one transaction.
+
+        Args:
+            shelves: Their names.
+            also: Done in the same transaction.
+
+        Raises:
+            TransientError: Nothing is removed.
+        """
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                answers, total = lock_answers(connection)
+                also(connection)
+                found = connection.execute(
+                    "WITH gone AS ("
+                    "DELETE FROM judge_answers WHERE shelf = ANY($1::text[]) RETURNING bytes) "
+                    "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone",
+                    (list(shelves),),
+                ).fetchone()
+                if found is not None:
+                    _set_total(connection, answers - found[0], total - found[1])
+
+        self._link.run(work, ANSWER_TABLES)
+
+    def kept(self) -> Kept:
+        """The size of the cache.
+
+        Raises:
+            TransientError: It cannot be read now.
+        """
+
+        def work(connection: Connection) -> Kept:
+            found = connection.execute("SELECT answers, bytes FROM judge_answers_total").fetchone()
+            return Kept(0, 0) if found is None else Kept(*found)
+
+        return self._link.run(work, ANSWER_TABLES)
+
+    def close(self) -> None:
+        """Close the connection; a later call opens it again."""
+        self._link.close()
+
+    def _make_room(self, connection: Connection, total: int, since: float) -> Kept:
+        """Take out what is too old or too much; tells what went."""
+        answers = size = 0
+        while True:
+            found = connection.execute(
+                _OLDEST, (since, total - size - self._max_bytes, _SCAN)
+            ).fetchone()
+            if found is None or not found[0]:
+                return Kept(answers, size)
+            answers, size = answers + found[0], size + found[1]
+            if found[0] < _SCAN:
+                return Kept(answers, size)
+
+    async def _tried(self, work: Callable[[Connection], _T]) -> _T | None:
+        """Do something; None, and a word in the log, where it cannot be done."""
+        try:
+            found = await asyncio.wrap_future(self._link.submit(work, ANSWER_TABLES))
+        except ScouterError as error:
+            if not self._is_out:
+                self._is_out = True
+                _log.warning("the cache of judges' answers is passed over for now: %s", error)
+            return None
+        self._is_out = False
+        return found
+
+
+def lock_answers(connection: Connection) -> Kept:
+    """Wait for who writes, and have others wait until the transaction ends; tells the size."""
+    sql = "SELECT answers, bytes FROM judge_answers_total FOR UPDATE"
+    found = connection.execute(sql).fetchone()
+    return Kept(0, 0) if found is None else Kept(*found)
+
+
+def _set_total(connection: Connection, answers: int, size: int) -> None:
+    sql = "UPDATE judge_answers_total SET answers = $1, bytes = $2"
+    connection.execute(sql, (answers, size))

@@ -1,0 +1,89 @@
+"""What a fleet remembers in a line: the place of sent results, and the rounds of retention."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from collector.care.retention_clock import RetentionClock
+from collector.fleet.connection import Link
+from collector.fleet.cursor import FleetCursor
+from collector.fleet.notes import FleetNote
+from collector.store.rows import FIRST_RESULT, ResultPlace
+from scouter.errors import TransientError
+from tests.contracts.cursor import CursorContract, Make
+from tests.support.postgresql_server import PostgresqlServer
+
+DAY_NS = 86_400 * 10**9
+
+
+@pytest.fixture
+def link(url: str) -> Iterator[Link]:
+    made = Link(url)
+    yield made
+    made.close()
+
+
+class TestFleetCursor(CursorContract):
+    """Fulfils the contract."""
+
+    @pytest.fixture
+    def make(self, url: str, link: Link) -> Make:
+        return lambda endpoint: FleetCursor(link, endpoint)
+
+
+def test_each_endpoint_has_a_place_of_its_own(link: Link) -> None:
+    FleetCursor(link, "http://a").write(ResultPlace(7, 3))
+    FleetCursor(link, "http://b").write(ResultPlace(8, 0))
+    assert FleetCursor(link, "http://a").read() == ResultPlace(7, 3)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"seq": 3}', '{"seq": "x", "ordinal": 1}'])
+def test_a_broken_place_sends_all_again(link: Link, content: str) -> None:
+    FleetNote(link, "results sent to http://a").write(content)
+    assert FleetCursor(link, "http://a").read() == FIRST_RESULT
+
+
+def test_a_database_that_is_away_is_no_place(own_server: PostgresqlServer) -> None:
+    """Else all results would be sent again after each outage."""
+    link = Link(own_server.new_database("own"))
+    cursor = FleetCursor(link, "http://a")
+    cursor.write(ResultPlace(7, 3))
+    own_server.crash()
+    with pytest.raises(TransientError):
+        cursor.read()
+    with pytest.raises(TransientError):
+        cursor.write(ResultPlace(8, 0))
+    link.close()
+    own_server.start()
+    assert cursor.read() == ResultPlace(7, 3)
+    link.close()
+
+
+def test_retention_remembers_a_jump_of_the_clock_on_another_machine(link: Link) -> None:
+    """A date that is set a year ahead takes nothing out, also after the owner has changed."""
+    days = [20_000.0]
+
+    def clock() -> RetentionClock:
+        return RetentionClock(
+            FleetNote(link, "retention"), 30 * 86_400,
+            lambda: int(days[0] * DAY_NS), lambda: 0.0,
+        )  # fmt: skip
+
+    assert clock().now_ns(None) == 20_000 * DAY_NS
+    days[0] += 365
+    first = clock().now_ns(None)
+    assert first < 20_002 * DAY_NS
+    assert clock().now_ns(None) == first
+
+
+def test_retention_goes_on_without_its_note(
+    own_server: PostgresqlServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = Link(own_server.new_database("own"))
+    clock = RetentionClock(
+        FleetNote(link, "retention"), 86_400, lambda: 20_000 * DAY_NS, lambda: 0.0
+    )
+    own_server.crash()
+    assert clock.now_ns(None) == 20_000 * DAY_NS
+    assert "cannot write the note 'retention': PostgreSQL at" in caplog.text
+    link.close()
