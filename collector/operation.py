@@ -34,7 +34,7 @@ class Erasure:
 
     erased: Erased
     is_gone: bool
-    """True if no file of the data folder holds any of it."""
+    """True if no file holds any of it, as far as that is known."""
     backups: Sequence[KnownBackup]
     """Backups that were made before, and may hold some of it.
 
@@ -75,8 +75,75 @@ class Answers(Protocol):
         ...
 
 
+class Orders(Protocol):
+    """Everything below the scope `admin` that is more than one read or write of the store."""
+
+    def erase(self, target: EraseTarget) -> Erasure:
+        """Take out everything that a target names; no answer shows it from then on.
+
+        Raises:
+            ConfigError: It cannot be said which backups there are; nothing is erased then.
+            TransientError: The store takes nothing now.
+        """
+        ...
+
+    def back_up(self, name: str) -> KnownBackup:
+        """Make a backup.
+
+        Args:
+            name: Of its folder; no path.
+
+        Raises:
+            ConfigError: There can be none, or none of this name.
+            TransientError: The copy failed, or another one is being made.
+        """
+        ...
+
+
+class Erasing:
+    """Takes data out of the store, and the answers of judges before it.
+
+    Args:
+        eraser: Erases.
+        answers: Of judges; None where none are kept.
+    """
+
+    def __init__(self, eraser: Eraser, answers: Answers | None) -> None:
+        self._eraser, self._answers = eraser, answers
+
+    def erase(self, target: EraseTarget) -> Erased:
+        """Take out everything that a target names.
+
+        Raises:
+            TransientError: It is not out within a minute, or the store takes nothing now.
+        """
+        try:
+            return self._begin(target).result(_WAIT_S)
+        except FutureTimeoutError as error:
+            raise TransientError(f"not erased within {_WAIT_S:g} s; ask again", 5) from error
+
+    def _begin(self, target: EraseTarget) -> "Future[Erased]":
+        """Take the answers of judges out before the rest, and keep none until that is done."""
+        answers = self._answers
+        if answers is None:
+            return self._eraser.erase(target)
+        answers.begin_erasing(target.space)
+
+        def end(done: "Future[Erased]") -> None:
+            is_done = not done.cancelled() and done.exception() is None
+            answers.end_erasing(target.space, done.result().seq if is_done else 0)
+
+        try:
+            erasing = self._eraser.erase(target)
+        except BaseException:
+            answers.end_erasing(target.space, 0)
+            raise
+        erasing.add_done_callback(end)  # also where nobody waits for it any more
+        return erasing
+
+
 class Operation:
-    """Everything below the scope `admin` that is more than one read or write of the store.
+    """The orders to a collector with a data folder.
 
     Args:
         files: The data folder.
@@ -101,48 +168,21 @@ class Operation:
         on_erased: Callable[[], None] = lambda: None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._files, self._eraser, self._tokens = files, eraser, tokens
-        self._answers, self._on_erased = answers, on_erased
+        self._files, self._tokens = files, tokens
+        self._erasing, self._on_erased = Erasing(eraser, answers), on_erased
         self._data, self._backups, self._now_ns = data, backups, now_ns
         self._backing_up = threading.Lock()
 
     def erase(self, target: EraseTarget) -> Erasure:
-        """Take out everything that a target names; no answer shows it from then on.
-
-        Raises:
-            ConfigError: It cannot be said which backups there are; nothing is erased then.
-            TransientError: The store takes nothing now.
-        """
+        """Take out everything that a target names; no answer shows it from then on."""
         known_backups(self._data)
-        try:
-            erased = self._erase(target).result(_WAIT_S)
-        except FutureTimeoutError as error:
-            raise TransientError(f"not erased within {_WAIT_S:g} s; ask again", 5) from error
+        erased = self._erasing.erase(target)
         self._on_erased()
         return Erasure(
             erased=erased,
             is_gone=not self._files.has_rests(),
             backups=still_there(known_backups(self._data)),
         )
-
-    def _erase(self, target: EraseTarget) -> "Future[Erased]":
-        """Take the answers of judges out before the rest, and keep none until that is done."""
-        answers = self._answers
-        if answers is None:
-            return self._eraser.erase(target)
-        answers.begin_erasing(target.space)
-
-        def end(done: "Future[Erased]") -> None:
-            is_done = not done.cancelled() and done.exception() is None
-            answers.end_erasing(target.space, done.result().seq if is_done else 0)
-
-        try:
-            erasing = self._eraser.erase(target)
-        except BaseException:
-            answers.end_erasing(target.space, 0)
-            raise
-        erasing.add_done_callback(end)  # also where nobody waits for it any more
-        return erasing
 
     def back_up(self, name: str) -> KnownBackup:
         """Copy the store and its tokens into a new folder below the one that is set for it.

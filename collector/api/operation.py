@@ -85,7 +85,8 @@ class EraseAnswer(_Answer):
     runs: int = Field(description="Results of runs that spoke of it; each as a whole.")
     is_gone: bool = Field(
         description="False while files of the data folder may still hold bytes of it; the next "
-        "round of housekeeping, within ten minutes, writes them anew."
+        "round of housekeeping, within ten minutes, writes them anew. In a fleet always false: "
+        "bytes go as Kafka drops its messages, and PostgreSQL writes over deleted rows."
     )
     backups: list[BackupItem] = Field(
         description="Backups that were made before and may hold some of it: it is for you to "

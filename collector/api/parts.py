@@ -24,7 +24,7 @@ from collector.api.profile_reader import ProfileReader
 from collector.judging.answers import Answers
 from collector.judging.gold import GoldAsker
 from collector.judging.known_judges import KnownJudges
-from collector.operation import Operation
+from collector.operation import Orders
 from collector.prices import PriceTable
 from collector.receivers.intake import Intake
 from collector.store.store import Store
@@ -106,7 +106,7 @@ class Parts:
     ingest: Intake
     catch_up: Callable[[float], bool]
     metrics: CollectorRegistry
-    operation: Operation
+    operation: Orders
     prices: PriceTable
     unready: Callable[[], Unready | None]
     profiles_changed: Callable[[], None]
@@ -164,7 +164,7 @@ TheIngest: TypeAlias = Annotated[Intake, Depends(_of(lambda parts: parts.ingest)
 TheWorker: TypeAlias = Annotated[Worker, Depends(_of(lambda parts: parts.worker))]
 CatchUp: TypeAlias = Annotated[Callable[[float], bool], Depends(_of(lambda parts: parts.catch_up))]
 TheMetrics: TypeAlias = Annotated[CollectorRegistry, Depends(_of(lambda parts: parts.metrics))]
-TheOperation: TypeAlias = Annotated[Operation, Depends(_of(lambda parts: parts.operation))]
+TheOperation: TypeAlias = Annotated[Orders, Depends(_of(lambda parts: parts.operation))]
 ThePrices: TypeAlias = Annotated[PriceTable, Depends(_of(lambda parts: parts.prices))]
 TheAnswers: TypeAlias = Annotated[Answers | None, Depends(_of(lambda parts: parts.answers))]
 TheJudges: TypeAlias = Annotated[KnownJudges, Depends(_of(lambda parts: parts.judges))]

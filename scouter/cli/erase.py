@@ -61,7 +61,10 @@ def erase(
     else:
         typer.echo(visible(f"nothing was found: {named[0]} is not stored, or was erased before"))
     if not gone.is_gone:
-        typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")
+        typer.echo(
+            "files may hold bytes of it: of a collector until its next housekeeping, within ten "
+            "minutes; of a fleet until Kafka and PostgreSQL have dropped them"
+        )
     for backup in gone.backups:
         where = backup.path or backup.name
         typer.echo(visible(f"it may still be in the backup {where} of {clock(backup.made_at)}"))
