@@ -30,7 +30,7 @@ _PATIENCE: Final[Mapping[str, int]] = {
 """Of a network that swallows what is sent; a URL may say otherwise."""
 _SESSION: Final = (
     "SET statement_timeout = '30s'; SET lock_timeout = '10s'; "
-    "SET idle_in_transaction_session_timeout = '10s'; "
+    "SET idle_in_transaction_session_timeout = '5s'; "
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') = 'off'"
 )
