@@ -16,6 +16,8 @@ _HANDSHAKE_S: Final = 20.0
 _GOODBYE_S: Final = 5.0
 """Seconds that a client may take to end TLS."""
 _RETRY_S: Final = 0.5
+_STUCK_S: Final = 2.0
+"""Seconds without a byte taken of its answer, after which a client makes room for others."""
 _UNREAD_MS: Final = 60_000
 """Time after which a client is given up that takes nothing more of its answer."""
 
@@ -37,7 +39,8 @@ class HttpConnections:
     """Takes connections up to a bound; beyond, one without a request makes room for each new one.
 
     That is the one of which a request has been waited for longest; without such, the one whose
-    request began to come first. While all of them wait for their answers, no new one is taken.
+    request began to come first; without such, the one whose client has taken nothing of its answer
+    for longest. While all of them wait for their answers, no new one is taken.
 
     Args:
         limit: Connections at a time.
@@ -51,6 +54,8 @@ class HttpConnections:
         """Connections without a request, the one that has waited longest first."""
         self._sending: OrderedDict[Connection, None] = OrderedDict()
         """Connections whose request has not arrived in full, the oldest first."""
+        self._stuck: OrderedDict[Connection, float] = OrderedDict()
+        """Connections whose client takes nothing now, with the time since when."""
         self._is_taking = False
 
     def open(
@@ -97,9 +102,18 @@ class HttpConnections:
         self._waiting.pop(connection, None)
         self._sending.pop(connection, None)
 
+    def stuck(self, connection: Connection) -> None:
+        """Its client takes nothing more of its answer."""
+        self._stuck[connection] = self._loop.time()
+
+    def flows(self, connection: Connection) -> None:
+        """It does so again."""
+        self._stuck.pop(connection, None)
+
     def lost(self, connection: Connection) -> None:
         """It is closed."""
         self.works(connection)
+        self.flows(connection)
         if self._open.pop(connection, None) is not None:
             self._resume()
 
@@ -118,8 +132,10 @@ class HttpConnections:
     def _take_some(self) -> None:
         for _ in range(_AT_A_TIME):
             is_full = len(self._open) >= self._limit
-            if is_full and not self._waiting and not self._sending:
+            if is_full and not (self._waiting or self._sending or self._is_one_stuck):
                 self._pause()
+                if self._stuck:  # who has not been so for long enough yet
+                    self._loop.call_later(_RETRY_S, self._resume)
                 return
             try:
                 client, _ = self._listener.accept()
@@ -132,13 +148,18 @@ class HttpConnections:
                 self._make_room()
             self._take(client)
 
+    @property
+    def _is_one_stuck(self) -> bool:
+        since = next(iter(self._stuck.values()), None)
+        return since is not None and since <= self._loop.time() - _STUCK_S
+
     def _make_room(self) -> None:
         """Close the connection that is missed least, at once, unless all are at work."""
-        for some in (self._waiting, self._sending):
+        for some in (self._waiting, self._sending, self._stuck):
             if some:
                 _log.warning(
                     "%d connections are open, as many as there is room for: for each new one, the "
-                    "one that has been without a request longest is closed",
+                    "one that has been without a request longest, or takes no answer, is closed",
                     len(self._open),
                 )
                 connection, _ = some.popitem(last=False)

@@ -118,6 +118,16 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
         super().connection_lost(exc)
         self._connections.lost(self)
 
+    def pause_writing(self) -> None:
+        """The client takes nothing now."""
+        super().pause_writing()
+        self._connections.stuck(self)
+
+    def resume_writing(self) -> None:
+        """The client takes something again."""
+        super().resume_writing()
+        self._connections.flows(self)
+
     def get_buffer(self, sizehint: int) -> memoryview:
         """Say where to read into."""
         del sizehint

@@ -1,5 +1,6 @@
 """Hostile and careless connections: others are answered, and what is kept of them is bounded."""
 
+import re
 import select
 import socket
 import ssl
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.bench.collector import process_id, status_mb
@@ -69,6 +71,16 @@ def statuses(answer: bytes) -> list[int]:
 def is_healthy(connection: socket.socket) -> bool:
     connection.sendall(LAST)
     return statuses(rest(connection)) == [200]
+
+
+def rest_of(connection: socket.socket, path: bytes) -> bytes:
+    connection.sendall(LAST.replace(b"/healthz", path))
+    return rest(connection)
+
+
+def size_of(collector: CollectorProcess, path: str) -> int:
+    with httpx.Client(base_url=collector.url) as http:
+        return len(http.get(path).content)
 
 
 def push(connections: Sequence[socket.socket], data: bytes) -> None:
@@ -201,6 +213,17 @@ def test_where_all_are_uploading_the_first_of_them_makes_room(
     assert rest(uploading[0]) == b""
     uploading[1].sendall(b"{}")
     assert uploading[1].recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+def test_who_takes_no_answer_makes_room(few_files: CollectorProcess, sockets: Connect) -> None:
+    """All 40 that fit have asked for far more than the system holds, and read none of it."""
+    page = rest_of(sockets(few_files), b"/login").decode()
+    style = max(re.findall(r'/static/[^"]+', page), key=lambda each: size_of(few_files, each))
+    ask = f"GET {style} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 300
+    greedy = [sockets(few_files) for _ in range(40)]
+    push(greedy, ask)
+    for _ in range(3):
+        assert is_healthy(sockets(few_files))
 
 
 def test_tls_that_is_never_agreed_on_makes_room(tmp_path: Path, sockets: Connect) -> None:
