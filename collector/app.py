@@ -89,7 +89,7 @@ class Collector:
             requests_per_s=settings.max_requests_per_s,
             is_reachable=settings.is_reachable,
         )
-        profiles = _load_profiles(settings.profile)
+        profiles = load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
         self.providers = JudgeProviders(settings.provider_entries(), settings.data)
         calibrations = given_calibrations(settings.calibrations)
@@ -527,7 +527,7 @@ class Collector:
         self._told_unwatched = frozenset(unwatched)
 
 
-def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:
+def load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:
     """Read the profiles that were asked for; each alias can mean one of them only."""
     found: dict[str, tuple[str, AgentEvalProfile]] = {}
     for name in names:

@@ -28,7 +28,7 @@ from collector.receivers.intake import Intake
 from collector.receivers.replay import LetterReplay, ReplayResult
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from collector.store.store import Store
-from collector.worker.worker import Worker
+from collector.worker.worker import WorkOrders
 from scouter.client.models.operation import ReplayedLetter, ReplayedLetters
 from scouter.errors import TransientError
 
@@ -178,7 +178,7 @@ def letters_router() -> APIRouter:
 
 
 def _replay(
-    store: Store, ingest: Intake, worker: Worker, space: str
+    store: Store, ingest: Intake, worker: WorkOrders, space: str
 ) -> Callable[[StoredLetter], ReplayedLetter]:
     replayer = LetterReplay(store, ingest.in_space(space), worker, space)
 

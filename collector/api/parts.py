@@ -30,7 +30,7 @@ from collector.receivers.intake import Intake
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.reevaluate import Reevaluator
-from collector.worker.worker import Worker
+from collector.worker.worker import WorkOrders
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 
@@ -102,7 +102,7 @@ class Parts:
     health: HealthWatch
     delivery: Delivery
     pace: Pace
-    worker: Worker
+    worker: WorkOrders
     ingest: Intake
     catch_up: Callable[[float], bool]
     metrics: CollectorRegistry
@@ -161,7 +161,7 @@ TheHealth: TypeAlias = Annotated[HealthWatch, Depends(_of(lambda parts: parts.he
 TheDelivery: TypeAlias = Annotated[Delivery, Depends(_of(lambda parts: parts.delivery))]
 ThePace: TypeAlias = Annotated[Pace, Depends(_of(lambda parts: parts.pace))]
 TheIngest: TypeAlias = Annotated[Intake, Depends(_of(lambda parts: parts.ingest))]
-TheWorker: TypeAlias = Annotated[Worker, Depends(_of(lambda parts: parts.worker))]
+TheWorker: TypeAlias = Annotated[WorkOrders, Depends(_of(lambda parts: parts.worker))]
 CatchUp: TypeAlias = Annotated[Callable[[float], bool], Depends(_of(lambda parts: parts.catch_up))]
 TheMetrics: TypeAlias = Annotated[CollectorRegistry, Depends(_of(lambda parts: parts.metrics))]
 TheOperation: TypeAlias = Annotated[Orders, Depends(_of(lambda parts: parts.operation))]

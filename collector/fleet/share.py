@@ -121,6 +121,11 @@ class Share(Writing):
         """All counts as of the last commit; of all partitions."""
         return self.whole.totals()
 
+    @property
+    def is_fenced(self) -> bool:
+        """True once another owner was found."""
+        return bool(self._owner)
+
     # --- writes ------------------------------------------------------------------------------
 
     def need_from(self, seq: int) -> None:

@@ -25,10 +25,11 @@ from collector.fleet.schema import (
 from collector.fleet.writing import Writing, Written
 from collector.key_filter import KeyFilter
 from collector.metrics import TotalKey, TotalName, Totals
+from collector.store.evaluation_codec import decode_evaluation
 from collector.store.reads import Rows
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.retention import UpkeepReads
-from collector.store.rows import RecordRow
+from collector.store.rows import EvaluationRow, RecordRow
 from scouter.errors import ConfigError, TransientError
 from scouter.model.evaluation_event import RESULT_EVENT
 
@@ -50,6 +51,9 @@ _SPANS: Final = f"""
     SELECT space, trace_id, max(seq) FROM spans
     WHERE seq > $1 AND seq <= $2 AND NOT (is_event = 1 AND name = '{RESULT_EVENT}')
     GROUP BY space, trace_id
+"""
+_MADE: Final = """
+    SELECT body FROM evaluations WHERE seq > $1 AND seq <= $2 ORDER BY seq, ordinal
 """
 _TOTALS: Final = """
     SELECT (SELECT value::BIGINT FROM public.meta WHERE key = 'added_up'),
@@ -220,6 +224,22 @@ class Whole(Writing, UpkeepReads):
             until: And not of later ones than this.
         """
         return self.read(_SPANS, [after, until])
+
+    def offsets(self) -> Mapping[int, int]:
+        """By partition the offset before which everything is stored.
+
+        Partitions that nobody ever took are left out.
+        """
+        return dict(self._read("SELECT part, log_offset FROM public.partitions", ()))
+
+    def evaluations_between(self, after: int, until: int) -> Iterator[EvaluationRow]:
+        """The evaluations of some commits, in their order.
+
+        Args:
+            after: Only of later commits.
+            until: And not of later ones than this.
+        """
+        return (decode_evaluation(body) for (body,) in self.read(_MADE, [after, until]))
 
     # --- totals ------------------------------------------------------------------------------
 

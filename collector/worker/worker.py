@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Final
+from typing import Final, Protocol
 
 from collector.store.erase import Erased, EraseTarget
 from collector.store.letters import LettersRemoved
@@ -18,6 +18,26 @@ from scouter.errors import TransientError
 _log: Final = logging.getLogger(__name__)
 CATCH_UP_S: Final = 2.0
 """Longest wait of a read for what was acknowledged before it."""
+
+
+class WorkOrders(Protocol):
+    """What is asked of a worker by who serves people; any thread."""
+
+    def wait_for(self, offset: int, timeout_s: float) -> bool:
+        """Wait until everything before an offset of the log is stored; False after the time."""
+        ...
+
+    def append_again(self, append: Callable[[], object]) -> int:
+        """Append what a dead letter holds; returns the offset behind it."""
+        ...
+
+    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
+        """Remove a dead letter, and let its record, which was accepted, wait again."""
+        ...
+
+    def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
+        """Store evaluations of another version of a profile; see `Revising.revise`."""
+        ...
 
 
 class Worker(Work):

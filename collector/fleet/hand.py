@@ -1,0 +1,87 @@
+"""What an api has done by the workers of its fleet, or does itself in their place."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from collector.fleet.ends import FleetLag
+from collector.fleet.store import FleetStore
+from collector.store.commit import Commit
+from collector.store.erase import Erased, EraseTarget
+from collector.store.letters import LettersRemoved
+from collector.store.rows import EvaluationRow, RecordRow
+from collector.worker.kept_values import parts_of_rows
+from collector.worker.reevaluate import Revision
+from scouter.errors import DataError, TransientError
+
+_ERASE_S: Final = 30.0
+T = TypeVar("T")
+
+
+class FleetHand:
+    """Erases, revises and replays in a fleet; any thread.
+
+    Args:
+        store: The store of the whole fleet.
+        lag: Says whether what was acknowledged is stored.
+    """
+
+    def __init__(self, store: FleetStore, lag: FleetLag) -> None:
+        self._store, self._lag = store, lag
+
+    def erase(self, target: EraseTarget) -> "Future[Erased]":
+        """Take out everything that a target names, of what was acknowledged before this call."""
+
+        def erase() -> Erased:
+            if not self._lag.catch_up(_ERASE_S):
+                raise TransientError("the workers are behind, and have to store it first", 5)
+            return self._store.erase(target)
+
+        return _done(erase)
+
+    def append_again(self, append: Callable[[], object]) -> int:
+        """Append what a dead letter holds; the result means nothing."""
+        append()
+        return 0
+
+    def wait_for(self, offset: int, timeout_s: float) -> bool:
+        """Wait until everything that was appended is stored; False after the time."""
+        del offset
+        return self._lag.catch_up(timeout_s)
+
+    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
+        """Refuse it: only the owner of a record's partition can let it wait again."""
+
+        def refuse() -> LettersRemoved:
+            raise DataError(
+                f"letter {letter_id}: the record {row.uid!r} was accepted before; in a fleet, send "
+                "it again under another uid"
+            )
+
+        return _done(refuse)
+
+    def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
+        """Store evaluations of another version of a profile; see `Revising.revise`."""
+        return _done(lambda: self._revise(revisions))
+
+    def _revise(self, revisions: Sequence[Revision]) -> frozenset[str]:
+        store = self._store
+        latest = store.latest_evaluations([each.key for each in revisions])
+        found: list[EvaluationRow] = [
+            each.row
+            for each in revisions
+            if (before := latest.get(each.key)) is not None
+            and before.revision + 1 == each.row.revision
+        ]
+        for part in parts_of_rows(found):
+            store.commit(Commit(evaluations=list(part)))
+        return frozenset(row.record_uid for row in found)
+
+
+def _done(action: Callable[[], T]) -> "Future[T]":
+    future: Future[T] = Future()
+    try:
+        future.set_result(action())
+    except Exception as error:  # noqa: BLE001 who asked for it is told
+        future.set_exception(error)
+    return future

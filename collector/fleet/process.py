@@ -1,0 +1,142 @@
+"""The parts that every process of a fleet has: database, topic, tokens, probes, metrics."""
+
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from fastapi import FastAPI
+
+from collector.access.gate import Gate
+from collector.api.app import PROBES, make_app
+from collector.api.parts import ProbeParts, Unready
+from collector.fleet.connection import Link
+from collector.fleet.tokens import FleetTokens
+from collector.fleet.topic_log import TopicLog
+from collector.metrics import CollectorMetrics
+from collector.process import connections_that_fit
+from collector.receivers.http.receiver import HttpReceiver, http_router
+from collector.receivers.kafka.settings import KafkaSettings
+from collector.settings.model import CollectorSettings
+from scouter.errors import TransientError
+
+_log: Final = logging.getLogger(__name__)
+_EVERY_S: Final = 1.0
+
+
+def database_url(settings: CollectorSettings) -> str:
+    """The address of PostgreSQL with its password, where there is one."""
+    address, password = settings.postgresql or "", settings.postgresql_password
+    if password is None:
+        return address
+    from psycopg.conninfo import make_conninfo
+
+    return make_conninfo(address, password=password.get_secret_value())
+
+
+def topic_of(settings: CollectorSettings) -> KafkaSettings:
+    """The topic between gateways and workers, as its clients need it."""
+    return KafkaSettings.of(settings, topic=settings.fleet_topic, group=settings.fleet_group)
+
+
+def own_name(settings: CollectorSettings) -> str:
+    """The name of this process, for its group and for people."""
+    return settings.fleet_name or socket.gethostname()
+
+
+class NoRemarks:
+    """Stands for profiles in a process that has none."""
+
+    def remarks(self, space: str) -> str:
+        """Nothing."""
+        del space
+        return ""
+
+
+class FleetProcess:
+    """A process of a fleet without its own part; a role is a subclass.
+
+    Args:
+        settings: Settings of the process.
+        metrics: Its series.
+
+    Raises:
+        ConfigError: Database, topic, certificate or door cannot be used.
+        TransientError: The brokers do not answer.
+    """
+
+    def __init__(self, settings: CollectorSettings, metrics: CollectorMetrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.max_connections = connections_that_fit(
+            settings.max_connections, 1 if settings.grpc is None else 2
+        )
+        if settings.tls is not None:
+            settings.tls.check()
+        self.tokens = FleetTokens(Link(database_url(settings)))
+        settings.check_door(has_token=self.tokens.has_any())
+        self.gate = Gate(
+            self.tokens,
+            settings.space,
+            requests_per_s=settings.max_requests_per_s,
+            is_reachable=settings.is_reachable,
+        )
+        self.topic = TopicLog(topic_of(settings), settings.fleet_partitions)
+
+    def probes(
+        self, receiver: HttpReceiver | None, unready: Callable[[], Unready | None]
+    ) -> FastAPI:
+        """The application of a process that serves no page."""
+        parts = ProbeParts(
+            space=self.gate.space,
+            registry=NoRemarks(),
+            metrics=self.metrics.registry,
+            unready=unready,
+        )
+        routers = PROBES if receiver is None else (http_router, *PROBES)
+        return make_app(parts, self.gate, receiver, routers)
+
+    def close(self) -> None:
+        """Close what is open."""
+        self.topic.close()
+        self.tokens.close()
+
+
+class Follower:
+    """A thread that does the same again and again; what fails is tried the next time.
+
+    Args:
+        name: Of the thread.
+        step: Done each time.
+        every_s: Seconds between two times.
+    """
+
+    def __init__(self, name: str, step: Callable[[], None], every_s: float = _EVERY_S) -> None:
+        self._step, self._every_s = step, every_s
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.fault = ""
+        """Reason that the last time failed; empty if it did not."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the step that runs."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._every_s):
+            try:
+                self._step()
+                self.fault = ""
+            except TransientError as error:
+                if not self.fault:
+                    _log.warning("%s has to wait: %s", self._thread.name, error)
+                self.fault = str(error)
+            except Exception as error:  # noqa: BLE001 the thread outlives any fault
+                self.fault = repr(error)
+                _log.exception("a fault of %s; it goes on", self._thread.name)

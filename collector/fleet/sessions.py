@@ -1,0 +1,177 @@
+"""Sessions of one share of a fleet: their records and spans lie in any partition.
+
+The share of a session follows from its id. Whoever stores a record notes its session in the table
+`session_news`, in the commit of the record; whoever evaluates sessions of a share follows these
+notes and the commits of spans, in all partitions, in the order of their numbers. So a session is
+judged once, after the slowest of its traces.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from collector.fleet.share import Share, share_of
+from collector.log.brokers import Brokers
+from collector.store.rows import EvaluationRow, OpenSession, RecordRow
+from collector.store.store import Store
+from collector.worker.begun import Begun
+from collector.worker.late import LateSpans, LateTrace
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.session import DueSession, SessionKey
+from collector.worker.sessions import SessionWork
+from collector.worker.times import Held, JoinTimes
+from scouter.errors import TransientError
+from scouter.model.span import Span
+
+_log: Final = logging.getLogger(__name__)
+_FOLLOW_S: Final = 1.0
+"""Between two looks at what others have stored."""
+
+
+class FleetSessions(SessionWork):
+    """Evaluates the sessions of one share; to be used by one thread.
+
+    What the worker's own partition stores is not told to it: it comes by the same way as all else.
+
+    Args:
+        brokers: Says whether any partition is behind: the time of sessions stands still then.
+        store: The share.
+        registry: Finds the profiles with tasks on sessions.
+        times: Waiting times.
+        late: Gives the age of evaluations that stay.
+        clock: Monotonic seconds.
+        now_ns: Wall clock.
+
+    Raises:
+        TransientError: The store cannot be read now.
+    """
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        store: Store,
+        registry: ProfileRegistry,
+        times: JoinTimes,
+        late: LateSpans,
+        /,
+        *,
+        clock: Callable[[], float],
+        now_ns: Callable[[], int],
+    ) -> None:
+        if not isinstance(store, Share):
+            raise TypeError("sessions of a fleet need a share of its store")
+        self._whole = _AsOf(store)
+        self._share, self._profiles, self._brokers = store, registry, brokers
+        self._looked_at = 0.0
+        self._next_look = 0.0
+        self._seen_records = self._whole.look()
+        """Records of later commits were not looked at; earlier ones are in sessions found open."""
+        self._seen_spans = min(store.low_seq - 1, self._seen_records)
+        super().__init__(self._whole, registry, times, late, clock=clock, now_ns=now_ns)
+
+    def owns(self, key: SessionKey) -> bool:
+        """Tell whether a session is of this share."""
+        share = self._share
+        return share_of(key.space, key.session_id, share.whole.partitions) == share.part
+
+    def low_seq(self, other: int) -> int:
+        """The oldest commit that a restart needs to find late spans, unless `other` is older."""
+        return min(super().low_seq(other), self._seen_spans + 1)
+
+    def admit(self, row: RecordRow, now: float) -> None:
+        """Do nothing: its session may be of another share, and is followed by its note."""
+
+    def spans_came(self, space: str, trace_ids: Iterable[str], now: float) -> None:
+        """Do nothing, for the same reason."""
+
+    def reopen(self, traces: Sequence[LateTrace], since_ns: int, now: float) -> None:
+        """Do nothing, for the same reason."""
+
+    def hold(self, held: Held) -> None:
+        """Do nothing: whether time stands still depends on all partitions."""
+
+    def look(self, now: float) -> None:
+        """Follow what was stored, and line up the sessions whose time has come."""
+        self._is_held = self._brokers.behind_ns() > 0
+        if self._is_held:
+            self._held_s += now - self._looked_at
+        self._looked_at = now
+        if self._clock() >= self._next_look:
+            self._next_look = self._clock() + _FOLLOW_S
+            try:
+                self._follow(now)
+            except TransientError as error:  # the store's fault is shown by who commits
+                _log.debug("sessions have to wait: %s", error)
+        super().look(now)
+
+    def judge(
+        self, part: Sequence[DueSession], begun: Begun, until: float
+    ) -> tuple[list[EvaluationRow], list[float]]:
+        """Evaluate sessions that were taken; see `SessionWork.judge`."""
+        self._whole.look()  # first: what comes while they are read was not seen
+        return super().judge(part, begun, until)
+
+    def _follow(self, now: float) -> None:
+        seq, spaces = self._whole.look(), {each.space for each in self._profiles.with_sessions()}
+        if spaces:
+            part, whole = self._share.part, self._share.whole
+            for row in whole.session_news(part, self._seen_records, seq):
+                super().admit(row, now)
+            self._seen_records = seq
+            late: dict[str, list[LateTrace]] = {}
+            for space, trace_id, last_seq in whole.spans_between(self._seen_spans, seq):
+                if space in spaces:
+                    late.setdefault(space, []).append(LateTrace(space, trace_id, last_seq))
+            for space, traces in late.items():
+                super().spans_came(space, [each.trace_id for each in traces], now)
+                super().reopen(traces, self._late.since_ns(), now)
+        self._seen_records = self._seen_spans = seq
+
+
+class _AsOf:
+    """The store of the whole fleet, and the commit up to which it was looked at.
+
+    Others commit at any time: an evaluation has seen no more than was there when its reading began.
+    """
+
+    def __init__(self, share: Share) -> None:
+        self._part, self._store = share.part, share.whole
+        self._seq = 0
+
+    def look(self) -> int:
+        """Take the newest finished commit for the last one; returns its number."""
+        self._seq = self._store.last_seq()
+        return self._seq
+
+    def last_seq(self) -> int:
+        return self._seq
+
+    def open_sessions(self, profiles: Sequence[tuple[str, str]]) -> list[OpenSession]:
+        found = self._store.open_sessions(profiles)
+        parts = self._store.partitions
+        return [e for e in found if share_of(e.space, e.session_id, parts) == self._part]
+
+    def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
+        return self._store.trace_records(space, trace_ids)
+
+    def session_records(
+        self, space: str, session_ids: Iterable[str], limit: int
+    ) -> list[RecordRow]:
+        return self._store.session_records(space, session_ids, limit)
+
+    def context_sizes(self, space: str, uids: Iterable[str]) -> Mapping[str, int]:
+        return self._store.context_sizes(space, uids)
+
+    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
+        return self._store.records_of(space, uids)
+
+    def latest_evaluations(
+        self, keys: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], EvaluationRow]:
+        return self._store.latest_evaluations(keys)
+
+    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        return self._store.spans_of(space, trace_ids)
+
+    def refused_spans(self, space: str, trace_ids: Collection[str]) -> Mapping[str, str]:
+        return self._store.refused_spans(space, trace_ids)

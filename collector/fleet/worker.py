@@ -1,0 +1,226 @@
+"""The role `worker`: owns partitions, joins, judges, and stores results with the offset."""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from collector.api.parts import Unready
+from collector.fleet.answers import FleetAnswers
+from collector.fleet.budget import PostgresqlLedger
+from collector.fleet.connection import Link
+from collector.fleet.ends import Ends, FleetLag
+from collector.fleet.member import Member
+from collector.fleet.partition import OwnedPartition, PendingOfShare
+from collector.fleet.partition_log import PartitionLog
+from collector.fleet.process import FleetProcess, Follower, database_url, own_name, topic_of
+from collector.fleet.sessions import FleetSessions
+from collector.fleet.share import Share
+from collector.fleet.store import FleetStore
+from collector.items.limits import Limits
+from collector.judging.judges import CountingJudge, LookupCountingJudge
+from collector.judging.measures import JudgeMeasures
+from collector.judging.providers import JudgeProviders
+from collector.judging.worker import JudgeWorker
+from collector.metrics import CollectorMetrics
+from collector.settings.model import CollectorSettings
+from collector.store.rows import Completeness, EvaluationRow, Scope
+from collector.worker.measures import WorkerMeasures
+from collector.worker.profiles import ProfileRegistry
+from collector.worker.times import JoinTimes
+from collector.worker.worker import Worker
+from scouter.evaluate.judge.port import Judge
+
+_log: Final = logging.getLogger(__name__)
+
+
+class FleetWorker(FleetProcess):
+    """A worker; see `FleetProcess`."""
+
+    grpc = None
+    is_broken = False
+    """Whatever PostgreSQL does, this process goes on by itself."""
+
+    def __init__(self, settings: CollectorSettings) -> None:
+        super().__init__(settings, CollectorMetrics(None, lambda: self._waiting))
+        url = database_url(settings)
+        self.store = FleetStore(url)
+        self.store.fix_partitions(self.topic.partitions)
+        self.registry = ProfileRegistry(self.store)
+        self._owned: dict[int, OwnedPartition] = {}
+        self._lock = threading.Lock()
+        self._ends = Ends(topic_of(settings), self.topic.partitions)
+        self.lag = FleetLag(self._ends, self.store)
+        self.metrics.watch_brokers(self.lag.brokers.lags_s)
+        self._measures = WorkerMeasures(self.metrics.registry)
+        self._measures.show(lambda: [each.worker.shown for each in self.owned])
+        self._judge_of, self._name_of = self._judges(url)
+        self.member = Member(
+            topic_of(settings), self.topic, own_name(settings), self._take, self._give_up
+        )
+        self._followers = [
+            Follower("scouter-fleet-lag", self._look),
+            Follower("scouter-fleet-profiles", self._follow_profiles),
+        ]
+        self.app = self.probes(None, self.unready)
+
+    @property
+    def owned(self) -> Sequence[OwnedPartition]:
+        """The partitions in hand."""
+        with self._lock:
+            return list(self._owned.values())
+
+    @property
+    def about(self) -> str:
+        """Where it reads and writes, in words."""
+        return (
+            f"topic {self.topic.topic} at {self.settings.kafka}; group {self.settings.fleet_group}"
+        )
+
+    def unready(self) -> Unready | None:
+        """Reason that nothing is judged now."""
+        if not self.member.is_connected:
+            return Unready("kafka", self.member.fault or "the group has not answered yet")
+        for each in self.owned:
+            fault = each.worker.trouble or each.share.fault()
+            if fault:
+                return Unready("postgresql", fault)
+            if stalled := each.worker.fault():
+                return Unready("judging", stalled)
+        return None
+
+    def start(self) -> None:
+        """Join the group, and work on what it gives."""
+        self.tokens.start()
+        for each in self._followers:
+            each.start()
+        self.member.start()
+
+    def drain(self) -> None:
+        """Nothing is taken over HTTP."""
+
+    def stop(self) -> None:
+        """Give all partitions back, and close."""
+        self.member.stop()
+        for each in self._followers:
+            each.stop()
+        self._ends.close()
+        self.store.close()
+        self.close()
+
+    # --- partitions -------------------------------------------------------------------------
+
+    def _take(self, part: int, log: PartitionLog) -> int | None:
+        """Take a partition that the group has given; the offset at which to read on."""
+        share = self.store.take(part, own_name(self.settings), self.topic.topic_id)
+        owned = OwnedPartition(
+            share,
+            lambda share, on_pending: self._work(share, log, on_pending),
+            self._judging,
+        )
+        with self._lock:
+            self._owned[part] = owned
+        owned.start()
+        return share.offset or None
+
+    def _give_up(self, part: int) -> None:
+        """Let a partition go that the group gives to another worker."""
+        with self._lock:
+            owned = self._owned.pop(part, None)
+        if owned is not None:
+            owned.stop()
+
+    def _work(self, share: Share, log: PartitionLog, on_pending: Callable[[], None]) -> Worker:
+        settings = self.settings
+        return Worker(
+            log,
+            share,
+            self.registry,
+            JoinTimes(
+                settle_s=settings.settle_s,
+                foreign_settle_s=settings.foreign_settle_s,
+                quiet_s=settings.quiet_s,
+                deadline_s=settings.deadline_s,
+                late_window_s=settings.late_window_s,
+                session_quiet_s=settings.session_quiet_s,
+                session_deadline_s=settings.session_deadline_s,
+            ),
+            limits=Limits(
+                max_body=settings.max_body,
+                max_inflated=settings.max_inflated,
+                max_items=settings.max_items,
+                max_item=settings.max_item,
+                max_attributes=settings.max_attributes,
+            ),
+            brokers=log.brokers,
+            max_hold_s=settings.max_hold_s,
+            observers=(self._observe_waits,),
+            on_pending=on_pending,
+            measures=self._measures,
+            sessions=partial(FleetSessions, self.lag.brokers),
+        )
+
+    @property
+    def _waiting(self) -> int:
+        return sum(each.worker.waiting for each in self.owned)
+
+    def _look(self) -> None:
+        """Look at the lag, and take partitions anew that another one has taken from here."""
+        for each in self.owned:
+            if each.share.is_fenced:
+                self.member.retake(each.share.part)
+        self.lag.look()
+
+    def _follow_profiles(self) -> None:
+        if self.registry.follow():
+            for each in self.owned:
+                each.worker.profiles_changed()
+
+    def _observe_waits(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+        found: defaultdict[Completeness, list[float]] = defaultdict(list)
+        for evaluation, wait_s in zip(evaluations, waits, strict=True):
+            if evaluation.scope is Scope.RECORD and evaluation.revision == 1:
+                found[evaluation.completeness].append(wait_s)
+        for kind, of_kind in found.items():
+            self.metrics.join_wait.observe(of_kind, kind.value)
+
+    # --- judges -----------------------------------------------------------------------------
+
+    def _judges(self, url: str) -> tuple[Callable[[str, int], Judge], Callable[[str], str | None]]:
+        """The judges of all partitions: one budget and one cache of answers in the whole fleet."""
+        settings = self.settings
+        ledger = PostgresqlLedger(Link(url))
+        self.providers = JudgeProviders(settings.provider_entries(), settings.data, ledger=ledger)
+        self._judge_measures = measures = JudgeMeasures(self.metrics.registry)
+        providers = self.providers
+        counting = CountingJudge(providers.judge, providers.name_of, measures)
+        if not settings.judge_cache_bytes:
+            return (lambda space, read_seq: counting), providers.name_of
+        answers = FleetAnswers(
+            Link(url),
+            counting,
+            providers.judge.identity,
+            self.store.last_seq,
+            max_bytes=settings.judge_cache_bytes,
+            max_age_s=settings.judge_cache_s,
+        )
+
+        def judge_of(space: str, read_seq: int) -> Judge:
+            judge = answers.judge_of(space, read_seq)
+            return LookupCountingJudge(judge, providers.name_of, measures)
+
+        return judge_of, providers.name_of
+
+    def _judging(self, store: PendingOfShare, worker: Worker) -> JudgeWorker:
+        return JudgeWorker(
+            store,
+            self.registry,
+            worker,
+            self._judge_of,
+            self._name_of,
+            concurrency=self.settings.judge_concurrency,
+            measures=self._judge_measures,
+            drain_s=self.settings.drain_s,
+        )
