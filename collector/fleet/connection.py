@@ -36,8 +36,11 @@ _SESSION: Final = (
 )
 """Nobody waits for ever, also not for a process that was frozen in a transaction; and what is
 committed is on the disk."""
-_LOST: Final = ("08", "57P", "25P03")
-"""SQLSTATEs, or how they begin, after which the server has ended the session."""
+_LOST: Final = ("08", "57P", "25P03", "25006")
+"""SQLSTATEs, or how they begin, after which only a new connection helps.
+
+The server has ended the session, or takes no writes any more: another one may have its place.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +217,9 @@ def _make(connection: Connection, tables: Tables) -> None:
 
 
 def _is_lost(error: psycopg.Error) -> bool:
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return False
-    return error.sqlstate is None or error.sqlstate.startswith(_LOST)
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(_LOST)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def _where(parameters: Mapping[str, Any]) -> str:

@@ -1,7 +1,9 @@
 """Kept answers of a fleet: asked by one process, known to all, and erased in all."""
 
 import asyncio
+import json
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -15,6 +17,7 @@ from scouter.agent.cache.keys import cache_key
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, as_judge
 from tests.contracts.judge_cache import Clock, JudgeCacheContract, Make, kept, key_of
 from tests.support.postgresql_server import PostgresqlServer
+from tests.support.processes import wait_until
 
 LARGE = 10_000_000
 DAY_S = 86_400.0
@@ -239,6 +242,46 @@ def test_nothing_is_kept_while_it_is_erased(fleet: Fleet) -> None:
     fleet.ask(worker, "a", seq=12)
     fleet.ask(worker, "a", seq=12)
     assert worker.kept().answers == 3
+
+
+def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet, url: str) -> None:
+    """Three processes ask about what they read, and a fourth erases all the time.
+
+    Each answer says after which commit its data was read; with the last erasure, those of before
+    are gone, and none comes behind it.
+    """
+    api, workers = fleet.start(), [fleet.start() for _ in range(3)]
+    stopping = threading.Event()
+
+    def work(answers: FleetAnswers, number: int) -> None:
+        at = 0
+        while not stopping.is_set():
+            at += 1
+            seq = fleet.seq
+            fleet.ask(answers, f"{number} {at} {seq}", seq=seq)
+
+    threads = [
+        threading.Thread(target=work, args=(each, number)) for number, each in enumerate(workers)
+    ]
+    for each in threads:
+        each.start()
+    link = Link(url)
+    sql = "SELECT reply FROM judge_answers"
+    kept_at_all = 0
+    for _ in range(40):
+        api.begin_erasing("shop")
+        fleet.seq += 1  # the commit that erases
+        api.end_erasing("shop", fleet.seq)
+        asked = len(fleet.asked)
+        wait_until(lambda asked=asked: len(fleet.asked) > asked + 20, what="questions")
+        replies = [json.loads(text)[0] for (text,) in link.run(lambda c: c.execute(sql).fetchall())]
+        assert [each for each in replies if int(each.rsplit(" ", 1)[1]) < fleet.seq] == []
+        kept_at_all += len(replies)
+    stopping.set()
+    for each in threads:
+        each.join()
+    link.close()
+    assert kept_at_all > 40
 
 
 def test_an_erasure_of_a_process_that_died_ends_after_an_hour(fleet: Fleet) -> None:

@@ -86,6 +86,17 @@ def test_a_session_that_was_ended_is_begun_anew(
     assert link.run(lambda each: each.info.backend_pid) != pid
 
 
+def test_a_server_that_takes_no_writes_any_more_is_looked_for_anew(
+    postgresql_server: PostgresqlServer, url: str, link: Link
+) -> None:
+    """As where another one has its place, and the address leads to that one."""
+    link.run(one, TABLES)
+    pid = link.run(lambda each: each.info.backend_pid)
+    link.run(lambda each: each.execute("SET default_transaction_read_only = on"))
+    link.run(lambda each: each.execute("INSERT INTO numbers VALUES (8)"))
+    assert link.run(lambda each: each.info.backend_pid) != pid
+
+
 def test_who_stands_still_in_a_transaction_loses_it(link: Link) -> None:
     """What it did is undone, and done again on a new connection."""
     link.run(one, TABLES)
