@@ -11,7 +11,7 @@ from typing import Final
 import psycopg
 
 from tests.support.components import require
-from tests.support.processes import ManagedProcess
+from tests.support.processes import ManagedProcess, wait_until
 
 _DEBIAN: Final = Path("/usr/lib/postgresql")
 """Folder in which Debian has a folder of programs for each version."""
@@ -54,9 +54,7 @@ class PostgresqlServer:
 
     def crash(self) -> None:
         """End as a power cut would: nothing is finished; what was committed is there again."""
-        pid = int((self._data / "postmaster.pid").read_text().split()[0])
-        os.kill(pid, signal.SIGQUIT)
-        self._process.stop()
+        self._end(signal.SIGQUIT)
 
     def connect(self) -> "psycopg.Connection[tuple[object, ...]]":
         """A connection of which every statement is a transaction; parameters are `$1` and so on."""
@@ -80,8 +78,15 @@ class PostgresqlServer:
 
     def stop(self) -> None:
         """End the server and remove its folder."""
-        self._process.stop()
+        self._end(signal.SIGINT)
         shutil.rmtree(self.folder)
+
+    def _end(self, how: signal.Signals) -> None:
+        """End the server; told itself, as `runuser` takes two seconds to pass anything on."""
+        if self._process.is_running:
+            os.kill(int((self._data / "postmaster.pid").read_text().split()[0]), how)
+            wait_until(lambda: not self._process.is_running, what="the server has ended")
+        self._process.stop()
 
     def _answers(self) -> bool:
         try:

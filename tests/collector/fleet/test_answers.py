@@ -263,24 +263,25 @@ def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet
     threads = [
         threading.Thread(target=work, args=(each, number)) for number, each in enumerate(workers)
     ]
+    link, kept_at_all = Link(url), 0
     for each in threads:
         each.start()
-    link = Link(url)
-    sql = "SELECT reply FROM judge_answers"
-    kept_at_all = 0
-    for _ in range(40):
-        api.begin_erasing("shop")
-        fleet.seq += 1  # the commit that erases
-        api.end_erasing("shop", fleet.seq)
-        asked = len(fleet.asked)
-        wait_until(lambda asked=asked: len(fleet.asked) > asked + 20, what="questions")
-        replies = [json.loads(text)[0] for (text,) in link.run(lambda c: c.execute(sql).fetchall())]
-        assert [each for each in replies if int(each.rsplit(" ", 1)[1]) < fleet.seq] == []
-        kept_at_all += len(replies)
-    stopping.set()
-    for each in threads:
-        each.join()
-    link.close()
+    try:
+        for _ in range(40):
+            api.begin_erasing("shop")
+            fleet.seq += 1  # the commit that erases
+            api.end_erasing("shop", fleet.seq)
+            asked = len(fleet.asked)
+            wait_until(lambda asked=asked: len(fleet.asked) > asked + 20, what="questions")
+            rows = link.run(lambda found: found.execute("SELECT reply FROM judge_answers"))
+            replies = [str(json.loads(text)[0]) for (text,) in rows]
+            assert [each for each in replies if int(each.split()[-1]) < fleet.seq] == []
+            kept_at_all += len(replies)
+    finally:
+        stopping.set()
+        for each in threads:
+            each.join()
+        link.close()
     assert kept_at_all > 40
 
 
