@@ -1,7 +1,6 @@
 """The parts that every process of a fleet has: database, topic, tokens, probes, metrics."""
 
 import logging
-import socket
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -38,11 +37,6 @@ def database_url(settings: CollectorSettings) -> str:
 def topic_of(settings: CollectorSettings) -> KafkaSettings:
     """The topic between gateways and workers, as its clients need it."""
     return KafkaSettings.of(settings, topic=settings.fleet_topic, group=settings.fleet_group)
-
-
-def own_name(settings: CollectorSettings) -> str:
-    """The name of this process, for its group and for people."""
-    return settings.fleet_name or socket.gethostname()
 
 
 class NoRemarks:

@@ -15,7 +15,7 @@ from collector.fleet.ends import Ends, FleetLag
 from collector.fleet.member import Member
 from collector.fleet.partition import OwnedPartition, PendingOfShare
 from collector.fleet.partition_log import PartitionLog
-from collector.fleet.process import FleetProcess, Follower, database_url, own_name, topic_of
+from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.sessions import FleetSessions
 from collector.fleet.share import Share
 from collector.fleet.store import FleetStore
@@ -25,6 +25,7 @@ from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics
+from collector.receivers.message_servers.consumer_name import member_name
 from collector.settings.model import CollectorSettings
 from collector.store.rows import Completeness, EvaluationRow, Scope
 from collector.worker.measures import WorkerMeasures
@@ -58,7 +59,7 @@ class FleetWorker(FleetProcess):
         self._measures.show(lambda: [each.worker.shown for each in self.owned])
         self._judge_of, self._name_of = self._judges(url)
         self.member = Member(
-            topic_of(settings), self.topic, own_name(settings), self._take, self._give_up
+            topic_of(settings), self.topic, member_name(settings), self._take, self._give_up
         )
         self._followers = [
             Follower("scouter-fleet-lag", self._look),
@@ -114,7 +115,7 @@ class FleetWorker(FleetProcess):
 
     def _take(self, part: int, log: PartitionLog) -> int | None:
         """Take a partition that the group has given; the offset at which to read on."""
-        share = self.store.take(part, own_name(self.settings), self.topic.topic_id)
+        share = self.store.take(part, member_name(self.settings), self.topic.topic_id)
         owned = OwnedPartition(
             share,
             lambda share, on_pending: self._work(share, log, on_pending),

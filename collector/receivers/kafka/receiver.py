@@ -22,7 +22,7 @@ from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.kafka.member import leave_group
 from collector.receivers.kafka.settings import POLL_MS, KafkaSettings, consumer_settings
 from collector.receivers.lag import Backlog
-from collector.receivers.message_servers.consumer_name import consumer_name
+from collector.receivers.message_servers.consumer_name import member_name
 from collector.receivers.telemetry import IngestTelemetry
 from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
@@ -163,11 +163,11 @@ class KafkaReceiver:
                     _close(consumer)  # which releases what is on its way
                 self._intake.abandon()
         if is_member:  # else there may be no brokers to be told
-            leave_group(KafkaSettings.of(self._settings), consumer_name(self._settings.data))
+            leave_group(KafkaSettings.of(self._settings), member_name(self._settings))
 
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
         try:
-            name = consumer_name(self._settings.data)
+            name = member_name(self._settings)
             kafka = KafkaSettings.of(self._settings)
             consumer = connect(KafkaConsumer, consumer_settings(kafka, name))
         except errors.KafkaError as error:

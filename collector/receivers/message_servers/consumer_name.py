@@ -7,6 +7,8 @@ import uuid
 from pathlib import Path
 from typing import Final
 
+from collector.settings.model import CollectorSettings
+
 FILE_NAME: Final = "consumer"
 """Name of the file in the data folder that tells this collector's consumer from others.
 
@@ -27,10 +29,24 @@ def consumer_name(data: Path) -> str:
     Raises:
         OSError: The number cannot be kept.
     """
-    # Kafka takes letters, digits, dots, dashes and underscores, and at most 249 of them.
-    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:200]
     with _making:  # the receivers of all brokers ask at once
-        return f"{host}-{_number(data / FILE_NAME)}"
+        return f"{_host()}-{_number(data / FILE_NAME)}"
+
+
+def member_name(settings: CollectorSettings) -> str:
+    """The name of a process of a fleet, which has no folder; else `consumer_name`.
+
+    Raises:
+        OSError: The number of the folder cannot be kept.
+    """
+    if settings.role == "all":
+        return consumer_name(settings.data)
+    return settings.fleet_name or _host()
+
+
+def _host() -> str:
+    # Kafka takes letters, digits, dots, dashes and underscores, and at most 249 of them.
+    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:200]
 
 
 def _number(file: Path) -> str:

@@ -7,7 +7,7 @@ from redis import exceptions
 
 from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
-from collector.receivers.message_servers.consumer_name import consumer_name
+from collector.receivers.message_servers.consumer_name import member_name
 from collector.receivers.message_servers.fetch_size import ReadSize
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
 from collector.receivers.telemetry import IngestTelemetry
@@ -54,7 +54,7 @@ class RedisReceiver(MessageReceiver):
 
     def consume(self) -> None:
         """Take up what was read and not acknowledged, then what comes."""
-        self._consumer = consumer_name(self._settings.data)
+        self._consumer = member_name(self._settings)
         password = self._settings.redis_password
         secret = password.get_secret_value() if password else None
         ca_file = self._settings.redis_ssl_cafile
