@@ -156,8 +156,10 @@ class Writing(Store):
                 return self._commit(rows)
 
     def _commit(self, rows: Commit) -> int:
-        self._check(rows, self._fresh_marks())
-        kept = self.counted(self.tombstones.sift(rows))
+        fresh = self._fresh_marks()
+        kept = self.tombstones.sift(rows)
+        self._check(kept, fresh)
+        kept = self.counted(kept)
         arrived = [row.received_ns for row in (*kept.spans, *kept.records, *kept.letters)]
         before = self._before
         ends = Ends(

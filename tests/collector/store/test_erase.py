@@ -1,7 +1,7 @@
 """Erasing, retention and the copy that removes the bytes: what goes, and what files have."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from collector.store import database
 from collector.store.bodies import decompress
 from collector.store.commit import Commit
-from collector.store.erase import EraseTarget, change_of
+from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.file_store import FileStore
 from collector.store.rows import RecordState, TaskRow
@@ -19,15 +19,27 @@ from collector.store.schema import duckdb_tables
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import evaluation, letter, record
+from tests.support.store_appends import AppendingPostgresql, AppendingStore
 from tests.support.store_commits import Engine, Sent, body_of, row_of
 from tests.support.store_engines import PostgresqlStore
 
+Own = AppendingStore | AppendingPostgresql
+Open = Callable[[], Own]
 SECRET = "the secret that nobody may find"
 TRACES = [f"{number:032x}" for number in range(1, 5)]
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[FileStore]:
+def store(open_store: Open) -> Iterator[Own]:
+    """On each database in turn."""
+    store = open_store()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def of_files(folder: Path) -> Iterator[FileStore]:
+    """On DuckDB, whose files it is about."""
     store = FileStore(folder)
     yield store
     store.close()
@@ -73,13 +85,6 @@ def fill(engine: Engine, space: str) -> Sent:
         ],
     )
     return sent
-
-
-def erase(engine: Engine, target: EraseTarget) -> None:
-    if isinstance(engine, PostgresqlStore):
-        engine.make([change_of(engine.find_gone(target))])
-    else:
-        engine.erase(target)
 
 
 def left(engine: Engine, space: str) -> dict[str, object]:
@@ -155,12 +160,12 @@ def test_an_erasure_takes_what_it_names(
     fill(engine, space)
     fill(engine, other)
     before = left(engine, other)
-    erase(engine, EraseTarget(space=space, **target))  # type: ignore[arg-type]
+    engine.erase(EraseTarget(space=space, **target))  # type: ignore[arg-type]
     assert left(engine, space) == expected
     assert left(engine, other) == before
 
 
-def test_the_sheet_counts_what_was_erased(store: FileStore) -> None:
+def test_the_sheet_counts_what_was_erased(store: Own) -> None:
     fill(store, "a")
     erased = store.erase(EraseTarget(space="a", session_id="ann"))
     assert (erased.uids, erased.spans, erased.evaluations, erased.dead_letters) == (
@@ -172,7 +177,7 @@ def test_the_sheet_counts_what_was_erased(store: FileStore) -> None:
     assert (spans.accepted, spans.stored, spans.erased) == (6, 3, 3)
 
 
-def test_what_others_replaced_leaves_no_rests(store: FileStore) -> None:
+def test_what_others_replaced_leaves_no_rests(store: Own) -> None:
     """Nobody asked for its bytes to go: the file is not written anew for each such record."""
     fill(store, "a")
     erased = store.erase(EraseTarget(space="a", superseded=("r3",)))
@@ -185,30 +190,30 @@ def texts_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def test_the_bytes_are_gone_from_every_file(store: FileStore, folder: Path) -> None:
+def test_the_bytes_are_gone_from_every_file(of_files: FileStore, folder: Path) -> None:
     """Contexts and attributes are stored as they are; bodies are read one by one."""
-    fill(store, "a")
-    store.erase(EraseTarget(space="a", session_id="ann"))
-    store.erase(EraseTarget(space="a", session_id="bob"))
-    store.erase(EraseTarget(space="a", trace_id=TRACES[3]))
+    fill(of_files, "a")
+    of_files.erase(EraseTarget(space="a", session_id="ann"))
+    of_files.erase(EraseTarget(space="a", session_id="bob"))
+    of_files.erase(EraseTarget(space="a", trace_id=TRACES[3]))
     assert SECRET.encode() in texts_in(folder)
 
-    assert store.purge()
+    assert of_files.purge()
     assert SECRET.encode() not in texts_in(folder)
-    bodies = store.read("SELECT body FROM bodies")
+    bodies = of_files.read("SELECT body FROM bodies")
     assert all(SECRET.encode() not in decompress(body) for (body,) in bodies)
-    assert not store.purge()  # nothing is left to do
+    assert not of_files.purge()  # nothing is left to do
     assert len(list(folder.glob("store-*.duckdb"))) == 1
 
 
-def test_erased_stays_erased(folder: Path) -> None:
+def test_erased_stays_erased(open_store: Open) -> None:
     """What comes again is refused, also when its rows were made before the erasure."""
-    store = FileStore(folder)
+    store = open_store()
     sent = fill(store, "a")
     store.erase(EraseTarget(space="a", session_id="ann"))
-    for _ in range(2):
+    for new in ("new", "newer"):
         again = [span(0, 1, text=SECRET), span(1, 1, text=SECRET), span(1, 3)]
-        rows = [record(uid, space="a") for uid in ("r0", "new")]
+        rows = [record(uid, space="a") for uid in ("r0", new)]
         store.commit(
             Commit(
                 offset=9,
@@ -221,16 +226,18 @@ def test_erased_stays_erased(folder: Path) -> None:
         )
         assert store.record_history("a", "r0") is None
         assert store.evaluation("a", "a r1") is None
-        assert store.record_history("a", "new") is not None
+        assert store.record_history("a", new) is not None
         assert [each.span_id for each in store.trace("a", TRACES[0], 9).spans] == []
         found = {each.span_id: each for each in store.trace("a", TRACES[1], 9).spans}
         assert set(found) == {TWO, f"{3:016x}"}
-        assert store.tombstones.has_record("a", "r0")
-        assert store.tombstones.has_span("a", TRACES[0], "any")
-        assert not store.tombstones.has_span("a", TRACES[1], TWO)
-        store.purge()
+        marks = store.share.tombstones if isinstance(store, PostgresqlStore) else store.tombstones
+        assert marks.has_record("a", "r0")
+        assert marks.has_span("a", TRACES[0], "any")
+        assert not marks.has_span("a", TRACES[1], TWO)
+        if isinstance(store, FileStore):
+            store.purge()
         store.close()
-        store = FileStore(folder)
+        store = open_store()
     store.close()
     assert sent.space == "a"
 
@@ -302,29 +309,29 @@ def test_a_start_goes_on_with_the_newest_whole_file(folder: Path, is_whole: bool
     store.close()
 
 
-def test_a_copy_that_is_given_up_changes_nothing(store: FileStore, folder: Path) -> None:
-    sent = fill(store, "a")
+def test_a_copy_that_is_given_up_changes_nothing(of_files: FileStore, folder: Path) -> None:
+    sent = fill(of_files, "a")
     for number in range(3, 9):
-        sent.append(store, [span(3, number)])
-    store.erase(EraseTarget(space="a", session_id="ann"))
-    before = left(store, "a")
-    assert not store.purge(lambda: True)
-    assert left(store, "a") == before
+        sent.append(of_files, [span(3, number)])
+    of_files.erase(EraseTarget(space="a", session_id="ann"))
+    before = left(of_files, "a")
+    assert not of_files.purge(lambda: True)
+    assert left(of_files, "a") == before
     assert [path.name for path in folder.glob("store-*.duckdb")] == ["store-1.duckdb"]
-    assert store.purge()
+    assert of_files.purge()
 
 
-def test_reads_go_on_while_the_file_is_changed(store: FileStore) -> None:
+def test_reads_go_on_while_the_file_is_changed(of_files: FileStore) -> None:
     """Reads of other threads, on connections that know the old file."""
-    fill(store, "a")
-    expected, faults, done = left(store, "a"), list[object](), threading.Event()
+    fill(of_files, "a")
+    expected, faults, done = left(of_files, "a"), list[object](), threading.Event()
 
     def read() -> None:
         while not done.is_set():
             try:
-                if left(store, "a") != expected:
+                if left(of_files, "a") != expected:
                     faults.append("another answer")
-            except Exception as error:  # noqa: BLE001 any fault of the store is what is looked for
+            except Exception as error:  # noqa: BLE001 any fault of the of_files is what is looked for
                 faults.append(error)
 
     threads = [threading.Thread(target=read) for _ in range(3)]
@@ -332,9 +339,9 @@ def test_reads_go_on_while_the_file_is_changed(store: FileStore) -> None:
         thread.start()
     try:
         for number in range(4):
-            fill(store, f"another {number}")
-            store.erase(EraseTarget(space=f"another {number}", session_id="ann"))
-            assert store.purge()
+            fill(of_files, f"another {number}")
+            of_files.erase(EraseTarget(space=f"another {number}", session_id="ann"))
+            assert of_files.purge()
     finally:
         done.set()
         for thread in threads:
@@ -345,24 +352,29 @@ def test_reads_go_on_while_the_file_is_changed(store: FileStore) -> None:
 # --- retention -----------------------------------------------------------------------------------
 
 
-def test_retention_takes_whole_commits_and_what_was_decided(store: FileStore) -> None:
+def test_retention_takes_whole_commits_and_what_was_decided(store: Own) -> None:
     """Records go with their evaluations, whenever those were made; the last commit stays."""
-    sent = Sent(space="a")
-    old = [record(uid, space="a", received_ns=10) for uid in ("r0", "r1")]
-    sent.append(store, [span(0)], records=old, received_ns=10)
-    sent.append(store, [span(1)], records=[record("r2", space="a", received_ns=20)], received_ns=20)
+    sent, unit = Sent(space="a"), store.unit
+    old = [record(uid, space="a", received_ns=10 * unit) for uid in ("r0", "r1")]
+    sent.append(store, [span(0)], records=old, received_ns=10 * unit)
+    sent.append(
+        store,
+        [span(1)],
+        records=[record("r2", space="a", received_ns=20 * unit)],
+        received_ns=20 * unit,
+    )
     sent.append(
         store,
         evaluations=[evaluation("r0", space="a"), evaluation("r2", space="a", evaluation_id="2")],
     )
-    sent.append(store, [span(2)], received_ns=30)
+    sent.append(store, [span(2)], received_ns=30 * unit)
     low = store.low_seq
     assert low == 0
-    assert store.remove_before(25) == 0  # the join needs all of it
+    assert store.remove_before(25 * unit) == 0  # the join needs all of it
     store.commit(Commit(offset=99, low_seq=store.last_seq() + 1))
 
-    assert store.remove_before(10) == 0
-    assert store.remove_before(11) == 1
+    assert store.remove_before(10 * unit) == 0
+    assert store.remove_before(11 * unit) == 1
     assert store.record_history("a", "r0") is None
     found = store.record_history("a", "r2")
     assert found is not None
@@ -371,10 +383,10 @@ def test_retention_takes_whole_commits_and_what_was_decided(store: FileStore) ->
     assert (sheet.spans.stored, sheet.spans.expired, sheet.spans.accepted) == (2, 1, 3)
     records = sheet.records
     assert (records.accepted, records.expired, records.evaluated, records.waiting) == (3, 2, 1, 0)
-    assert store.remove_before(11) == 0
+    assert store.remove_before(11 * unit) == 0
 
-    assert store.remove_before(1_000) == 2
-    assert store.offset == 99
+    assert store.remove_before(1_000 * unit) == 2
+    assert store.conservation("a").spans.expired == 3
     assert store.conservation("a").records.expired == 3
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from collector.store.rows import EvaluationRow, RecordState, TaskRow
 from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
-from tests.support.store_appends import AppendingStore
+from tests.support.store_appends import AppendingPostgresql, AppendingStore
+
+Open = Callable[[], AppendingStore | AppendingPostgresql]
 
 
-def let_go(store: AppendingStore) -> None:
+def let_go(store: AppendingStore | AppendingPostgresql) -> None:
     """The join needs nothing of what is stored any more."""
     store.commit(Commit(low_seq=store.last_seq() + 1))
 
@@ -29,9 +32,9 @@ def let_go(store: AppendingStore) -> None:
 class Life:
     """A store that much happens to, and what a brute force knows of it."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, open_store: Open, seed: int) -> None:
         self._rng = random.Random(seed)
-        self.folder, self.store = folder, AppendingStore(folder)
+        self.store = open_store()
         self._traces = [f"{n:032x}" for n in (1, 2, 2**64 - 1, 2**63, 2**127 + 5)]
         self.uids: list[str] = []
         self._spans: dict[str, tuple[str, int]] = {}
@@ -50,14 +53,14 @@ class Life:
         ]
         if what == "record":
             row = record(
-                f"u{number}", session_id=rng.choice(["", "a", "b", "c"]), received_ns=number,
-                created_ns=number, trace_id=rng.choice(self._traces),
+                f"u{number}", session_id=rng.choice(["", "a", "b", "c"]), created_ns=number,
+                received_ns=number * self.store.unit, trace_id=rng.choice(self._traces),
             )  # fmt: skip
             self.uids.append(row.uid)
             self.store.append_records([row]).result()
         elif what == "span":
             row = span(number, trace_id=rng.choice(self._traces))
-            added = self.store.append_spans(SPACE, [row], number).result()
+            added = self.store.append_spans(SPACE, [row], number * self.store.unit).result()
             self._spans[row.span_id] = row.trace_id, added.seq
         elif what == "again" and self._latest:
             uid = rng.choice(sorted(self._latest))
@@ -123,9 +126,11 @@ class Life:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_sheet_and_sessions_are_those_of_a_brute_force_count(tmp_path: Path, seed: int) -> None:
+def test_sheet_and_sessions_are_those_of_a_brute_force_count(
+    open_store: Open, tmp_path: Path, seed: int
+) -> None:
     """Through revisions, late spans, letters, an erasure, a restart and retention."""
-    life = Life(tmp_path / "data", seed)
+    life = Life(open_store, seed)
     for number in range(1, 120):
         life.step(number)
     life.check()
@@ -133,24 +138,25 @@ def test_sheet_and_sessions_are_those_of_a_brute_force_count(tmp_path: Path, see
     life.forget(RecordState.ERASED)
     life.check()
     life.store.close()
-    life.store = AppendingStore(life.folder)
+    life.store = open_store()
     life.check()
     let_go(life.store)
-    assert life.store.remove_before(40)
+    assert life.store.remove_before(40 * life.store.unit)
     life.forget(RecordState.EXPIRED)
     life.check()
     life.store.close()
-    assert check_data(life.folder).problems == []
+    if isinstance(life.store, AppendingStore):
+        assert check_data(tmp_path / "data").problems == []
 
 
-def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
+def test_a_series_from_rollups_is_that_of_the_results(open_store: Open) -> None:
     """Through revisions, retention and adding up, hour by hour.
 
     The results are counted from the listing, and a second time as buckets of half an hour, which
     the store computes from the results.
     """
     rng = random.Random(5)
-    store = AppendingStore(tmp_path / "data")
+    store = open_store()
 
     def check() -> None:
         query = SeriesQuery(space=SPACE, since_ns=0, until_ns=10 * HOUR_NS, bucket_ns=HOUR_NS)
@@ -176,7 +182,7 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
 
     times = {f"u{n}": rng.randrange(10 * HOUR_NS) for n in range(60)}
     for uid, at in sorted(times.items(), key=lambda each: each[1]):
-        store.append_records([record(uid, received_ns=at)]).result()
+        store.append_records([record(uid, received_ns=at // HOUR_NS * store.unit)]).result()
     store.append_evaluations(
         [
             evaluation(uid, rng.choice(list(Outcome)), evaluated_ns=at, evaluation_id=f"{uid} 1")
@@ -194,7 +200,7 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
     ).result()  # fmt: skip
     check()
     let_go(store)
-    store.remove_before(4 * HOUR_NS)
+    store.remove_before(4 * store.unit)
     assert store.conservation(SPACE).records.expired > 10
     check()
     store.add_up()
@@ -221,14 +227,14 @@ def pending_row(space: str, uid: str, revision: int, pending: int) -> Evaluation
 
 @pytest.mark.parametrize("seed", range(2))
 def test_pending_tasks_are_counted_through_whatever_comes_and_goes(
-    tmp_path: Path, seed: int
+    open_store: Open, seed: int
 ) -> None:
     """First evaluations, revisions that decide or ask anew, repetitions, erasures, restarts.
 
     A dictionary keeps the expected count by hand.
     """
     draw = random.Random(seed)
-    store = AppendingStore(tmp_path)
+    store = open_store()
     latest: dict[tuple[str, str], tuple[int, int]] = {}
     for step in range(70):
         space, uid = draw.choice(_SPACES), f"u{draw.randrange(12)}"
@@ -251,7 +257,7 @@ def test_pending_tasks_are_counted_through_whatever_comes_and_goes(
                 del latest[space, uid]
             case "restart":
                 store.close()
-                store = AppendingStore(tmp_path)
+                store = open_store()
             case "sum up":
                 store.add_up()
             case _:
@@ -262,15 +268,15 @@ def test_pending_tasks_are_counted_through_whatever_comes_and_goes(
     assert store.pending_count() == sum(n for _, n in latest.values()) > 0
     assert len(store.pending_evaluations(999)) == sum(n > 0 for _, n in latest.values())
     let_go(store)
-    store.remove_before(11)
+    store.remove_before(11 * store.unit)
     assert (store.pending_count(), store.pending_evaluations(9)) == (0, [])
     store.close()
 
 
-def test_spans_that_come_and_go_are_counted_as_by_hand(tmp_path: Path) -> None:
+def test_spans_that_come_and_go_are_counted_as_by_hand(open_store: Open) -> None:
     """The same, better and worse ones of a few keys; retention, erasures, starts."""
     draw = random.Random(1)
-    store = AppendingStore(tmp_path)
+    store = open_store()
     traces = [f"{n:032x}" for n in range(1, 7)]
     stored: dict[tuple[str, int], tuple[int, int]] = {}  # end and time of coming
     gone: set[str] = set()
@@ -283,7 +289,7 @@ def test_spans_that_come_and_go_are_counted_as_by_hand(tmp_path: Path) -> None:
                 for _ in range(3)
             }
             spans = [span(n, trace_id=of, end_ns=end) for (of, n), end in ends.items()]
-            store.append_spans(SPACE, spans, step).result()
+            store.append_spans(SPACE, spans, step * store.unit).result()
             ends = {key: end for key, end in ends.items() if key[0] not in gone}
             accepted += len(ends.keys() - stored.keys())
             better = {key: end for key, end in ends.items() if end > stored.get(key, (0, 0))[0]}
@@ -291,7 +297,7 @@ def test_spans_that_come_and_go_are_counted_as_by_hand(tmp_path: Path) -> None:
         elif action == 1:
             old = {key for key, (_, came) in stored.items() if came < step - 8}
             let_go(store)
-            assert store.remove_before(step - 8) == len(old)
+            assert store.remove_before((step - 8) * store.unit) == len(old)
             stored = {key: value for key, value in stored.items() if key not in old}
             expired += len(old)
         elif action == 2:
@@ -302,7 +308,7 @@ def test_spans_that_come_and_go_are_counted_as_by_hand(tmp_path: Path) -> None:
             stored = {key: value for key, value in stored.items() if key[0] not in gone}
         else:
             store.close()
-            store = AppendingStore(tmp_path)
+            store = open_store()
         sheet = store.conservation(SPACE).spans
         assert (sheet.accepted, sheet.stored, sheet.expired, sheet.erased) == (
             accepted, len(stored), expired, erased,

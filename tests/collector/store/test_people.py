@@ -1,14 +1,14 @@
 """What becomes of labels, runs and states when something is erased, expires or is copied."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from collector.store.alerts import DriftState
 from collector.store.commit import Commit
-from collector.store.erase import EraseTarget, change_of
+from collector.store.erase import EraseTarget
 from collector.store.file_store import FileStore
 from collector.store.judges import GoldOutcome, GoldQuery
 from collector.store.labels import LabelQuery
@@ -17,15 +17,17 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, evaluation, record
 from tests.contracts.store_people import label, run
+from tests.support.store_appends import AppendingPostgresql, AppendingStore
 from tests.support.store_commits import Engine, Sent
-from tests.support.store_engines import PostgresqlStore
 
+Own = AppendingStore | AppendingPostgresql
+Open = Callable[[], Own]
 TRACES = [f"{number:032x}" for number in range(1, 4)]
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[FileStore]:
-    store = FileStore(folder)
+def store(open_store: Open) -> Iterator[Own]:
+    store = open_store()
     yield store
     store.close()
 
@@ -114,15 +116,12 @@ def test_an_erasure_takes_labels_and_runs(
     fill(engine, other)
     assert left(engine, space) == EVERYTHING
     erased = EraseTarget(space=space, **target)  # type: ignore[arg-type]
-    if isinstance(engine, PostgresqlStore):
-        engine.make([change_of(engine.find_gone(erased))])
-    else:
-        assert engine.erase(erased).runs == 2 - len(expected["runs"])  # type: ignore[arg-type]
+    assert engine.erase(erased).runs == 2 - len(expected["runs"])  # type: ignore[arg-type]
     assert left(engine, space) == expected
     assert left(engine, other) == EVERYTHING
 
 
-def test_notes_go_from_what_stays_and_has_seen_it(store: FileStore) -> None:
+def test_notes_go_from_what_stays_and_has_seen_it(store: Own) -> None:
     """A record of a trace that loses the spans of another session keeps its label alone."""
     sent = Sent(space=SPACE)
     own, other = (
@@ -143,7 +142,7 @@ def test_notes_go_from_what_stays_and_has_seen_it(store: FileStore) -> None:
     assert (found.uid, found.is_good, found.notes) == ("kept", True, "")
 
 
-def test_a_label_on_what_was_erased_is_dropped(store: FileStore) -> None:
+def test_a_label_on_what_was_erased_is_dropped(store: Own) -> None:
     """Of somebody whose page was still open."""
     Sent(space=SPACE).append(store, records=[record("r0"), record("r1")])
     store.erase(EraseTarget(space=SPACE, record_uid="r0"))
@@ -152,32 +151,33 @@ def test_a_label_on_what_was_erased_is_dropped(store: FileStore) -> None:
     assert [each.uid for each in store.labels(LabelQuery(space="elsewhere"))] == ["r0"]
 
 
-def gold(slot: int) -> GoldOutcome:
+def gold(slot: int, unit: int = 1) -> GoldOutcome:
     return GoldOutcome(
         space=SPACE, alias="a", task_id="t", judge="j", slot=slot, item="i", is_good=True,
-        outcome=Outcome.PASSED, reason=None, at_ns=10 * slot,
+        outcome=Outcome.PASSED, reason=None, at_ns=10 * slot * unit,
     )  # fmt: skip
 
 
-def test_gold_is_in_no_count_of_an_agent(store: FileStore) -> None:
+def test_gold_is_in_no_count_of_an_agent(store: Own) -> None:
     before = store.totals(), store.conservation(SPACE)
     store.append_gold_outcomes([gold(1)])
     assert (store.totals(), store.conservation(SPACE)) == before
 
 
-def test_retention_takes_labels_runs_and_gold(store: FileStore) -> None:
+def test_retention_takes_labels_runs_and_gold(store: Own) -> None:
     """Labels go with their record, whenever they were given; runs and gold have their own times."""
     sent = Sent(space=SPACE)
     for uid, at_ns in (("old", 10), ("new", 30)):
-        sent.append(store, records=[record(uid, received_ns=at_ns)], received_ns=at_ns)
+        received_ns = at_ns * store.unit
+        sent.append(store, records=[record(uid, received_ns=received_ns)], received_ns=received_ns)
         row = evaluation(uid, evaluation_id=uid, scope=Scope.RECORD, evaluated_ns=at_ns)
         sent.append(store, evaluations=[row])
     store.append_labels([label("old", at_ns=40), label("new", at_ns=40)])
-    store.append_run(run("old", added_ns=10))
-    store.append_run(run("new", added_ns=30))
-    store.append_gold_outcomes([gold(1), gold(3)])
+    store.append_run(run("old", added_ns=10 * store.unit))
+    store.append_run(run("new", added_ns=30 * store.unit))
+    store.append_gold_outcomes([gold(1, store.unit), gold(3, store.unit)])
     store.commit(Commit(low_seq=store.last_seq() + 1))
-    store.remove_before(20)
+    store.remove_before(20 * store.unit)
     assert [each.uid for each in store.labels(LabelQuery(space=SPACE))] == ["new"]
     assert [each.run_id for each in store.runs(SPACE)] == ["new"]
     query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="j")
