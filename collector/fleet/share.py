@@ -20,7 +20,7 @@ from scouter.transport.kafka.partition import fnv1a_32
 _BITS_EACH: Final = 24
 """Bits of a filter for each hash in it."""
 _FENCE: Final = """
-    SELECT epoch, owner FROM public.partitions WHERE part = $1 FOR NO KEY UPDATE
+    SELECT epoch, owner, low_seq FROM public.partitions WHERE part = $1 FOR NO KEY UPDATE
 """
 _LEAVE: Final = """
     UPDATE public.partitions SET log_offset = $2, low_seq = $3, received_ns = $4, last_seq = $5,
@@ -86,6 +86,9 @@ class Share(Writing):
         self._told = self.low_seq, self._behind_ns
         """As PostgreSQL has them."""
         self._owner = ""
+        self.is_reopened = False
+        """True if a record waits again that was put aside. The next commit raises `ConflictError`,
+        so that the worker begins anew; where none comes its owner has it begin anew."""
         self._reader, self._reading = reader, threading.Lock()
         try:
             self._fresh_marks()
@@ -156,6 +159,7 @@ class Share(Writing):
             if self._now is None:
                 with self._writer.transaction():
                     self._fence()
+                    wanted = self.low_seq, self._behind_ns
                     self._writer.read(_BEHIND, [self.part, self.epoch, *wanted])
                 self._told = wanted
         finally:
@@ -164,10 +168,18 @@ class Share(Writing):
     def _fence(self) -> None:
         if self._owner:
             raise FencedError(self.part, self._owner)
-        ((epoch, owner),) = self._writer.read(_FENCE, [self.part])
+        ((epoch, owner, low_seq),) = self._writer.read(_FENCE, [self.part])
         if epoch != self.epoch:
             self._owner = owner
             raise FencedError(self.part, owner)
+        if low_seq < self._told[0]:
+            self.low_seq, self._told = low_seq, (low_seq, self._told[1])
+            self.is_reopened = True
+
+    def _begin(self) -> None:
+        if self.is_reopened:
+            self.is_reopened = False
+            raise ConflictError("a record waits again that was put aside: the worker begins anew")
 
     def _check(self, commit: Commit, fresh: Sequence[Tombstone]) -> None:
         """Look whether evaluations may have read what was erased since.

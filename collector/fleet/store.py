@@ -50,24 +50,6 @@ class FleetStore(Retention):
             raise ConfigError(
                 f"there is no partition {part}: the store has {self.partitions} of them"
             )
-        with self._changing():
-            found = self._maker.read(_TAKE, [part, owner, topic_id])
-            if not found:
-                ((known,),) = self._maker.read(
-                    "SELECT topic_id FROM public.partitions WHERE part = $1", [part]
-                )
-                raise ConfigError(
-                    f"partition {part} of the store in {self._address} was read from a topic with"
-                    f" the id {known}, and this one has the id {topic_id}: it was made anew, or is"
-                    " another one, and its offsets mean other messages. Give the topic back, or"
-                    " start with an empty database"
-                )
-            ((has_views,),) = self._maker.read(
-                "SELECT count(*) FROM pg_namespace WHERE nspname = $1", [share_schema(part)]
-            )
-            if not has_views:
-                for statement in share_statements(part):
-                    self._maker.read(statement)
         sessions = {
             name: Session(
                 self._address,
@@ -80,4 +62,32 @@ class FleetStore(Retention):
             )
             for name, seconds in (("write", WRITE_S), ("read", READ_S))
         }
-        return Share(self, part, found[0], sessions["write"], sessions["read"], self._address)
+        writer, reader = sessions["write"], sessions["read"]
+        try:
+            # It waits for a commit of the former owner that is on its way.
+            found = writer.read(_TAKE, [part, owner, topic_id])
+            if not found:
+                ((known,),) = writer.read(
+                    "SELECT topic_id FROM public.partitions WHERE part = $1", [part]
+                )
+                raise ConfigError(
+                    f"partition {part} of the store in {self._address} was read from a topic with"
+                    f" the id {known}, and this one has the id {topic_id}: it was made anew, or is"
+                    " another one, and its offsets mean other messages. Give the topic back, or"
+                    " start with an empty database"
+                )
+            self._need_views(part)
+            return Share(self, part, found[0], writer, reader, self._address)
+        except BaseException:
+            writer.close()
+            reader.close()
+            raise
+
+    def _need_views(self, part: int) -> None:
+        sql = "SELECT 1 FROM pg_namespace WHERE nspname = $1"
+        if self.read(sql, [share_schema(part)]):
+            return
+        with self._changing():
+            if not self._maker.read(sql, [share_schema(part)]):
+                for statement in share_statements(part):
+                    self._maker.read(statement)

@@ -1,7 +1,7 @@
 """What is stored by all partitions of a fleet, on PostgreSQL."""
 
 import threading
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -9,27 +9,32 @@ from collector.fleet.database import (
     IDLE_S,
     READ_S,
     Address,
+    ConflictError,
     Pool,
     Session,
+    plain,
     settings,
 )
 from collector.fleet.schema import (
     DAILY,
     MAKE,
+    NOBODY,
     OLDEST_SERVER,
     SCHEMA,
     day_statements,
     day_table,
     statements,
 )
-from collector.fleet.writing import Writing, Written
+from collector.fleet.writing import Writing
 from collector.key_filter import KeyFilter
 from collector.metrics import TotalKey, TotalName, Totals
+from collector.store.commit import Columns, Commit, text_hash
 from collector.store.evaluation_codec import decode_evaluation
 from collector.store.reads import Rows
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.retention import UpkeepReads
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.schema import COLUMNS
 from scouter.errors import ConfigError, TransientError
 from scouter.model.evaluation_event import RESULT_EVENT
 
@@ -54,6 +59,17 @@ _SPANS: Final = f"""
 """
 _MADE: Final = """
     SELECT body FROM evaluations WHERE seq > $1 AND seq <= $2 ORDER BY seq, ordinal
+"""
+_SUBJECTS: Final = {
+    "evaluations": "record_uid",
+    "task_results": "record_uid",
+    "dead_letters": "uid",
+}
+"""Columns with the uid of the record, or session, that rows are about."""
+_PARTS_OF: Final = """
+    SELECT space, record_uid, part FROM public.evaluations WHERE uid_hash = ANY($1::BIGINT[])
+    UNION ALL
+    SELECT space, uid, part FROM public.records WHERE uid_hash = ANY($1::BIGINT[])
 """
 _TOTALS: Final = """
     SELECT (SELECT value::BIGINT FROM public.meta WHERE key = 'added_up'),
@@ -300,8 +316,36 @@ class Whole(Writing, UpkeepReads):
     def need_from(self, seq: int) -> None:
         """Nothing: it is a share that joins."""
 
-    def _leave(self, written: Written) -> None:
-        pass
+    def commit(self, rows: Commit) -> int:
+        """Store rows; those about a record are of its partition.
+
+        Raises:
+            DataError: A value cannot be stored, however often it is tried.
+            TransientError: The store takes nothing now, or others have stored the same meanwhile:
+                whoever reads anew and tries again may succeed.
+        """
+        try:
+            return super().commit(rows)
+        except ConflictError as error:
+            raise TransientError(str(error)) from None
+
+    def _parts(self, table: str, columns: Columns) -> Iterable[int]:
+        name = _SUBJECTS.get(table)
+        if name is None:
+            return super()._parts(table, columns)
+        names = [each for each, _ in COLUMNS[table]][1:]
+        spaces, uids = columns[names.index("space")], columns[names.index(name)]
+        hashes = [text_hash(each) for each in set(uids)]
+        found = {(space, uid): part for space, uid, part in self.read_for_work(_PARTS_OF, [hashes])}
+        return [found.get(key, NOBODY) for key in zip(spaces, map(plain, uids), strict=True)]
+
+    def _need_again(self, low_seq: int) -> None:
+        # Whoever owns it sees that, and begins anew from there.
+        self._writer.read(
+            "UPDATE public.partitions SET low_seq = $1 WHERE low_seq > $1 AND part IN"
+            " (SELECT part FROM public.records WHERE seq = $1)",
+            [low_seq],
+        )
 
     def close(self) -> None:
         """Close all connections; shares have their own."""

@@ -99,11 +99,22 @@ class Writing(Store):
     def _fence(self) -> None:
         """Look at the beginning of a transaction whether it may write."""
 
+    def _begin(self) -> None:
+        """Look at the beginning of a commit whether what its rows were made of still holds."""
+
+    def _parts(self, table: str, columns: Columns) -> Iterable[int]:
+        """The partitions of rows."""
+        del table, columns
+        return repeat(self.part)
+
     def _news(self, seq: int, commit: Commit) -> None:
         """Write what else follows from the rows of a commit."""
 
     def _check(self, commit: Commit, fresh: Sequence[Tombstone]) -> None:
         """Look whether rows were made of what was erased since."""
+
+    def _need_again(self, low_seq: int) -> None:
+        """Have the rows of a commit needed again, whoever joins them."""
 
     def _leave(self, written: Written) -> None:
         """Write what a commit leaves behind it."""
@@ -156,6 +167,7 @@ class Writing(Store):
                 return self._commit(rows)
 
     def _commit(self, rows: Commit) -> int:
+        self._begin()
         fresh = self._fresh_marks()
         kept = self.tombstones.sift(rows)
         self._check(kept, fresh)
@@ -214,6 +226,8 @@ class Writing(Store):
                 self._copy(table, seq, list(zip(*rows, strict=True)))
         before = self._before
         low = before.low_seq if low_seq is None else min(before.low_seq, low_seq)
+        if low_seq is not None:
+            self._need_again(low_seq)
         ends = Ends(offset=before.offset, low_seq=low, received_ns=before.received_ns)
         self._end(Written(seq=seq, ends=ends))
         return seq
@@ -226,9 +240,9 @@ class Writing(Store):
         try:
             with self._writer.transaction():
                 self._now, self._thread = now, threading.get_ident()
-                self._fence()
                 shared = "" if is_alone else "_shared"
                 self._writer.read(f"SELECT pg_advisory_xact_lock{shared}({ALONE})")
+                self._fence()
                 yield
         except UnknownEndError as error:
             self._now = self._thread = None
@@ -311,7 +325,7 @@ class Writing(Store):
         Raises:
             DataError: A text has half a character, or a number more than 64 bits.
         """
-        part = [repeat(self.part)] if table in PARTED else []
+        part = [self._parts(table, columns)] if table in PARTED else []
         kinds = [kind for _, kind in columns_of(table)[1:]]
         filled = [_plain(kind, each) for kind, each in zip(kinds, columns, strict=False)]
         try:

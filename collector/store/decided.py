@@ -37,8 +37,8 @@ _DECIDED: Final = f"""
       AND ($4::TEXT IS NULL
         OR $4::TEXT IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest))
       AND ($5::BIGINT IS NULL OR e.evaluated_ns >= $5::BIGINT)
-      AND ($6::BIGINT IS NULL OR e.evaluated_ns < $6::BIGINT)
-    ORDER BY e.seq, e.ordinal LIMIT $7::BIGINT
+      AND ($6::BIGINT IS NULL OR e.evaluated_ns < $6::BIGINT) AND e.seq <= $7::BIGINT
+    ORDER BY e.seq, e.ordinal LIMIT $8::BIGINT
 """
 _TASKS: Final = """
     SELECT evaluation_id, task_id, outcome, task_type, score FROM task_results
@@ -148,7 +148,7 @@ class DecidedReads(Reads):
             if within is None
             else [within.space, within.profile, within.since_ns, within.until_ns]
         )
-        rows = self.read(_DECIDED, [*place, *given, limit])
+        rows = self.read(_DECIDED, [*place, *given, self.last_seq(), limit])
         tasks = self._tasks(rows)
         found: list[Observed] = []
         for seq, ordinal, space, each, session, uid, outcome, *agent, at_ns, scope, part in rows:

@@ -46,7 +46,8 @@ _ONE: Final = "SELECT body FROM evaluations WHERE space = $1 AND evaluation_id =
 _AFTER: Final = """
     SELECT e.seq, e.ordinal, e.body FROM evaluations e
     WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT)
-    ORDER BY e.seq, e.ordinal LIMIT $3::BIGINT
+      AND e.seq <= $3::BIGINT
+    ORDER BY e.seq, e.ordinal LIMIT $4::BIGINT
 """
 _LATEST: Final = """
     SELECT DISTINCT ON (e.space, e.record_uid) e.space, e.record_uid, e.body FROM evaluations e
@@ -241,7 +242,7 @@ class EvaluationReads(Reads):
             place: Only those behind it.
             limit: So many at most.
         """
-        rows = self.read_for_work(_AFTER, [*place, limit])
+        rows = self.read_for_work(_AFTER, [*place, self.last_seq(), limit])
         return [(ResultPlace(seq, ordinal), decode_evaluation(body)) for seq, ordinal, body in rows]
 
 
