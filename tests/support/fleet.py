@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,7 +73,7 @@ class Fleet:
 @contextlib.contextmanager
 def small_fleet(
     fleet: Fleet, workers: int = 1
-) -> Iterator[tuple[CollectorProcess, CollectorProcess]]:
+) -> Generator[tuple[CollectorProcess, CollectorProcess]]:
     """A gateway, some workers and an api; gives the gateway and the api."""
     try:
         api = fleet.add("api", "api")
