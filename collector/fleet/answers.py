@@ -223,6 +223,15 @@ class FleetAnswers:
         return _Space(shelf=shelf, judge=CachedJudge(self._judge, shelf, entry_of=self._entry_of))
 
 
+def remove_answers(link: Link) -> None:
+    """Remove all kept answers of a fleet that keeps none any more.
+
+    Raises:
+        TransientError: They cannot be removed now.
+    """
+    PostgresqlCache(link).remove_all()
+
+
 class _Shelf:
     """The answers of one space about what was read since a commit, as a cache for its judge."""
 

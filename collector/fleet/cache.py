@@ -167,6 +167,21 @@ class PostgresqlCache:
 
         self._link.run(work, ANSWER_TABLES)
 
+    def remove_all(self) -> None:
+        """Remove everything, and give its room back.
+
+        Raises:
+            TransientError: Nothing is removed.
+        """
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                lock_answers(connection)
+                connection.execute("TRUNCATE judge_answers")
+                _set_total(connection, 0, 0)
+
+        self._link.run(work, ANSWER_TABLES)
+
     def kept(self) -> Kept:
         """The size of the cache.
 

@@ -1,9 +1,12 @@
 """A connection to the fleet's PostgreSQL that is made anew after it was lost."""
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString, TypeAlias, TypeVar
 
@@ -36,6 +39,8 @@ _SESSION: Final = (
 )
 """Nobody waits for ever, also not for a process that was frozen in a transaction; and what is
 committed is on the disk."""
+_PATIENCE_S: Final = 35.0
+"""Longer than any statement may take: a server that has not answered by then is frozen."""
 _LOST: Final = ("08", "57P", "25P03", "25006")
 """SQLSTATEs, or how they begin, after which only a new connection helps.
 
@@ -62,6 +67,7 @@ class Link:
     Args:
         url: Such as `postgresql://scouter@db.example:5432/scouter`.
         password: Of the user, if it is not in the URL.
+        patience_s: After so many seconds without an answer, the connection counts as lost.
         clock: Monotonic seconds.
 
     Raises:
@@ -73,6 +79,7 @@ class Link:
         url: str,
         password: str | None = None,
         *,
+        patience_s: float = _PATIENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         try:
@@ -86,9 +93,10 @@ class Link:
         self._url = make_conninfo("", **{**usual, **found})
         words = (found.get("password"), found.get("sslpassword"))
         self._secrets = [str(each) for each in words if each]
-        self._clock = clock
+        self._patience_s, self._clock = patience_s, clock
         self._lock = threading.Lock()
         self._connection: Connection | None = None
+        self._watch: _Watch | None = None
         self._made: set[str] = set()
         self._failed: tuple[float, str] | None = None
         """Time and text of the last attempt to connect, if it failed."""
@@ -150,7 +158,8 @@ class Link:
             self._failed = None
 
     def _attempt(self, work: Callable[[Connection], _T], tables: Tables | None) -> _T:
-        connection = self._open()
+        connection, watch = self._open()
+        watch.begin()
         try:
             if tables is not None and tables.name not in self._made:
                 _make(connection, tables)
@@ -160,15 +169,17 @@ class Link:
             if connection.closed or _is_lost(error):
                 self._drop()
             raise
+        finally:
+            watch.end()
 
-    def _open(self) -> Connection:
-        """The connection, made anew if there is none.
+    def _open(self) -> "tuple[Connection, _Watch]":
+        """The connection, made anew if there is none, and its watch.
 
         Raises:
             TransientError: There can be none now.
         """
-        if self._connection is not None:
-            return self._connection
+        if self._connection is not None and self._watch is not None:
+            return self._connection, self._watch
         if self._failed is not None and self._clock() < self._failed[0] + _REST_S:
             raise TransientError(self._failed[1])
         try:
@@ -185,14 +196,56 @@ class Link:
             self._failed = self._clock(), str(told)
             raise told from error
         self._connection, self._failed = made, None
-        return made
+        self._watch = _Watch(made, self._patience_s)
+        return made, self._watch
 
     def _drop(self) -> None:
         """Forget the connection; what was made may be gone with the database."""
+        if self._watch is not None:
+            self._watch.close()
         if self._connection is not None:
             self._connection.close()
-        self._connection = None
+        self._connection = self._watch = None
         self._made.clear()
+
+
+class _Watch:
+    """Cuts a connection whose server does not answer, though its machine is there.
+
+    No time limit of the server helps then, nor one of TCP.
+
+    Args:
+        connection: The connection.
+        patience_s: Longest time between begin and end.
+    """
+
+    def __init__(self, connection: Connection, patience_s: float) -> None:
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._patience_s = patience_s
+        self._until: float | None = None
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="scouter-postgresql-watch", daemon=True).start()
+
+    def begin(self) -> None:
+        """Something is asked for."""
+        self._until = time.monotonic() + self._patience_s
+
+    def end(self) -> None:
+        """It was answered."""
+        self._until = None
+
+    def close(self) -> None:
+        """End."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        with self._socket:
+            while not self._closed.wait(self._patience_s / 8):
+                until = self._until
+                if until is not None and time.monotonic() > until:
+                    with suppress(OSError):
+                        self._socket.shutdown(socket.SHUT_RDWR)
+                    return
 
 
 def _make(connection: Connection, tables: Tables) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from collector.fleet.answers import FleetAnswers
+from collector.fleet.answers import FleetAnswers, remove_answers
 from collector.fleet.cache import PostgresqlCache
 from collector.fleet.connection import Connection, Link
 from scouter.agent.cache.cached_judge import CachedJudge
@@ -90,6 +90,19 @@ def test_many_that_are_too_old_make_room_at_once(url: str) -> None:
     assert cache.kept().answers == 1
     for each in (cache, link):
         each.close()
+
+
+def test_who_keeps_none_any_more_removes_them(url: str) -> None:
+    link = Link(url)
+    cache = PostgresqlCache(link)
+    put(cache, "abc", shelf="own shop")
+    other = Link(url)
+    remove_answers(other)
+    other.close()
+    assert cache.kept() == (0, 0)
+    put(cache, "a")
+    assert cache.kept().answers == 1
+    link.close()
 
 
 def test_a_server_that_is_away_is_told_once_and_comes_back(

@@ -1,5 +1,7 @@
 """The connection of the small parts: made anew after a loss, and silent about the password."""
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 
@@ -131,6 +133,19 @@ def test_a_server_that_is_away_is_looked_for_twice_a_second(own_server: Postgres
     assert str(first.value) == str(second.value)
     clock.now += 0.2
     assert link.run(one) == 1
+    link.close()
+
+
+def test_a_server_that_is_frozen_counts_as_lost(url: str) -> None:
+    """Its machine acknowledges all that is sent, and no answer comes."""
+    link = Link(url, patience_s=0.4)
+    pid = link.run(lambda each: each.info.backend_pid)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert link.run(one) == 1
+        assert link.run(lambda each: each.info.backend_pid) != pid
+    finally:
+        os.kill(pid, signal.SIGCONT)
     link.close()
 
 
