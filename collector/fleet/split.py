@@ -361,33 +361,42 @@ def _packed(pieces: Sequence[_Piece], max_bytes: int) -> Iterator[list[_Piece]]:
     by_key: dict[bytes, list[_Piece]] = {}
     for piece in pieces:
         by_key.setdefault(piece.key, []).append(piece)
-    group: list[_Piece] = []
+    group = _Group()
     for same in by_key.values():
-        if _size((*group, *same)) <= max_bytes:
-            group += same
-            continue
-        if group:
-            yield group
-            group = []
+        alone = _Group()
         for piece in same:
-            if group and _size((*group, piece)) > max_bytes:
-                yield group
-                group = []
-            group.append(piece)
-    if group:
-        yield group
+            alone.add(piece)
+        if group.pieces and group.size + alone.size > max_bytes:
+            yield group.pieces
+            group = _Group()
+        for piece in same:
+            if group.pieces and group.size_with(piece) > max_bytes:
+                yield group.pieces
+                group = _Group()
+            group.add(piece)
+    if group.pieces:
+        yield group.pieces
 
 
-def _size(pieces: Iterable[_Piece]) -> int:
-    """Bytes of a body, at most."""
-    heads: set[int] = set()
-    total = 32
-    for each in pieces:
-        total += len(each.content) + _FRAME_BYTES
-        if each.head is not None and id(each.head) not in heads:
-            heads.add(id(each.head))
-            total += len(each.head.resource) + len(each.head.scope) + 2 * _FRAME_BYTES
-    return total
+class _Group:
+    """Pieces that are to be one body, and the most bytes that it takes."""
+
+    def __init__(self) -> None:
+        self.pieces: list[_Piece] = []
+        self.size = 2 * _FRAME_BYTES
+        self._heads: set[int] = set()
+
+    def size_with(self, piece: _Piece) -> int:
+        size = self.size + len(piece.content) + _FRAME_BYTES
+        if piece.head is None or id(piece.head) in self._heads:
+            return size
+        return size + len(piece.head.resource) + len(piece.head.scope) + 2 * _FRAME_BYTES
+
+    def add(self, piece: _Piece) -> None:
+        self.size = self.size_with(piece)
+        self.pieces.append(piece)
+        if piece.head is not None:
+            self._heads.add(id(piece.head))
 
 
 def _item(item: Item, pieces: Sequence[_Piece]) -> Item:
