@@ -18,7 +18,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs
 from collector.items.letters import MAX_PAYLOAD, make_letter, pack_letter, unpack_letter
 from collector.items.limits import Limits
 from collector.items.logs import EVENT_NAME, record_of_log
-from collector.items.record_items import check_record, read_json
+from collector.items.record_items import check_record, read_json, stored_text
 from collector.items.wire import take_apart
 from collector.log.port import Item, Kind
 from collector.store.bodies import span_places
@@ -341,7 +341,7 @@ def _key_of_record(value: object) -> bytes:
     """Trace id of a record, else its uid; empty for what is no record."""
     record = cast("dict[str, object]", value)
     if isinstance(value, dict):
-        trace, uid = record.get("trace_id"), record.get("uid")
+        trace, uid = record.get("trace_id"), stored_text(record.get("uid"))
         if isinstance(trace, str) and is_trace_id(trace.lower()):
             return trace.lower().encode()
         if not trace and isinstance(uid, str) and uid:

@@ -61,7 +61,8 @@ def _no_session(uid: str) -> str:
     return uid
 
 
-def _short(value: object) -> object:
+def stored_text(value: object) -> object:
+    """A uid, or another short text of a record, as it is stored; what is no text as it is."""
     return short_text(given_text("", value)) if isinstance(value, _TEXTS) else value
 
 
@@ -84,7 +85,7 @@ def _no_control(name: str) -> str:
 
 
 _TEXTS: Final = (str, int, float)
-ShortText = Annotated[str, BeforeValidator(_short)]
+ShortText = Annotated[str, BeforeValidator(stored_text)]
 TagText = Annotated[str, BeforeValidator(_tag_value)]
 ProfileRef = Annotated[
     str,
