@@ -30,9 +30,8 @@ _FRAME_BYTES: Final = 4_096
 """Bytes of a message and its batch beside body, source, space and key."""
 _BATCH_BYTES: Final = 2**18
 _LIMIT_NAME: Final = "max.message.bytes"
-_DELIVERY_S: Final = 20.0
+DELIVERY_S: Final = 20.0
 """A message that no broker has by then is refused; its sender may try again."""
-_REQUEST_S: Final = 8.0
 _BLOCK_S: Final = 1.0
 RETRY_S: Final = 1.0
 _CLOSE_S: Final = 10.0
@@ -50,6 +49,7 @@ class TopicLog:
         partitions: Number of partitions of the topic; None for as many as it has.
         on_refused: Told why something was put aside that no message can hold.
         max_in_flight: Bytes that may wait for the brokers.
+        delivery_s: See `DELIVERY_S`.
 
     Raises:
         TransientError: No broker answers.
@@ -63,7 +63,9 @@ class TopicLog:
         *,
         on_refused: Callable[[str], None] = lambda why: None,
         max_in_flight: int = IN_FLIGHT_BYTES,
+        delivery_s: float = DELIVERY_S,
     ) -> None:
+        self._delivery_s: Final = delivery_s
         self._settings, self._on_refused, self._max_in_flight = settings, on_refused, max_in_flight
         self.topic = settings.topic
         self._lock = threading.Lock()
@@ -121,8 +123,8 @@ class TopicLog:
             "batch_size": min(_BATCH_BYTES, limit // 2),
             "max_request_size": max(2**20, limit + _FRAME_BYTES),
             "max_block_ms": int(_BLOCK_S * 1000),
-            "request_timeout_ms": int(_REQUEST_S * 1000),
-            "delivery_timeout_ms": int(_DELIVERY_S * 1000),
+            "request_timeout_ms": int(self._delivery_s * 400),
+            "delivery_timeout_ms": int(self._delivery_s * 1000),
             "metadata_max_age_ms": 30_000,
             "metrics_enabled": False,
         }
@@ -245,7 +247,7 @@ class TopicLog:
             for number in range(self.partitions)
         ]
         for each in sent:
-            each.get(timeout=_DELIVERY_S)
+            each.get(timeout=self._delivery_s)
 
     def _again(self, why: str) -> None:
         self._fault = why
