@@ -12,7 +12,7 @@ the store.
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -53,14 +53,18 @@ _STEP_S: Final = 0.02
 _RETRY_S: Final = 1.0
 _REPORT_S: Final = 0.5
 _COMMIT_S: Final = 1.0
-_TIMEOUT_MS: Final = 5_000
+_TIMEOUT_MS: Final = 1_000
+_METADATA_MS: Final = 5_000
+"""So soon it is known that the topic is another one."""
 _POOL: Final = 32
+_FENCED: Final = "another worker has the name {!r}, too: each needs one of its own"
 
 Take = Callable[[int, PartitionLog], "int | None"]
 """Takes a partition: raises its epoch in the store, and starts a worker on its log.
 
-Returns the offset up to which the store has everything, None if it never had anything. Raises what
-it likes: it is called again later. Called in a thread of its own, before any message is there.
+Returns the offset up to which the store has everything; 0 or None if it never had anything, then
+the earliest message is the first. Raises what it likes: it is called again later. Called in a
+thread of its own, before any message is there.
 """
 GiveUp = Callable[[int], None]
 """Stops the worker of a partition that was taken, and waits for it. It should raise nothing."""
@@ -159,8 +163,8 @@ class Member:
         with self._lock:
             return {part: each.log.lag for part, each in self._owned.items() if each.is_started}
 
-    def behind_since_ns(self) -> dict[int, int]:
-        """By partition a time; everything that it had then is stored."""
+    def behind_since_ns(self) -> dict[int, int | None]:
+        """By partition since when it is behind; see `PartitionLog.behind_since_ns`."""
         with self._lock:
             logs = {part: each.log for part, each in self._owned.items() if each.is_started}
         return {part: log.behind_since_ns for part, log in logs.items()}
@@ -179,21 +183,23 @@ class Member:
                 is_member = True
                 self._consume(consumer)
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
-                self._fault = f"{error}"
+                is_fenced = isinstance(error, errors.FencedInstanceIdError)
+                self._fault = _FENCED.format(self._name) if is_fenced else f"{error}"
                 _log.warning("kafka %s: %r; trying again", self._settings.shown, error)
-                self._stopping.wait(_RETRY_S)
             finally:
                 self._is_connected = False
                 for each in [self._release(part) for part in list(self._owned)]:
                     each.result()
                 if consumer is not None:
                     _close(consumer)
+            self._stopping.wait(_RETRY_S)
         if is_member:  # else there may be no brokers to be told
             leave_group(self._settings, self._name)
 
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
         settings = consumer_settings(self._settings, self._name)
         settings["partition_assignment_strategy"] = [CooperativeStickyAssignor]
+        settings["metadata_max_age_ms"] = _METADATA_MS
         try:
             consumer = connect(KafkaConsumer, settings)
         except errors.KafkaError as error:
@@ -221,7 +227,8 @@ class Member:
             else:
                 wait_ms = self._settle(consumer)
                 batches = consumer.poll(timeout_ms=wait_ms, max_records=_MAX_MESSAGES)
-            self._feed(consumer, batches)
+            for place, messages in batches.items():
+                self._feed(consumer, place, messages)
             now = time.monotonic()
             if now >= reported + _REPORT_S:
                 reported = now
@@ -246,19 +253,23 @@ class Member:
         new = sorted(
             part for part in mine - self._owned.keys() if now >= self._not_before.get(part, 0.0)
         )
-        if new:
-            self._open(consumer, new)
         is_taking = False
-        for part, owned in list(self._owned.items()):
-            if owned.is_started:
-                self._regulate(consumer, part, owned)
-            else:
-                is_taking = True
-                self._go_on_taking(consumer, part, owned)
+        try:
+            if new:
+                self._open(consumer, new)
+            for part, owned in list(self._owned.items()):
+                if owned.is_started:
+                    self._regulate(consumer, part, owned)
+                else:
+                    is_taking = True
+                    self._go_on_taking(consumer, part, owned)
+        except errors.KafkaError as error:
+            self._unanswered(error)
         return _TAKING_POLL_MS if is_taking else POLL_MS
 
     def _open(self, consumer: Any, parts: Collection[int]) -> None:  # noqa: ANN401 - untyped client
         """Make the logs of partitions, and have them taken."""
+        self._check_topic(consumer)
         places = [self._at(part) for part in parts]
         begins = consumer.beginning_offsets(places, timeout_ms=_TIMEOUT_MS)
         ends = consumer.end_offsets(places, timeout_ms=_TIMEOUT_MS)
@@ -294,7 +305,7 @@ class Member:
             owned.taking, owned.again_at = None, now + _RETRY_S
             self._not_taken(part, f"partition {part} cannot be taken: {error}")
             return
-        offset = taking.result()
+        offset = taking.result() or None
         end = consumer.end_offsets([self._at(part)], timeout_ms=_TIMEOUT_MS)[self._at(part)]
         if offset is not None and offset > end:
             self._not_taken(part, self._torn(part, offset, end))
@@ -333,27 +344,26 @@ class Member:
             consumer.resume(place)
         owned.log.append_again()
 
-    def _feed(self, consumer: Any, batches: Mapping[TopicPartition, Any]) -> None:  # noqa: ANN401 - untyped client
-        for place, messages in batches.items():
-            owned = self._owned.get(place.partition)
-            if owned is None or not owned.is_started:
-                continue  # it is about to be taken, or was given up
-            log = owned.log
-            expected, first = log.next or 0, 0
-            if messages[0].offset < expected:
-                raise TransientError(self._torn(place.partition, expected, messages[-1].offset + 1))
-            if messages[0].offset > expected:
-                first = consumer.beginning_offsets([place], timeout_ms=_TIMEOUT_MS)[place]
-            log.put(messages, first)
+    def _feed(self, consumer: Any, place: TopicPartition, messages: Sequence[Any]) -> None:  # noqa: ANN401 - untyped client
+        owned = self._owned.get(place.partition)
+        if owned is None or not owned.is_started:
+            return  # it is about to be taken, or was given up
+        log = owned.log
+        expected, first = log.next or 0, 0
+        if messages[0].offset < expected:
+            raise TransientError(self._torn(place.partition, expected, messages[-1].offset + 1))
+        if messages[0].offset > expected:
+            try:
+                first = self._begin_of(consumer, place)
+            except errors.KafkaError as error:
+                self._unanswered(error)
+                consumer.seek(place, expected)
+                return
+        log.put(messages, first)
 
     def _report(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
         """Ask where the partitions end, and whether they are still those of the same topic."""
-        found = topic_id_of(consumer, self._settings.topic)
-        if found and found != self._topic_log.topic_id:
-            raise ConfigError(
-                f"the topic {self._settings.topic!r} was made anew: its offsets mean other "
-                "messages now. Start again with an empty store, or give the log another topic"
-            )
+        self._check_topic(consumer)
         started = {part: each for part, each in self._owned.items() if each.is_started}
         places = [self._at(part) for part in started if self._at(part) in consumer.assignment()]
         try:
@@ -363,9 +373,7 @@ class Member:
             for place in places:
                 self._pass(consumer, place, started[place.partition].log)
         except errors.KafkaError as error:
-            _log.debug("kafka: no answer about the lag: %r", error)
-            self._is_connected = False
-            self._fault = f"the brokers {self._settings.shown} do not answer: {error!r}"
+            self._unanswered(error)
             return
         for place, end in ends.items():
             started[place.partition].log.report(end)
@@ -373,14 +381,35 @@ class Member:
         if self._is_connected:
             self._fault = ""
 
+    def _check_topic(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
+        found = topic_id_of(consumer, self._settings.topic)
+        if found and found != self._topic_log.topic_id:
+            raise ConfigError(
+                f"the topic {self._settings.topic!r} was made anew: its offsets mean other "
+                "messages now. Give the old one back, or start again with another topic and an "
+                "empty store"
+            )
+
+    def _unanswered(self, error: errors.KafkaError) -> None:
+        """Note that brokers do not answer; the partitions are kept for as long as the group is."""
+        if self._is_connected:
+            _log.warning("kafka %s: no answer: %r", self._settings.shown, error)
+        self._is_connected = False
+        self._fault = f"the brokers {self._settings.shown} do not answer: {error!r}"
+
+    def _begin_of(self, consumer: Any, place: TopicPartition) -> int:  # noqa: ANN401 - untyped client
+        found: dict[TopicPartition, int] = consumer.beginning_offsets(
+            [place], timeout_ms=_TIMEOUT_MS
+        )
+        return found[place]
+
     def _pass(self, consumer: Any, place: TopicPartition, log: PartitionLog) -> None:  # noqa: ANN401 - untyped client
         """Pass offsets behind which no message has come yet."""
         position = consumer.position(place, timeout_ms=_TIMEOUT_MS)
         expected = log.next
         if position is None or expected is None or position <= expected:
             return
-        first = consumer.beginning_offsets([place], timeout_ms=_TIMEOUT_MS)[place]
-        log.pass_to(position, first)
+        log.pass_to(position, self._begin_of(consumer, place))
 
     def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
         """Tell Kafka how far the store is, for its dashboards."""

@@ -37,7 +37,10 @@ _ENTRY_BYTES: Final = 500
 """Bytes that an entry takes beside its body."""
 _MAX_LETTER: Final = 16 * 2**20
 _SECOND_NS: Final = 1_000_000_000
+_GRACE_NS: Final = 2 * _SECOND_NS
+"""Under load there is always something that is not stored yet: that is not to be behind."""
 LAG_SOURCE: Final = "kafka"
+"""Name of the brokers in `PartitionLog.brokers`."""
 
 
 @dataclass(slots=True)
@@ -92,7 +95,10 @@ class PartitionLog:
         self._buffer_bytes, self._now_ns = buffer_bytes, now_ns
         self._changed = threading.Condition()
         self._held: list[_Held] = []
+        self._foreign: list[_Held] = []
+        """Messages of others that are not where they belong yet."""
         self._size = 0
+        self._trimmed = 0
         self._first, self._end = begin, end
         self._next: int | None = None
         """Offset of the next message of the brokers; None before the owner has said where."""
@@ -102,7 +108,8 @@ class PartitionLog:
         """How far what is in memory is behind the brokers, for the clock of the worker."""
         self.brokers.add(LAG_SOURCE)
         self._read_backlog, self._stored_backlog = Backlog(clock), Backlog(clock)
-        self._behind_since_ns = now_ns()
+        self._stored_until_ns = now_ns()
+        """Everything that was there then is stored."""
         self.topic_id: Final = topic_log.topic_id
         """Id of the topic that the offsets are of."""
 
@@ -168,10 +175,10 @@ class PartitionLog:
     def append_again(self) -> None:
         """Append once more what others put here and could not be appended where it belongs."""
         with self._changed:
-            for held in self._held:
-                again = held.again
-                if again is not None and again.done() and again.exception() and held.item:
-                    self._forward(held, held.item)
+            self._foreign = [held for held in self._foreign if not held.is_ready]
+            failed = [held for held in self._foreign if held.again and held.again.done()]
+        for held in failed:
+            self._forward(held)
 
     def report(self, end: int) -> None:
         """Note where the partition ends now."""
@@ -183,7 +190,7 @@ class PartitionLog:
         self.brokers.report(LAG_SOURCE, self._read_backlog.behind_s({0: end}, {0: fetched}))
         behind_s = self._stored_backlog.behind_s({0: end}, {0: stored})
         if behind_s is not None:
-            self._behind_since_ns = self._now_ns() - int(behind_s * _SECOND_NS)
+            self._stored_until_ns = self._now_ns() - int(behind_s * _SECOND_NS)
 
     def _add(self, held: _Held) -> None:
         self._held.append(held)
@@ -201,15 +208,17 @@ class PartitionLog:
             item = self._letter(item, message.value)
         elif not is_at_home:
             held = _Held(offset, following, None, size, item=item)
-            self._forward(held, item)
+            self._foreign.append(held)
+            self._forward(held)
             return held
         return _Held(offset, following, Entry(offset, following, item), size)
 
-    def _forward(self, held: _Held, item: Item) -> None:
-        held.again = self._topic_log.append(item)
-        held.again.add_done_callback(lambda _: self._tell())
+    def _forward(self, held: _Held) -> None:
+        if held.item is not None:
+            held.again = self._topic_log.append(held.item)
+            held.again.add_done_callback(self._tell)
 
-    def _tell(self) -> None:
+    def _tell(self, _: object) -> None:
         with self._changed:
             self._changed.notify_all()
 
@@ -270,15 +279,18 @@ class PartitionLog:
                 at += 1
             self._size -= sum(held.size for held in self._held[:at])
             del self._held[:at]
+            self._trimmed = max(self._trimmed, offset)
             if self._stored is not None:
                 self._stored = max(self._stored, offset)
 
     def _index(self, offset: int) -> int:
         """Index of the first message at an offset or behind it."""
-        held = self._held
-        if held and offset < held[0].offset and self._stored is not None and offset < self._stored:
-            raise TransientError(f"offset {offset} of partition {self.part} was stored before")
-        return bisect_left(held, offset, key=lambda each: each.offset)
+        if offset < self._trimmed:
+            raise TransientError(
+                f"offset {offset} of partition {self.part} is not in memory any more: the store "
+                f"had everything before {self._trimmed}"
+            )
+        return bisect_left(self._held, offset, key=lambda each: each.offset)
 
     def _has(self, offset: int) -> bool:
         at = bisect_left(self._held, offset, key=lambda each: each.offset)
@@ -320,9 +332,14 @@ class PartitionLog:
         return max(0, self._end - self.begin)
 
     @property
-    def behind_since_ns(self) -> int:
-        """Everything that the partition had then is stored, nanoseconds since the epoch."""
-        return self._behind_since_ns
+    def behind_since_ns(self) -> int | None:
+        """Since when the store has not had all of the partition, in nanoseconds since the epoch.
+
+        None if it has, but for what came in the last two seconds. Without an answer of the brokers
+        it falls behind.
+        """
+        since = self._stored_until_ns
+        return since if self._now_ns() - since > _GRACE_NS else None
 
     @property
     def stored(self) -> int | None:
