@@ -47,8 +47,9 @@ _JOIN_POLL_MS: Final = 2_000
 _TAKING_POLL_MS: Final = 50
 _JOIN_S: Final = 60.0
 """A join that lasts longer will not end."""
-_RELEASE_S: Final = 30.0
-"""Others wait so long for a partition that its owner does not finish with."""
+_RELEASE_S: Final = 10.0
+"""Others wait so long for a partition that its owner does not finish with; meanwhile it reads
+nothing else, either."""
 _STEP_S: Final = 0.02
 _RETRY_S: Final = 1.0
 _REPORT_S: Final = 0.5

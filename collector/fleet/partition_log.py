@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from collector.fleet.message import item_of
-from collector.fleet.topic_log import TopicLog
 from collector.items.drop_reports import pack_dropped
 from collector.items.letters import UNREADABLE, make_letter, pack_letter
 from collector.log.brokers import Brokers
@@ -41,6 +40,22 @@ _GRACE_NS: Final = 2 * _SECOND_NS
 """Under load there is always something that is not stored yet: that is not to be behind."""
 LAG_SOURCE: Final = "kafka"
 """Name of the brokers in `PartitionLog.brokers`."""
+
+
+class Appending(Protocol):
+    """A `TopicLog`, as far as a partition needs it."""
+
+    partitions: int
+    topic_id: str
+
+    @property
+    def fault(self) -> str:
+        """Reason that nothing can be appended now."""
+        ...
+
+    def append(self, item: Item) -> "Future[int]":
+        """Append an item to whatever partition it belongs."""
+        ...
 
 
 @dataclass(slots=True)
@@ -83,7 +98,7 @@ class PartitionLog:
         self,
         part: int,
         settings: KafkaSettings,
-        topic_log: TopicLog,
+        topic_log: Appending,
         begin: int,
         end: int,
         *,
