@@ -18,6 +18,7 @@ from collector.fleet.connection import Link
 from collector.fleet.cursor import FleetCursor
 from collector.fleet.ends import Ends, FleetLag
 from collector.fleet.hand import FleetHand
+from collector.fleet.leader import Leader
 from collector.fleet.notes import FleetNote
 from collector.fleet.operation import FleetOperation
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
@@ -39,19 +40,20 @@ from collector.results.endpoint import connect
 from collector.results.sender import ResultsSender
 from collector.settings.model import CollectorSettings
 from collector.web.routes import serve_page
+from collector.worker.behind import BEHIND_S
 from collector.worker.profiles import ProfileRegistry
 from scouter.drift.series.group import Pace
 
 _log: Final = logging.getLogger(__name__)
 _TIDY_S: Final = 600.0
 _FOLLOW_S: Final = 1.0
+_STAND_BY_S: Final = 10.0
 
 
 class FleetApi(FleetProcess):
     """An api; see `FleetProcess`. One at a time has the duties: detectors, alerts and retention."""
 
     grpc = None
-    is_broken = False
 
     def __init__(self, settings: CollectorSettings) -> None:
         super().__init__(settings, CollectorMetrics(self._totals, lambda: 0))
@@ -100,10 +102,14 @@ class FleetApi(FleetProcess):
         self._clock = RetentionClock(
             FleetNote(Link(url), "retention"), settings.retention_days * 86_400
         )
-        self._place = self.store.last_seq()
+        self._place = 0
+        self._leader = Leader(url, self._lead)
         self._followers = [
             Follower("scouter-fleet-lag", self.lag.look),
             Follower("scouter-fleet-profiles", self._follow_profiles),
+            Follower("scouter-fleet-standby", self._stand_by, _STAND_BY_S),
+        ]
+        self._duties = [
             Follower("scouter-fleet-alerts", self._follow_results, _FOLLOW_S),
             Follower("scouter-fleet-tidy", self._tidy, _TIDY_S),
         ]
@@ -124,23 +130,25 @@ class FleetApi(FleetProcess):
         fault = self.store.fault() or next((e.fault for e in self._followers if e.fault), "")
         return Unready("postgresql", fault) if fault else None
 
+    @property
+    def is_broken(self) -> bool:
+        """True once another api may have the duties that this one had."""
+        return self._leader.has_lost
+
     def start(self) -> None:
-        """Begin with the duties."""
+        """Begin to answer, and with the duties if no other api has them."""
         self.tokens.start()
         for each in self._followers:
             each.start()
-        if self.settings.drift != "off":
-            self.watcher.start()
-            self.delivery.start()
-        if self.results is not None:
-            self.results.start()
+        self._leader.start()
 
     def drain(self) -> None:
         """Nothing is taken that would have to be finished."""
 
     def stop(self) -> None:
         """End the duties, and close."""
-        for each in self._followers:
+        self._leader.stop()
+        for each in (*self._followers, *self._duties):
             each.stop()
         self.watcher.stop()
         self.delivery.stop()
@@ -163,6 +171,7 @@ class FleetApi(FleetProcess):
             lambda: self.watcher.active(),
             int((2 * settings.deadline_s + 60) * 1e9),
             lambda: self.watcher.erring(),
+            self._behind,
         )
         self.delivery = Delivery(
             channels_of(settings),
@@ -187,7 +196,6 @@ class FleetApi(FleetProcess):
             monitor=self.monitor,
             channels=self.delivery.channels,
         )
-        self._watch_active()
 
     def _series(self) -> None:
         """Show what is about the fleet, and not about one of its processes."""
@@ -252,6 +260,37 @@ class FleetApi(FleetProcess):
 
     # --- duties -----------------------------------------------------------------------------
 
+    def _lead(self) -> None:
+        """Begin with the duties."""
+        self._place = self.store.last_seq()
+        self._watch_active()
+        if self.settings.drift != "off":
+            self.watcher.start()
+            self.delivery.start()
+        if self.results is not None:
+            self.results.start()
+        for each in self._duties:
+            each.start()
+
+    def _stand_by(self) -> None:
+        """Show what the api with the duties has found."""
+        if not self._leader.has_duties:
+            self.watcher.load()
+
+    def _behind(self) -> dict[str, str]:
+        """By space what has waited for too long."""
+        lags = {name: each for name, each in self.lag.brokers.lags_s().items() if each > BEHIND_S}
+        if not lags:
+            return {}
+        waiting = sum(self.lag.messages.get(int(name), 0) for name in lags)
+        return {
+            self.settings.space: (
+                f"{waiting:,} messages of {len(lags)} partitions wait for a worker, the oldest for "
+                f"about {max(lags.values()):,.0f} s: see whether all workers run, or start more of "
+                "them. Nothing is refused or lost for it, as long as Kafka keeps them"
+            )
+        }
+
     def _totals(self) -> Totals:
         """The store's totals, with a zero for everything that a registered profile may count."""
         found: dict[TotalKey, int] = {}
@@ -269,7 +308,8 @@ class FleetApi(FleetProcess):
     def _watch_active(self) -> None:
         """Let the alerts follow the active profiles."""
         known = self.registry.everything()
-        self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
+        if self._leader.has_duties:  # it writes what becomes of alerts
+            self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
         self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
 
     def _follow_profiles(self) -> None:

@@ -100,6 +100,7 @@ class JudgeWorker:
         beside: Beside | None = None,
     ) -> None:
         self._store, self._worker, self._beside = store, worker, beside
+        self._in_flight = measures.in_flight
         self._judge_of, self._name_of = judge_of, name_of
         self._inquiries = Inquiries(store, registry)
         self._lanes = Lanes(registry, name_of, concurrency, memory_bytes)
@@ -118,7 +119,6 @@ class JudgeWorker:
         self._news, self._ending = asyncio.Event(), asyncio.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scouter-judging", daemon=True)
-        measures.in_flight.set_function(lambda: len(self._inside))
 
     def start(self) -> None:
         """Take up what an earlier process left, then run."""
@@ -241,6 +241,7 @@ class JudgeWorker:
                 first = None if key in lane.ended else found[key]
                 lane.inside[key] = each.context_bytes
                 self._inside[key] = asyncio.create_task(self._see_through(lane, key, first))
+                self._in_flight.inc()
         if fitting:
             lane.place = fitting[-1].place
         is_last = len(fitting) == len(page) < wanted
@@ -273,6 +274,7 @@ class JudgeWorker:
             _log.exception("record %s: the judging failed; a start takes it up again", key[1])
         finally:
             del self._inside[key], lane.inside[key]
+            self._in_flight.dec()
             self._again.discard(key)
             for each in self._lanes.all:
                 if each.is_reading:
