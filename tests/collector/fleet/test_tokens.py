@@ -2,6 +2,9 @@
 
 import json
 import logging
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -98,6 +101,27 @@ def test_what_is_known_stays_good_while_the_database_is_away(
     wait_until(is_read, what="the database is back")
     assert len(tokens.all()) == 2
     assert [each.getMessage() for each in caplog.records[1:]] == ["tokens are read again"]
+    tokens.close()
+
+
+def test_nobody_waits_while_a_frozen_server_is_asked(url: str) -> None:
+    """Requests are answered in an event loop: it stands still for no look at the table."""
+    link = Link(url)
+    tokens = FleetTokens(link)
+    _, text = tokens.create("", [Scope.INGEST], "shop")
+    tokens.look()
+    pid = link.run(lambda each: each.info.backend_pid)
+    os.kill(pid, signal.SIGSTOP)
+    looking = threading.Thread(target=tokens.look)
+    try:
+        looking.start()
+        assert tokens.find(text) is not None
+        assert (tokens.has_any(), tokens.spaces()) == (True, {"shop"})
+        assert looking.is_alive()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    looking.join()
+    assert not tokens.fault
     tokens.close()
 
 
