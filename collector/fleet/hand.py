@@ -8,11 +8,10 @@ from collector.fleet.ends import FleetLag
 from collector.fleet.store import FleetStore
 from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
-from collector.store.letters import LettersRemoved
-from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.rows import EvaluationRow
 from collector.worker.kept_values import parts_of_rows
 from collector.worker.reevaluate import Revision
-from scouter.errors import DataError, TransientError
+from scouter.errors import TransientError
 
 _ERASE_S: Final = 30.0
 T = TypeVar("T")
@@ -48,17 +47,6 @@ class FleetHand:
         """Wait until everything that was appended is stored; False after the time."""
         del offset
         return self._lag.catch_up(timeout_s)
-
-    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
-        """Refuse it: only the owner of a record's partition can let it wait again."""
-
-        def refuse() -> LettersRemoved:
-            raise DataError(
-                f"letter {letter_id}: the record {row.uid!r} was accepted before; in a fleet, send "
-                "it again under another uid"
-            )
-
-        return _done(refuse)
 
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
         """Store evaluations of another version of a profile; see `Revising.revise`."""

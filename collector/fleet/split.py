@@ -15,6 +15,7 @@ from zlib import crc32
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs
 
+from collector.items.again import unpack_again
 from collector.items.letters import MAX_PAYLOAD, make_letter, pack_letter, unpack_letter
 from collector.items.limits import Limits
 from collector.items.logs import EVENT_NAME, record_of_log
@@ -49,6 +50,7 @@ _ITEM_LETTERS: Final = {
     Kind.RECORD: LetterKind.RECORD,
     Kind.LETTER: LetterKind.RECORDS_MESSAGE,
     Kind.DROPS: LetterKind.RECORDS_MESSAGE,
+    Kind.AGAIN: LetterKind.RECORDS_MESSAGE,
 }
 
 
@@ -148,7 +150,7 @@ def _pieces(item: Item) -> list[_Piece]:
                 return _logs(body, item.places)
             case Kind.RECORDS:
                 return _records(body, item.places)
-            case Kind.RECORD | Kind.LETTER | Kind.DROPS:
+            case Kind.RECORD | Kind.LETTER | Kind.DROPS | Kind.AGAIN:
                 return []
     except (DataError, DecodeError):
         return []
@@ -322,13 +324,16 @@ def _key(item: Item) -> bytes:
     try:
         if item.kind == Kind.RECORD:
             return _key_of_record(read_json(body)) or _sum(body)
+        if item.kind == Kind.AGAIN:
+            again = unpack_again(body)
+            return (again.trace_id or again.uid).encode("utf-8", "replace")
         if item.kind == Kind.LETTER:
             names = json.loads(body.partition(b"\n")[0])
             if isinstance(names, list) and len(cast("list[object]", names)) == 4:
                 uid = cast("list[object]", names)[3]
                 if isinstance(uid, str) and is_trace_id(uid):
                     return uid.encode()
-    except ValueError:
+    except (ValueError, DataError):
         pass
     return _sum(body)
 

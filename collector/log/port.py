@@ -42,6 +42,9 @@ class Kind(IntEnum):
     """A dead letter that a receiver made of what it refused; see `collector.items.letters`."""
     DROPS = 6
     """A report of a sender on what it dropped; see `collector.items.drops`."""
+    AGAIN = 7
+    """A request to let an accepted record wait again that became a dead letter; see
+    `collector.items.again`."""
 
 
 @dataclass(frozen=True, slots=True)

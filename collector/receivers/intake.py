@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from collector.items.again import Again, pack_again
 from collector.items.drop_reports import pack_dropped
 from collector.items.letters import UNREADABLE, make_letter, pack_letter
 from collector.items.limits import Limits
@@ -195,6 +196,10 @@ class Intake:
         futures = [self._append(Kind.RECORDS, data, "in_process")] if data else []
         futures += self._append_spans(batch.spans, "in_process")
         return self._taken(futures, checked, problems)
+
+    def again(self, again: Again) -> "Future[Any]":
+        """Take a request to let an accepted record wait again that became a dead letter."""
+        return self._append(Kind.AGAIN, pack_again(again), "")
 
     def take_dropped(self, dropped: Dropped) -> "Future[Any]":
         """Count what senders say that they had to drop, as far as they did not say so before."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from collector.items.again import Again
 from collector.items.letters import MAX_PAYLOAD, UNREADABLE, is_cut
 from collector.items.logs import decode_logs_json, decode_logs_protobuf
 from collector.items.record_items import check_record, json_bytes, read_json, read_records_body
@@ -77,10 +78,6 @@ class Work(Protocol):
         """Append something, which no later erasure passes; returns the offset behind it."""
         ...
 
-    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
-        """Let an accepted record that became a dead letter wait again."""
-        ...
-
 
 class LetterReplay:
     """Appends the content of dead letters to the log, and removes letters whose content is stored.
@@ -146,7 +143,10 @@ class LetterReplay:
         rows = self._store.records_of(self._space, [stored.letter.uid])
         if not rows:
             raise DataError(f"the record {stored.letter.uid!r} is not stored any more")
-        _done(self._work.admit_again(stored.letter_id, rows[0]))
+        again = Again(stored.letter.uid, stored.letter_id, rows[0].trace_id or "")
+        end = self._work.append_again(lambda: _done(self._way.again(again)))
+        if not self._work.wait_for(end, COMMIT_S):
+            raise TransientError(f"not stored within {COMMIT_S:g} s", 5)
 
     def _take(self, letter: DeadLetter) -> dict[str, str]:
         """Append the letter's content, or raise DataError and append nothing.

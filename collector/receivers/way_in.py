@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from collector.items.again import Again
 from collector.items.limits import Limits
 from collector.log.port import Kind
 from collector.receivers.budget import ByteBudget, Lease
@@ -80,6 +81,10 @@ class WayIn(Protocol):
 
     def refuse(self, delivery: Delivery, reason: str, message: str) -> "Future[Any]":
         """Make a dead letter of a whole message."""
+        ...
+
+    def again(self, again: Again) -> "Future[Any]":
+        """Take a request to let an accepted record wait again that became a dead letter."""
         ...
 
     def take_dropped(self, dropped: Dropped) -> "Future[Any]":

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from collector.items.again import Again
 from collector.items.drop_reports import merge_reports
 from collector.metrics import UNCOUNTED, TotalKey, TotalName
 from collector.store.commit import Commit, SpanId
@@ -70,6 +71,8 @@ class Prepared:
         self.letters: Final[list[DeadLetter]] = []
         self.drops: Final[defaultdict[str, list[Dropped]]] = defaultdict(list)
         """Reports of what senders dropped, by space."""
+        self.again: Final[list[tuple[str, Again]]] = []
+        """Spaces and records that are to wait again."""
         self.totals: Final = Counter[TotalKey]()
         """Counts that no row says: duplicates, and losses."""
         self._best: dict[SpanId, tuple[TakenSpan, int]] = {}
@@ -104,6 +107,7 @@ class Prepared:
             of_broker.update(each.span.trace_id for each in contents.spans)
             of_broker.update(row.trace_id for row in contents.records if row.trace_id)
         self.letters.extend(contents.letters)
+        self.again.extend((space, each) for each in contents.again)
         if contents.dropped:
             self.drops[space].append(contents.dropped)
         return len(contents)

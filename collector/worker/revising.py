@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
+from collector.items.again import Again
 from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
-from collector.store.letters import LettersRemoved
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.store.store import Store
 from collector.worker.committer import Committer
@@ -257,24 +257,21 @@ class Revising:
         self._erased_seq = self._store.last_seq()
         return erased
 
-    def admit_again(
-        self, letter_id: str, row: RecordRow, wait: Callable[[RecordRow], None]
-    ) -> LettersRemoved:
+    def admit_again(self, space: str, again: Again, wait: Callable[[RecordRow], None]) -> None:
         """Remove the letter of an accepted record, which waits again from then on.
 
         Args:
-            letter_id: The letter.
-            row: The record.
+            space: Its space.
+            again: The record and the letter.
             wait: Lets it wait.
 
         Raises:
             TransientError: The store takes nothing now.
         """
-        removed = self._store.remove_dead_letters(row.space, [letter_id])
-        if removed.letter_ids:
-            for each in self._store.records_of(row.space, [row.uid]):
+        rows = self._store.records_of(space, [again.uid])
+        if self._store.remove_dead_letters(space, [again.letter_id]).letter_ids:
+            for each in rows:
                 wait(each)
-        return removed
 
     def _commit(self, rows: Sequence[EvaluationRow]) -> None:
         for part in parts_of_rows(rows):

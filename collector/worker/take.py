@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from collector.items.again import Again, unpack_again
 from collector.items.drop_reports import unpack_dropped
 from collector.items.letters import make_letter, unpack_letter
 from collector.items.limits import Limits
@@ -41,6 +42,7 @@ _MESSAGES: Final = {
     Kind.RECORD: LetterKind.RECORDS_MESSAGE,
     Kind.LETTER: LetterKind.RECORDS_MESSAGE,
     Kind.DROPS: LetterKind.RECORDS_MESSAGE,
+    Kind.AGAIN: LetterKind.RECORDS_MESSAGE,
 }
 """Kinds of letters that hold a whole item of the log."""
 _FIRST: Final = bytes((tag_of(1),))
@@ -75,6 +77,8 @@ class Contents:
     """Log events included."""
     records: list[RecordRow] = field(default_factory=list[RecordRow])
     letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
+    again: list[Again] = field(default_factory=list[Again])
+    """Records that are to wait again."""
     dropped: Dropped = field(default_factory=lambda: NONE_DROPPED)
     """Drops that a sender reported."""
 
@@ -109,6 +113,8 @@ def read_entry(entry: Entry, registry: ProfileRegistry, limits: Limits) -> Conte
                 reader.letter(body)
             case Kind.DROPS:
                 reader.contents.dropped = unpack_dropped(body)
+            case Kind.AGAIN:
+                reader.contents.again.append(unpack_again(body))
     except DataError as error:
         reader.refuse(_MESSAGES[item.kind], "invalid_message", str(error), body)
     return reader.contents

@@ -205,6 +205,11 @@ class Work:
         is_asked = self._asked.do(self._store.offset)
         self._recover()
         arriving = self._follow_up.supersede(commit.records, self._known_s)
+        # Before the offset says so: a letter that is gone lets no record wait a second time.
+        for space, each in prepared.again:
+            self._committer.insist(
+                lambda of=space, again=each: self._revising.admit_again(of, again, self._wait_again)
+            )
         if prepared.is_empty:
             self._know(known_s, held)
         self._follow_up.reopen(self._known_s, self._known_s - self._join.held.broker_s)

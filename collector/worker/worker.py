@@ -7,8 +7,6 @@ from concurrent.futures import Future
 from typing import Final, Protocol
 
 from collector.store.erase import Erased, EraseTarget
-from collector.store.letters import LettersRemoved
-from collector.store.rows import RecordRow
 from collector.worker.committer import RETRY_S
 from collector.worker.reevaluate import Revision
 from collector.worker.revising import Answered
@@ -29,10 +27,6 @@ class WorkOrders(Protocol):
 
     def append_again(self, append: Callable[[], object]) -> int:
         """Append what a dead letter holds; returns the offset behind it."""
-        ...
-
-    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
-        """Remove a dead letter, and let its record, which was accepted, wait again."""
         ...
 
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
@@ -98,10 +92,6 @@ class Worker(Work):
     def append_again(self, append: Callable[[], object]) -> int:
         """Append what a dead letter holds; see `Replays.append`."""
         return self._replays.append(append, lambda: self._log.end)
-
-    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
-        """Remove a dead letter, and let its record, which was accepted, wait again."""
-        return self._asked.put(lambda: self._revising.admit_again(letter_id, row, self._wait_again))
 
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
         """Store evaluations of another version of a profile; see `Revising.revise`."""

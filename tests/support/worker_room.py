@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
+from collector.items.again import Again, pack_again
 from collector.log.brokers import Brokers
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
@@ -153,6 +154,10 @@ class WorkerRoom:
     def records(self, *records: Mapping[str, object], space: str = SPACE) -> None:
         """Append a request of records."""
         self.append(Kind.RECORDS, json.dumps({"records": records}).encode(), space)
+
+    def again(self, uid: str, letter_id: str) -> None:
+        """Append a request to let a record wait again that became a letter."""
+        self.append(Kind.AGAIN, pack_again(Again(uid, letter_id, "")))
 
     def work(self) -> None:
         """Take turns until none has anything to do at this moment."""

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +12,7 @@ from collector.receivers.intake import Intake
 from collector.receivers.replay import LetterReplay, ReplayResult
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
-from collector.store.letters import DeadLetter, LetterKind, LetterQuery, LettersRemoved
-from collector.store.rows import RecordRow
+from collector.store.letters import DeadLetter, LetterKind, LetterQuery
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.support.otlp import logs_request
@@ -39,7 +37,6 @@ class Room:
         room = self.room
         self.way = Intake(room.log, room.store, folder, space=SPACE, brokers=Brokers())
         self.replayer = LetterReplay(room.store, self.way, self, SPACE)
-        self.admitted: list[tuple[str, str]] = []
 
     def wait_for(self, offset: int, timeout_s: float) -> bool:
         """Works, where the worker would."""
@@ -49,13 +46,6 @@ class Room:
     def append_again(self, append: Callable[[], object]) -> int:
         """As the worker does."""
         return self.room.worker.append_again(append)
-
-    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
-        """Takes note."""
-        self.admitted.append((letter_id, row.uid))
-        done: Future[LettersRemoved] = Future()
-        done.set_result(LettersRemoved(seq=0, letter_ids=(letter_id,)))
-        return done
 
     def put(self, kind: LetterKind, payload: bytes, **more: Any) -> None:
         """Store a letter."""
@@ -164,7 +154,7 @@ def test_an_accepted_record_waits_again(here: Room) -> None:
     here.room.work()
     here.put(LetterKind.RECORD, b"", uid="u1", was_accepted=True)
     assert here.replay() == [(ReplayResult.WAITING, "")]
-    assert [uid for _, uid in here.admitted] == ["u1"]
+    assert (here.letters, here.room.worker.waiting) == (0, 2)  # as it came, and once more
     here.put(LetterKind.RECORD, b"", uid="u2", was_accepted=True)
     assert (ReplayResult.REFUSED, "the record 'u2' is not stored any more") in here.replay()
 

@@ -83,8 +83,7 @@ def test_a_record_whose_context_cannot_be_read_is_a_letter(
     room.close()
 
     again = WorkerRoom(tmp_path, PROFILES, TIMES)
-    (row,) = again.store.records_of(SPACE, ["large"])
-    again.worker.admit_again(stored.letter_id, row)
+    again.again("large", stored.letter_id)
     again.pass_s(10)
     assert again.evaluations()["large"].outcome.value == "passed"
     assert again.letters() == []
