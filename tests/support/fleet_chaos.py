@@ -192,6 +192,8 @@ class Chaos:
             partitions=12,
         )  # fmt: skip
         self.report = Report()
+        self._progress = 0.0
+        """The part of what disturbs that has begun."""
         self._latest: dict[str, dict[str, str]] = {}
         """Outcomes by uid and task."""
 
@@ -209,7 +211,10 @@ class Chaos:
                 urls = [each.url for each in gateways]
                 sending = [pool.submit(self._send, urls, part) for part in parts]
                 self._others(numbers)
-                self._disturb(workers, gateways, api)
+                try:
+                    self._disturb(workers, gateways, api)
+                finally:
+                    self._progress = 1.0
                 for each in sending:
                     each.result()
             began = time.monotonic()
@@ -228,6 +233,8 @@ class Chaos:
         sender = Sender(urls)
         late: list[tuple[float, list[int]]] = []
         for at in range(0, len(numbers), _BATCH):
+            while at / len(numbers) > self._progress:  # so that something comes all the time
+                time.sleep(0.02)
             part = numbers[at : at + _BATCH]
             sender.records(part)
             behind = [number for number in part if rng.random() < plan.late]
@@ -277,6 +284,7 @@ class Chaos:
         for number, step in enumerate(steps):
             self._tell(f"{number + 1} of {len(steps)}: {step}")
             self.report.events[step] += 1
+            self._progress = (number + 1) / len(steps)
             if step == "kill":
                 self._again(rng.choice([*workers, *workers, *gateways, api]))
             elif step == "join" and guest is None:
