@@ -200,9 +200,11 @@ class PartitionLog:
         with self._changed:
             self._end = max(self._end, end)
             fetched, stored = self._next, self._stored
+            waiting = [held.offset for held in self._foreign if not held.is_ready]
         if fetched is None or stored is None:
             return
-        self.brokers.report(LAG_SOURCE, self._read_backlog.behind_s({0: end}, {0: fetched}))
+        here = min([fetched, *waiting])
+        self.brokers.report(LAG_SOURCE, self._read_backlog.behind_s({0: end}, {0: here}))
         behind_s = self._stored_backlog.behind_s({0: end}, {0: stored})
         if behind_s is not None:
             self._stored_until_ns = self._now_ns() - int(behind_s * _SECOND_NS)

@@ -73,6 +73,7 @@ class TopicLog:
         self._fault = ""
         self._last_append_s = 0.0
         self._limit = 0
+        settings.check_files()
         self.partitions, self.topic_id = self._open(partitions)
         self._producer: Any = self._connect()
         self._wakes = threading.Event()
@@ -130,6 +131,8 @@ class TopicLog:
         }
         try:
             producer = connect(KafkaProducer, settings)
+            # The client loses this setting on its way: who deletes the topic wants no other one.
+            producer._metadata.config["allow_auto_create_topics"] = False
             producer.partitions_for(self.topic)
         except errors.KafkaError as error:
             raise _sorted(self._where, error) from error
@@ -223,8 +226,7 @@ class TopicLog:
             if old is not None:
                 _close(old, 0)
             try:
-                with _admin(self._settings) as admin:
-                    self._limit = _limit(admin, self.topic)
+                self._look()
                 producer = self._connect()
             except Exception as error:  # noqa: BLE001 it is tried again
                 self._again(_words(error))
@@ -238,6 +240,20 @@ class TopicLog:
             with self._lock:
                 self._producer, self._fault = producer, ""
             _log.info("%s takes messages again", self._where)
+
+    def _look(self) -> None:
+        """Look at the topic again: at its limit, and whether it is still the same one."""
+        with _admin(self._settings) as admin:
+            found = _describe(admin, self.topic)
+            if found is None:
+                raise TransientError("the topic is gone; make it again, and start anew")
+            number, topic_id = len(found["partitions"]), str(found["topic_id"])
+            if (number, topic_id) != (self.partitions, self.topic_id):
+                raise TransientError(
+                    f"the topic was made anew, or has {number} partitions now instead of "
+                    f"{self.partitions}; start anew"
+                )
+            self._limit = _limit(admin, self.topic)
 
     def _probe(self, producer: Any) -> None:  # noqa: ANN401 - untyped client
         item = Item(Kind.DROPS, self._settings.space, time.time_ns(), b"[]")

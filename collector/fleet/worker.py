@@ -82,8 +82,8 @@ class FleetWorker(FleetProcess):
 
     def unready(self) -> Unready | None:
         """Reason that nothing is judged now."""
-        if not self.member.is_connected:
-            return Unready("kafka", self.member.fault or "the group has not answered yet")
+        if (fault := self.member.fault) or not self.member.is_connected:
+            return Unready("kafka", fault or "the group has not answered yet")
         for each in self.owned:
             fault = each.worker.trouble or each.share.fault()
             if fault:

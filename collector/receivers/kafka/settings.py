@@ -8,6 +8,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from pydantic import SecretStr
 
 from collector.settings.model import CollectorSettings
+from scouter.errors import ConfigError
 
 POLL_MS: Final = 200
 """A poll waits so long for messages."""
@@ -64,6 +65,16 @@ class KafkaSettings:
     def shown(self) -> str:
         """The brokers, in words."""
         return ", ".join(self.servers)
+
+    def check_files(self) -> None:
+        """Look for the named files; the client does not say which one it misses.
+
+        Raises:
+            ConfigError: One is not there.
+        """
+        for path in (self.ssl_cafile, self.ssl_certfile, self.ssl_keyfile):
+            if path is not None and not path.is_file():
+                raise ConfigError(f"there is no file {path}, which Kafka's TLS needs")
 
     def client(self) -> dict[str, Any]:
         """What every client is given; nothing is connected."""

@@ -316,6 +316,20 @@ def test_a_worker_that_is_behind_says_since_when() -> None:
     assert log.brokers.behind_ns() == 3 * _SECOND_NS
 
 
+def test_what_is_not_where_it_belongs_is_behind() -> None:
+    """Its spans are read by nobody yet."""
+    clock, there = Clock(), Elsewhere()
+    log = log_of(0, 1, there=there, clock=clock, now_ns=clock.now_ns)
+    log.start(None)
+    log.put([message(0, b"body", None)], 0)
+    clock.seconds += 5
+    log.report(1)
+    assert log.brokers.behind_ns() > 0
+    there.futures[0].set_result(0)
+    log.report(1)
+    assert log.brokers.behind_ns() == 0
+
+
 def test_the_end_is_what_brokers_or_messages_say() -> None:
     log = log_of(0, 2)
     log.start(None)

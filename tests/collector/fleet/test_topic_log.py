@@ -29,6 +29,7 @@ from tests.support.kafka_broker import (
     create_topics,
     delete_topics,
     own_broker,
+    topics,
 )
 from tests.support.processes import free_ports, wait_until
 
@@ -247,6 +248,18 @@ def test_a_short_absence_is_nobodys_business(open_log: Open, broker: KafkaBroker
     assert [each.result(60) for each in waiting] == [0] * 50
     assert log.fault == ""
     assert len(uids_in(log, broker.bootstrap)) == 51
+
+
+def test_a_topic_that_was_made_anew_is_not_written_to(open_log: Open, broker: KafkaBroker) -> None:
+    """Nor is one made in the place of one that somebody has deleted."""
+    log = open_log(2, "work.gone", at=broker.bootstrap, delivery_s=3.0)
+    log.append(records("before")).result(60)
+    delete_topics(broker.bootstrap, ["work.gone"])
+    assert isinstance(log.append(records("after")).exception(60), TransientError)
+    wait_until(lambda: "the topic is gone" in log.fault, what="it is told", timeout_s=60)
+    assert "work.gone" not in topics(broker.bootstrap)
+    create_topics(broker.bootstrap, ["work.gone"], partitions=3)
+    wait_until(lambda: "3 partitions now instead of 2" in log.fault, what="it is told")
 
 
 def test_the_rest_of_the_port_says_nothing(open_log: Open) -> None:
