@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
 
 from collector.fleet.schema import columns_of
 from collector.store.reads import Rows
@@ -29,6 +28,8 @@ _CONNECT_S: Final = 10
 _NUL: Final = "\0"
 _NO_NUL: Final = "�"
 """PostgreSQL has no text with a NUL: U+FFFD takes its place, in rows and in questions alike."""
+_LAST_WORDS: Final = frozenset({"FATAL", "PANIC"})
+"""Severities of errors with which the server ends a connection."""
 _TYPES: Final = {
     "BIGINT": "int8",
     "TEXT": "text",
@@ -112,21 +113,15 @@ class Session:
         self._address, self._settings = address, dict(settings)
         self._connection: _Connection | None = None
         self._is_closed = False
-
-    @property
-    def is_inside(self) -> bool:
-        """True inside a transaction."""
-        connection = self._connection
-        return (
-            connection is not None
-            and not connection.closed
-            and connection.info.transaction_status is not TransactionStatus.IDLE
-        )
+        self._is_inside = False
+        """True inside a transaction: with its connection that is lost, too."""
 
     def _open(self) -> _Connection:
         if self._is_closed:
             raise TransientError("the store is closed")
         if self._connection is None or self._connection.closed:
+            if self._is_inside:
+                raise psycopg.OperationalError("the connection was lost")
             self._connection = None
             connection: _Connection = psycopg.connect(
                 self._address.url, autocommit=True, cursor_factory=psycopg.RawCursor
@@ -145,17 +140,16 @@ class Session:
         return self._connection
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """Run a read and fetch everything; outside a transaction once more on a new connection.
+        """Run a read and fetch everything; once more if the connection was lost before.
 
         Raises:
             TransientError: PostgreSQL does not answer now.
         """
         was_open = self._connection is not None
-        inside = self.is_inside
         try:
             return self._run(sql, parameters)
         except TransientError:
-            if inside or not was_open or self._is_alive:
+            if self._is_inside or not was_open or self._is_alive:
                 raise
         return self._run(sql, parameters)
 
@@ -180,14 +174,20 @@ class Session:
             TransientError: PostgreSQL takes nothing now; nothing has changed.
             UnknownEndError: It may be stored.
         """
-        self._run("BEGIN", ())
+        self.read("BEGIN")
+        self._is_inside = True
         try:
             yield
+            self._commit()
         except BaseException:
-            with suppress(psycopg.Error, TransientError):
+            with suppress(TransientError):
                 if self._is_alive:
                     self._run("ROLLBACK", ())
             raise
+        finally:
+            self._is_inside = False
+
+    def _commit(self) -> None:
         try:
             self._run("COMMIT", ())
         except TransientError as error:
@@ -222,6 +222,8 @@ class Session:
             psycopg.InternalError,
             psycopg.errors.UndefinedTable,  # another process has dropped a day
         ) as error:
+            if error.diag.severity_nonlocalized in _LAST_WORDS and self._connection is not None:
+                self._connection.close()  # the server has closed it, which may not be seen yet
             raise TransientError(
                 f"PostgreSQL at {self._address} takes or gives nothing now ({self._text(error)});"
                 " this goes on by itself once it does"

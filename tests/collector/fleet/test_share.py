@@ -1,6 +1,7 @@
 """Shares of a fleet's store: what each sees, who may write, and what happens beside it."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -254,8 +255,7 @@ def test_a_number_that_was_given_back_is_passed(fleet: FleetStore, take: Take) -
 
 def test_many_at_once_are_numbered_without_a_gap_for_readers(fleet: FleetStore, take: Take) -> None:
     """Four shares write, two readers follow: each evaluation is read once, in order."""
-    shares = [take(part) for part in range(4)]
-    each, total = 40, 160
+    shares, each, is_over = [take(part) for part in range(4)], 40, threading.Event()
 
     def write(share: Share) -> None:
         for at in range(each):
@@ -264,17 +264,21 @@ def test_many_at_once_are_numbered_without_a_gap_for_readers(fleet: FleetStore, 
 
     def follow() -> list[ResultPlace]:
         places = [FIRST_RESULT]
-        while len(places) <= total:
-            places += [place for place, _ in fleet.results_after(places[-1], 7)]
-        return places
+        while True:
+            is_last = is_over.is_set()
+            page = fleet.results_after(places[-1], 7)
+            if is_last and not page:
+                return places
+            places += [place for place, _ in page]
 
     with ThreadPoolExecutor(6) as pool:
         readers = [pool.submit(follow) for _ in range(2)]
         for writer in [pool.submit(write, share) for share in shares]:
             writer.result(120)
+        is_over.set()
         found = [reader.result(120) for reader in readers]
     assert found[0] == found[1] == sorted(set(found[0]))
-    assert len(found[0]) == total + 1
+    assert len(found[0]) == len(shares) * each + 1
 
 
 # --- erasures ------------------------------------------------------------------------------------
