@@ -12,7 +12,7 @@ from collector.api.app import make_app
 from collector.api.parts import Parts, Unready
 from collector.app import load_profiles
 from collector.care.retention_clock import RetentionClock
-from collector.fleet.answers import FleetAnswers
+from collector.fleet.answers import FleetAnswers, remove_answers
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.connection import Link
 from collector.fleet.cursor import FleetCursor
@@ -208,7 +208,10 @@ class FleetApi(FleetProcess):
 
     def _kept_answers(self, url: str) -> FleetAnswers | None:
         settings = self.settings
-        if not settings.judge_cache_bytes:
+        if not settings.judge_cache_bytes:  # nothing would take out of it what is erased
+            link = Link(url)
+            remove_answers(link)
+            link.close()
             return None
         measures = JudgeMeasures(self.metrics.registry)
         judge = CountingJudge(self.providers.judge, self.providers.name_of, measures)
