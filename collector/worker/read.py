@@ -163,17 +163,23 @@ class Reader:
             wait_s = _NEXT_S
         return prepared
 
-    def read_with_care(self, begun: Begun, committer: Committer, *, is_early: bool) -> Prepared:
+    def read_with_care(
+        self, begun: Begun, committer: Committer, wait_s: float, *, is_early: bool
+    ) -> Prepared:
         """Read where an earlier process may have ended by it: noted before, as judgements are.
 
         Args:
             begun: Says how often that was begun.
             committer: Notes it.
+            wait_s: Longest wait for what the log has, and has not here: nobody ends by that.
             is_early: True for `POSTPONED_S` after the start.
 
         Raises:
             TransientError: The worker is to stop.
         """
+        if not self._log.wait(self.offset, wait_s):
+            self._time.caught_up(self._brokers.behind_ns())
+            return Prepared()
         times = begun.times_read(self.offset)
         if times > ALONE:
             return committer.insist(lambda: self.pass_over(*POISON))

@@ -306,10 +306,9 @@ class Work:
     def _read(self, wait_s: float) -> Prepared:
         """Read entries for one commit."""
         reader = self._reader
-        if self._begun.is_careful and reader.is_behind:
+        is_careful = self._begun.is_careful and reader.is_behind
+        if is_careful:
             self._land()
-            is_early = self._clock() < self._began + POSTPONED_S
-            return reader.read_with_care(self._begun, self._committer, is_early=is_early)
         is_due = self._has_due or bool(self._recovery) or self._flight is not None
         is_due |= self._asked.has_due(self._store.offset)
         times = (self._join.next_due(), self._sessions.next_due())
@@ -318,6 +317,9 @@ class Work:
             wait_s = 0.0
         elif due_s is not None:
             wait_s = min(wait_s, max(0.0, due_s - reader.now))
+        if is_careful:
+            is_early = self._clock() < self._began + POSTPONED_S
+            return reader.read_with_care(self._begun, self._committer, wait_s, is_early=is_early)
         return self._committer.insist(lambda: reader.read(wait_s))
 
     def _before(self) -> Prepared | None:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -20,8 +21,13 @@ from collector.log.port import Entry, Item, Kind
 from collector.metrics import OVERTAKEN
 from collector.receivers.kafka.batches import UnreadableBatch
 from collector.receivers.kafka.settings import KafkaSettings
+from collector.store.file_store import FileStore
+from collector.worker.times import JoinTimes
+from collector.worker.worker import Worker
 from scouter.errors import TransientError
+from scouter.model.otlp import encode_request
 from scouter.transport.drops import Count
+from tests.support.worker_room import registry_of, span
 
 SETTINGS: Final = KafkaSettings(servers=("nowhere:1",), group="g", topic="work", space="shop")
 _SECOND_NS: Final = 10**9
@@ -328,6 +334,29 @@ def test_what_is_not_where_it_belongs_is_behind() -> None:
     there.futures[0].set_result(0)
     log.report(1)
     assert log.brokers.behind_ns() == 0
+
+
+def test_a_worker_notes_nothing_while_messages_are_on_their_way(tmp_path: Path) -> None:
+    """What it notes counts against the message: three times, and it would be put aside."""
+    log = log_of(7, 9)
+    store = FileStore(tmp_path)
+    worker = Worker(log, store, registry_of({}), JoinTimes(), brokers=log.brokers)
+    try:
+        for _ in range(5):
+            assert not worker.turn(0.0)
+        assert store.read("SELECT count(*) FROM begun") == [(0,)]
+        log.start(None)
+        spans = encode_request([span(0, 1), span(0, 2)]).SerializeToString()
+        ours = [headers_of(Item(kind, "shop", 5, b""), 4) for kind in (Kind.SPANS, Kind.DROPS)]
+        log.put([message(7, spans, ours[0]), message(8, b"[]", ours[1])], 0)
+        while store.offset < 9:
+            worker.turn(0.0)
+        assert store.read("SELECT count(*) FROM spans") == [(2,)]
+        assert store.read("SELECT count(*) FROM dead_letters") == [(0,)]
+        assert (log.stored, log.size_bytes) == (9, 0)
+    finally:
+        worker.stop()
+        store.close()
 
 
 def test_the_end_is_what_brokers_or_messages_say() -> None:
