@@ -6,10 +6,13 @@ READY  := $(VENV)/.ready
 ROOMS  := $(addprefix tests/scouter/,evaluate replay drift model formats queue alert)
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-quick test-failed test-long fuzz check bench docs clean
+.PHONY: demo fleet test test-quick test-failed test-long test-fleet fuzz check bench docs clean
 
 demo: $(READY) ## the main job, end to end, in about half a minute; KEEP=1 leaves its page open
 	$(BIN)/scouter demo $(if $(KEEP),--keep)
+
+fleet: $(READY) ## a small fleet on this machine, without containers; needs Java, Maven and PostgreSQL
+	PYTHONPATH=. $(BIN)/python deploy/fleet/local.py
 
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing
 	$(PYTEST)
@@ -22,6 +25,9 @@ test-failed: $(READY) ## the tests that failed in the last run, one after the ot
 
 test-long: $(READY) ## what `make test` shows in a shorter form: every step, every benchmark
 	$(PYTEST) -m long
+
+test-fleet: $(READY) ## a fleet under 30 kills, 10 joins and 4 freezes; most of an hour
+	$(BIN)/python -m tests.support.fleet_run
 
 fuzz: $(READY) ## property tests on new examples; `make test` has the same ones in each run
 	$(PYTEST) --hypothesis-profile fuzz -m "hypothesis and not long"
