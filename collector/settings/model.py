@@ -507,11 +507,12 @@ class CollectorSettings(BaseSettings):
         Raises:
             ConfigError: Names the address.
         """
+        place = f"--data {self.data}" if self.role == "all" else f"--postgresql {self.postgresql}"
         for name, address in (("listen", self.listen), ("grpc", self.grpc)):
             if address is not None and not address.is_loopback and not has_token:
                 raise ConfigError(
                     f"{name} {address}: other machines could reach this address and nothing asks "
-                    f"for a token; make one with `scouter token create --data {self.data}`, or "
+                    f"for a token; make one with `scouter token create {place}`, or "
                     "listen on 127.0.0.1"
                 )
 

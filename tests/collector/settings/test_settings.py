@@ -123,6 +123,10 @@ def test_an_open_door_needs_a_token() -> None:
         settings.check_door(has_token=False)
     settings.check_door(has_token=True)
     load_settings({"grpc": "off"}).check_door(has_token=False)
+    address = "postgresql://scouter@db.example/scouter"
+    fleet = {"role": "api", "kafka": "a:1", "postgresql": address, "listen": "0.0.0.0:1"}
+    with pytest.raises(ConfigError, match=f"token create --postgresql {address}"):
+        load_settings(fleet).check_door(has_token=False)
     with pytest.raises(ConfigError, match=r"grpc \[::\]:1"):
         load_settings({"grpc": "[::]:1"}).check_door(has_token=False)
 
