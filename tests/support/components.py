@@ -24,6 +24,7 @@ PARTS: Final[Mapping[str, str]] = {
     "prometheus": "apt-get install prometheus",
     "promtool": "apt-get install prometheus",
     "alertmanager": "apt-get install prometheus-alertmanager",
+    "haproxy": "apt-get install haproxy",
     "chromium": "apt-get install chromium-headless-shell (or chromium)",
     "redis": "apt-get install redis-server",
     "rabbitmq": "apt-get install rabbitmq-server",
