@@ -1,0 +1,150 @@
+"""What reads of a fleet's store look at: charts and rates at rollups, everything else by keys."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+
+from collector.fleet.store import FleetStore
+from collector.store.rates import SeriesQuery, TaskQuery
+from collector.store.reads import Connection, Rows
+from collector.store.rows import TaskRow
+from collector.store.totals import HOUR_NS
+from scouter.evaluate.outcome import Outcome
+from tests.collector.fleet.store_support import rows
+from tests.contracts.store_data import SPACE, evaluation, record, span
+from tests.support.postgresql_server import PostgresqlServer
+
+HOURS, EACH = 100, 40
+"""Hours with results, and evaluations in each; each has two tasks."""
+MINUTE_NS: Final = 60 * 10**9
+
+
+class Watched(FleetStore):
+    """Remembers what was asked."""
+
+    asked: list[tuple[str, list[object]]]
+
+    def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
+        self.asked.append((sql, list(parameters)))
+        return super().read(sql, parameters)
+
+    def scanned(self) -> Counter[str]:
+        """Rows of each table that were looked at since the last call, taken or not."""
+        asked, self.asked, found = self.asked, [], Counter[str]()
+        for sql, parameters in asked:
+            if sql.lstrip().startswith(("SELECT", "WITH")) and "last_commit" not in sql:
+                ((plan,),) = super().read(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters)
+                for node in nodes(json.loads(plan) if isinstance(plan, str) else plan):
+                    if "Relation Name" in node:
+                        removed = node.get("Rows Removed by Filter", 0)
+                        removed += node.get("Rows Removed by Index Recheck", 0)
+                        n = (node["Actual Rows"] + removed) * node["Actual Loops"]
+                        found[node["Relation Name"]] += int(n)
+        return found
+
+
+def nodes(plan: Any) -> Iterator[Mapping[str, Any]]:
+    """All nodes of a plan."""
+    if isinstance(plan, list):
+        for each in plan:  # pyright: ignore[reportUnknownVariableType] JSON
+            yield from nodes(each)
+    elif isinstance(plan, dict):
+        yield plan
+        for each in plan.values():  # pyright: ignore[reportUnknownVariableType] JSON
+            yield from nodes(each)
+
+
+def analyze(connection: Connection) -> None:
+    """Let the planner know how much there is."""
+    connection.execute("ANALYZE", [])
+
+
+@pytest.fixture(scope="module")
+def filled(postgresql_server: PostgresqlServer) -> Iterator[Watched]:
+    """8,000 results over a hundred hours, of 4,000 records with a span each."""
+    store = Watched(postgresql_server.new_database("scans"))
+    store.asked = []
+    store.fix_partitions(1)
+    share = store.take(0, "me")
+    for hour in range(HOURS):
+        numbers = range(hour * EACH, (hour + 1) * EACH)
+        tasks = tuple(
+            TaskRow(task_id=name, task_type="Assertion", outcome=Outcome.PASSED) for name in "ab"
+        )
+        share.commit(
+            rows(
+                SPACE,
+                [span(n + 1, trace_id=f"{n:032x}") for n in numbers],
+                [record(f"u{n}", trace_id=f"{n:032x}", session_id=f"s{n}") for n in numbers],
+                [
+                    evaluation(
+                        f"u{n}", Outcome.PASSED, tasks, evaluation_id=f"e{n}",
+                        trace_id=f"{n:032x}", session_id=f"s{n}", reads_spans=True,
+                        evaluated_ns=hour * HOUR_NS + (n % EACH) * MINUTE_NS,
+                    )
+                    for n in numbers
+                ],
+                received_ns=hour * HOUR_NS, low_seq=hour,
+            )
+        )  # fmt: skip
+    store.write({}, [analyze])
+    store.add_up()
+    yield store
+    share.close()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("since_ns", "until_ns", "edges"),
+    [
+        pytest.param(0, HOURS * HOUR_NS, 0, id="whole hours"),
+        pytest.param(30 * MINUTE_NS, 80 * HOUR_NS, 1, id="from within an hour"),
+        pytest.param(30 * MINUTE_NS, 80 * HOUR_NS + MINUTE_NS, 2, id="from and to"),
+    ],
+)
+def test_charts_and_rates_look_at_results_of_the_outer_hours_alone(
+    filled: Watched, since_ns: int, until_ns: int, edges: int
+) -> None:
+    """All else comes from rollups, of which there is one for each hour and task."""
+    rates = TaskQuery(space=SPACE, since_ns=since_ns, until_ns=until_ns)
+    series = SeriesQuery(space=SPACE, since_ns=since_ns, until_ns=until_ns, bucket_ns=4 * HOUR_NS)
+    for ask in (
+        lambda: filled.task_counts(rates),
+        lambda: filled.task_series(series),
+        lambda: filled.rate_lines(series),
+        lambda: filled.extent(rates, 0),
+    ):
+        filled.asked.clear()
+        assert ask()
+        scanned = filled.scanned()
+        assert scanned["task_results"] <= edges * EACH * 2
+        assert scanned["evaluations"] <= edges * EACH * 2
+        assert 0 < scanned["rollups"] <= HOURS * 2
+        assert not any(name.startswith("spans") for name in scanned)
+
+
+def test_one_thing_is_found_by_its_key(filled: Watched) -> None:
+    """A trace, a record, an evaluation, a session; and what the worker asks of a commit."""
+    trace = f"{7:032x}"
+    for ask in (
+        lambda: filled.trace(SPACE, trace, 9),
+        lambda: filled.record_history(SPACE, "u7"),
+        lambda: filled.evaluation(SPACE, "e7"),
+        lambda: filled.session_records(SPACE, ["s7"], 9),
+        lambda: filled.latest_evaluations([(SPACE, "u7")]),
+        lambda: filled.stored_spans(SPACE, [trace]),
+        lambda: filled.stored_records(SPACE, ["u7"]),
+        lambda: filled.spans_of(SPACE, [trace]),
+        lambda: filled.trace_records(SPACE, [trace]),
+        lambda: filled.evaluated_since(SPACE, [trace], 0),
+        lambda: filled.traces_since(HOURS - 1),
+        lambda: filled.waiting_records(9) or True,
+    ):
+        filled.asked.clear()
+        assert ask()
+        scanned = filled.scanned()
+        assert scanned
+        assert max(scanned.values()) <= 10 * EACH, scanned  # the last day is read whole
