@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from collector.fleet.schema import DAY_NS
+from collector.fleet.share import Share
+from collector.fleet.store import FleetStore
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit, RecordId, SpanId
 from collector.store.file_store import FileStore
@@ -194,3 +196,24 @@ class AppendingPostgresql(Appends, PostgresqlStore):
     def appending(self) -> AbstractContextManager[None]:
         """Nobody else appends."""
         return PostgresqlStore.appending(self)
+
+
+class AppendingShare(Appends, Share):
+    """The one partition of a fleet, as its owner sees it."""
+
+    unit: Final = DAY_NS
+    """Nanoseconds of the shortest time that retention tells apart."""
+
+    def __init__(self, url: str) -> None:
+        fleet = FleetStore(url)
+        fleet.fix_partitions(1)
+        vars(self).update(vars(fleet.take(0, "contract")))
+
+    def commit(self, rows: Commit) -> int:
+        """Store rows."""
+        return Share.commit(self, rows)
+
+    def close(self) -> None:
+        """Close the fleet's store, too."""
+        super().close()
+        self.whole.close()

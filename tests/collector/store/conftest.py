@@ -1,15 +1,18 @@
 """The store's two databases."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from collector.store.file_store import FileStore
 from tests.support.postgresql_server import PostgresqlServer
-from tests.support.store_appends import AppendingPostgresql, AppendingStore
+from tests.support.store_appends import AppendingPostgresql, AppendingShare, AppendingStore
 from tests.support.store_engines import Databases, PostgresqlStore
+
+S = TypeVar("S", bound=AppendingPostgresql | AppendingShare)
 
 
 @pytest.fixture(scope="session")
@@ -41,11 +44,30 @@ def open_store(
     if request.param == "duckdb":
         yield lambda: AppendingStore(tmp_path / "data")
         return
-    databases: Databases = request.getfixturevalue("databases")
-    opened: list[AppendingPostgresql] = []
+    with opener(request.getfixturevalue("databases"), AppendingPostgresql) as one:
+        yield one
 
-    def one() -> AppendingPostgresql:
-        opened.append(AppendingPostgresql(url))
+
+@pytest.fixture(params=["duckdb", "postgresql", "share"])
+def open_for_work(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[[], AppendingStore | AppendingPostgresql | AppendingShare]]:
+    """The same, and a share of a fleet: for contracts about what the worker asks."""
+    if request.param == "duckdb":
+        yield lambda: AppendingStore(tmp_path / "data")
+        return
+    kind = AppendingShare if request.param == "share" else AppendingPostgresql
+    with opener(request.getfixturevalue("databases"), kind) as one:
+        yield one
+
+
+@contextmanager
+def opener(databases: Databases, kind: Callable[[str], S]) -> Generator[Callable[[], S]]:
+    """Opens stores in one database, which all are closed at the end."""
+    opened: list[S] = []
+
+    def one() -> S:
+        opened.append(kind(url))
         return opened[-1]
 
     with databases.one() as url:
