@@ -8,6 +8,7 @@ judged once, after the slowest of its traces.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from collector.fleet.share import Share, share_of
@@ -62,7 +63,9 @@ class FleetSessions(SessionWork):
             raise TypeError("sessions of a fleet need a share of its store")
         self._whole = _AsOf(store)
         self._share, self._profiles, self._brokers = store, registry, brokers
-        self._looked_at = 0.0
+        self._looked_at = self._held_since = 0.0
+        self._most_s = times.session_deadline_s
+        """Longest wait for a partition that is behind."""
         self._next_look = 0.0
         self._seen_records = self._whole.look()
         """Records of later commits were not looked at; earlier ones are in sessions found open."""
@@ -92,7 +95,9 @@ class FleetSessions(SessionWork):
 
     def look(self, now: float) -> None:
         """Follow what was stored, and line up the sessions whose time has come."""
-        self._is_held = self._brokers.behind_ns() > 0
+        if not self._brokers.behind_ns():
+            self._held_since = now
+        self._is_held = 0 < now - self._held_since < self._most_s
         if self._is_held:
             self._held_s += now - self._looked_at
         self._looked_at = now
@@ -108,6 +113,8 @@ class FleetSessions(SessionWork):
         self, part: Sequence[DueSession], begun: Begun, until: float
     ) -> tuple[list[EvaluationRow], list[float]]:
         """Evaluate sessions that were taken; see `SessionWork.judge`."""
+        if self._brokers.behind_ns():  # what lies in a partition that is behind was not seen
+            part = [replace(each, is_quiet=False) for each in part]
         self._whole.look()  # first: what comes while they are read was not seen
         return super().judge(part, begun, until)
 

@@ -19,6 +19,7 @@ RUNS: Final = (
     ("tests.bench.away", "--spool"),
     ("tests.bench.collector",),
     ("tests.bench.collector_kafka",),
+    ("tests.bench.fleet",),
     ("tests.bench.worker",),
     ("tests.bench.backlog",),
     ("tests.bench.watch",),

@@ -105,6 +105,12 @@ def test_bench_runs(module: str, wanted: list[str], tmp_path: Path) -> None:
 
 
 @LONG
+def test_bench_of_a_fleet_runs(tmp_path: Path) -> None:
+    found = short_form("tests.bench.fleet", tmp_path)
+    assert found["1 worker: all"].value > 0
+
+
+@LONG
 def test_bench_of_kafka_runs(kafka: KafkaBroker | ExternalBroker, tmp_path: Path) -> None:
     """Against the broker of the tests; the kill and the outage have tests of their own."""
     more = {"KAFKA_BOOTSTRAP": kafka.bootstrap}
