@@ -1,6 +1,7 @@
 """The role `api`: page, API, alerts, erasure, retention, and the fleet's own series."""
 
 import logging
+import time
 from typing import Final
 
 from collector.alerts.delivery.delivery import Delivery, channels_of
@@ -204,6 +205,13 @@ class FleetApi(FleetProcess):
         if self.providers.budgets_usd:
             registry.register(Spending(self.providers.ledger, self.providers.budgets_usd))
         self.metrics.watch_brokers(self.lag.brokers.lags_s)
+        self.metrics.watch_store(
+            self.store.size_bytes,
+            lambda: (time.time_ns() - (self.store.newest_ns() or time.time_ns())) / 1e9,
+            oldest_ns=self.store.oldest_ns,
+            retention_s=self.settings.retention_days * 86_400,
+            max_bytes=None,
+        )
         self.store.observe_commits(self.metrics.commit_seconds.observe)
 
     def _kept_answers(self, url: str) -> FleetAnswers | None:
@@ -254,7 +262,7 @@ class FleetApi(FleetProcess):
             operation=FleetOperation(self.hand, self.answers),
             prices=self.prices,
             unready=self.unready,
-            profiles_changed=self._watch_active,
+            profiles_changed=self._profiles_changed,
             check_judges=self.providers.check,
             answers=self.answers,
             judges=self.known_judges,
@@ -285,7 +293,7 @@ class FleetApi(FleetProcess):
         lags = {name: each for name, each in self.lag.brokers.lags_s().items() if each > BEHIND_S}
         if not lags:
             return {}
-        waiting = sum(self.lag.messages.get(int(name), 0) for name in lags)
+        waiting = sum(self.lag.messages.values())
         return {
             self.settings.space: (
                 f"{waiting:,} messages of {len(lags)} partitions wait for a worker, the oldest for "
@@ -314,6 +322,11 @@ class FleetApi(FleetProcess):
         if self._leader.has_duties:  # it writes what becomes of alerts
             self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
         self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
+
+    def _profiles_changed(self) -> None:
+        """Follow a change, and let workers do so: who asked for it may send at once."""
+        self._watch_active()
+        time.sleep(_FOLLOW_S + 0.5)
 
     def _follow_profiles(self) -> None:
         if self.registry.follow():

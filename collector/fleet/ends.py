@@ -100,7 +100,7 @@ class FleetLag:
         """
         stored, ends = self._store.offsets(), self._ends.now()
         for part, end in ends.items():
-            name, at = f"{part}", stored.get(part, 0)
+            name, at = f"partition {part}", stored.get(part, 0)
             if part not in self._backlogs:
                 self.brokers.add(name)
             behind_s = self._backlogs[part].behind_s({part: end}, {part: at})
