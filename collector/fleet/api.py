@@ -349,4 +349,8 @@ class FleetApi(FleetProcess):
             removed = self.store.remove_before(now_ns - int(days * 86_400e9))
             if removed:
                 _log.info("retention took %d spans out of the store", removed)
+        if self.settings.max_store_bytes is not None:
+            removed = self.store.keep_within(self.settings.max_store_bytes)
+            if removed:
+                _log.info("max_store_bytes took %d spans out of the store", removed)
         self.store.add_up()

@@ -17,6 +17,12 @@ _log: Final = logging.getLogger(__name__)
 _LEAD: Final = 0x53636F7574657232
 """Number of the lock: "Scouter2"."""
 _EVERY_S: Final = 1.0
+_PATIENCE: Final = (
+    "SELECT set_config('tcp_keepalives_idle', '10', false),"
+    " set_config('tcp_keepalives_interval', '5', false),"
+    " set_config('tcp_keepalives_count', '3', false)"
+)
+"""The server lets go of the lock of a machine that vanished: by default after two hours."""
 
 
 class Leader:
@@ -75,5 +81,6 @@ class Leader:
             self._connection = psycopg.connect(
                 self._address.url, autocommit=True, cursor_factory=psycopg.RawCursor
             )
+            self._connection.execute(_PATIENCE)
         row = self._connection.execute("SELECT pg_try_advisory_lock($1)", [_LEAD]).fetchone()
         return bool(row and row[0])
