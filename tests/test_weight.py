@@ -11,8 +11,8 @@ from tests.bench.weight import INSTALLATIONS, needed, weight_bytes
 PAGE: Final = Path(__file__).parents[1] / "docs" / "operate.md"
 HEAVY: Final = {
     "anthropic", "duckdb", "fastapi", "google-genai", "grpcio", "kafka-python", "numpy", "openai",
-    "nltk", "opentelemetry-exporter-otlp", "pandas", "pika", "prometheus-client", "pyarrow",
-    "pydantic-ai-slim", "redis", "rouge-score", "sacrebleu", "starlette", "uvicorn",
+    "nltk", "opentelemetry-exporter-otlp", "pandas", "pika", "prometheus-client", "psycopg",
+    "pyarrow", "pydantic-ai-slim", "redis", "rouge-score", "sacrebleu", "starlette", "uvicorn",
 }  # fmt: skip
 
 
@@ -25,7 +25,9 @@ def test_the_base_has_no_vendor_and_no_server() -> None:
         "pydantic-ai-slim",
     }
     assert (
-        needed(("collector",)) & {"anthropic", "google-genai", "openai", "numpy", "pandas"} == set()
+        needed(("collector",))
+        & {"anthropic", "google-genai", "openai", "numpy", "pandas", "psycopg"}
+        == set()
     )
 
 
