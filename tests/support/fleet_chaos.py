@@ -132,7 +132,7 @@ class Sender:
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = list(urls)
-        self._http = httpx.Client(timeout=20)
+        self._http = httpx.Client(timeout=120)
         self._turn = 0
 
     def send(self, path: str, body: bytes, headers: dict[str, str]) -> None:
@@ -264,10 +264,10 @@ class Chaos:
         alone = [number for number in numbers if self._is_unkeyed(number)]
         for at in range(0, len(alone), _BATCH):
             body = spans(alone[at : at + _BATCH], range(SPANS))
-            producer.send(self._topic, body, partition=rng.randrange(12)).get(timeout=60)
+            producer.send(self._topic, body, partition=rng.randrange(12)).get(timeout=120)
         for number in range(self._plan.poison):
             body = b"\xff no OTLP %d" % number
-            producer.send(self._topic, body, partition=rng.randrange(12)).get(timeout=60)
+            producer.send(self._topic, body, partition=rng.randrange(12)).get(timeout=120)
         producer.close()
 
     # --- disturbing -------------------------------------------------------------------------
@@ -401,4 +401,4 @@ class Chaos:
 
 def _register(url: str) -> None:
     body = json.loads(PROFILE.model_dump_json())
-    httpx.post(f"{url}/api/v1/profiles?activate=true", json=body, timeout=60).raise_for_status()
+    httpx.post(f"{url}/api/v1/profiles?activate=true", json=body, timeout=120).raise_for_status()
