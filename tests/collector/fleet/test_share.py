@@ -74,10 +74,11 @@ def test_a_share_sees_its_own_and_the_whole_sees_all(fleet: FleetStore, take: Ta
         assert [row.uid for row in share.records_of(SPACE, ["a", "b"])] == [uid]
         found = share.evaluated_since(SPACE, [ONE, TWO], 0)
         assert [each.uid for each in found] == [uid]
-        assert [each for each in (ONE, TWO) if share.recorded_traces().maybe(trace_hash(each))] == [
-            trace_id
-        ]
+        assert [
+            each for each in (ONE, TWO) if share.recorded_traces(7).maybe(trace_hash(each))
+        ] == [trace_id]
         assert share.totals() == fleet.totals()
+        assert not share.recorded_traces(101).maybe(trace_hash(trace_id))
     assert set(shares[0].stored_records(SPACE, ["a", "b", "none"])) == {"a", "b"}
     assert len(fleet.records_of(SPACE, ["a", "b"])) == 2
     assert len(fleet.results_after(FIRST_RESULT, 9)) == 2
