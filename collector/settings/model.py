@@ -454,6 +454,9 @@ class CollectorSettings(BaseSettings):
             )
         if self.role == "all" and self.postgresql is not None:
             raise ValueError("postgresql: for a fleet; say role gateway, worker or api, too")
+        alone = [name for name in ("backups", "gold", "max_behind") if getattr(self, name)]
+        if self.role != "all" and alone:
+            raise ValueError(f"{', '.join(alone)}: not in a fleet; see fleet.md")
         return self
 
     @model_validator(mode="after")
