@@ -55,6 +55,7 @@ def start(
     fleet_group: Annotated[str | None, _option("fleet_group")] = None,
     fleet_partitions: Annotated[int | None, _option("fleet_partitions")] = None,
     fleet_name: Annotated[str | None, _option("fleet_name")] = None,
+    past: Annotated[str | None, _option("past", metavar="FOLDER")] = None,
     backups: Annotated[str | None, _option("backups", metavar="FOLDER")] = None,
     data: Annotated[str | None, _option("data", metavar="DIR")] = None,
     listen: Annotated[str | None, _option("listen", metavar="HOST:PORT")] = None,

@@ -22,6 +22,7 @@ from collector.fleet.hand import FleetHand
 from collector.fleet.leader import Leader
 from collector.fleet.notes import FleetNote
 from collector.fleet.operation import FleetOperation
+from collector.fleet.past import Past
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.store import FleetStore
 from collector.items.limits import Limits
@@ -47,8 +48,11 @@ from scouter.drift.series.group import Pace
 
 _log: Final = logging.getLogger(__name__)
 _TIDY_S: Final = 600.0
+_PAST_S: Final = 30.0
 _FOLLOW_S: Final = 1.0
 _STAND_BY_S: Final = 10.0
+_ALWAYS_NS: Final = 2**62
+"""Later than any time of arrival."""
 
 
 class FleetApi(FleetProcess):
@@ -100,6 +104,9 @@ class FleetApi(FleetProcess):
         budget = self.intake.budget
         self.telemetry = IngestTelemetry(self.metrics.registry, lambda: budget.used)
         self._series()
+        self.past: Past | None = None
+        if settings.past is not None:
+            self.past = Past(settings.past, self.store, url, late_s=settings.late_window_s)
         self._clock = RetentionClock(
             FleetNote(Link(url), "retention"), settings.retention_days * 86_400
         )
@@ -114,6 +121,8 @@ class FleetApi(FleetProcess):
             Follower("scouter-fleet-alerts", self._follow_results, _FOLLOW_S),
             Follower("scouter-fleet-tidy", self._tidy, _TIDY_S),
         ]
+        if self.past is not None:
+            self._duties.append(Follower("scouter-fleet-past", self._write_days, _PAST_S))
         receiver = HttpReceiver(self.intake, self.telemetry)
         self.app = make_app(self._parts(), self.gate, receiver)
         serve_page(self.app)
@@ -149,6 +158,8 @@ class FleetApi(FleetProcess):
     def stop(self) -> None:
         """End the duties, and close."""
         self._leader.stop()
+        if self.past is not None:
+            self.past.stop()
         for each in (*self._followers, *self._duties):
             each.stop()
         self.watcher.stop()
@@ -156,6 +167,8 @@ class FleetApi(FleetProcess):
         if self.results is not None:
             self.results.stop()
         self._ends.close()
+        if self.past is not None:
+            self.past.close()
         if self.answers is not None:
             self.answers.close()
         self.providers.ledger.close()
@@ -259,7 +272,7 @@ class FleetApi(FleetProcess):
             ingest=self.intake,
             catch_up=self.lag.catch_up,
             metrics=self.metrics.registry,
-            operation=FleetOperation(self.hand, self.answers),
+            operation=FleetOperation(self.hand, self.answers, self.past),
             prices=self.prices,
             unready=self.unready,
             profiles_changed=self._profiles_changed,
@@ -346,11 +359,20 @@ class FleetApi(FleetProcess):
         days = self.settings.retention_days
         if days:
             now_ns = self._clock.now_ns(self.store.newest_ns())
-            removed = self.store.remove_before(now_ns - int(days * 86_400e9))
+            before_ns = now_ns - int(days * 86_400e9)
+            if self.past is not None:
+                before_ns = self.past.safe_ns(before_ns)
+            removed = self.store.remove_before(before_ns)
             if removed:
                 _log.info("retention took %d spans out of the store", removed)
         if self.settings.max_store_bytes is not None:
-            removed = self.store.keep_within(self.settings.max_store_bytes)
+            safe_ns = None if self.past is None else self.past.safe_ns(_ALWAYS_NS)
+            removed = self.store.keep_within(self.settings.max_store_bytes, safe_ns)
             if removed:
                 _log.info("max_store_bytes took %d spans out of the store", removed)
         self.store.add_up()
+
+    def _write_days(self) -> None:
+        """Write the days that are over."""
+        if self.past is not None and (written := self.past.write_days(time.time_ns())):
+            _log.info("wrote %d days to %s", written, self.settings.past)

@@ -1,9 +1,20 @@
 """Orders to a fleet."""
 
+from collections.abc import Callable
+from typing import Protocol
+
 from collector.care.backups import KnownBackup
 from collector.operation import Answers, Eraser, Erasing, Erasure
-from collector.store.erase import EraseTarget
+from collector.store.erase import Erased, EraseTarget
 from scouter.errors import ConfigError
+
+
+class PastFolder(Protocol):
+    """The folder of the days that are over; see `Past`."""
+
+    def erase(self, target: EraseTarget, action: Callable[[], Erased]) -> Erased:
+        """Erase in the store, by the action, and in the folder."""
+        ...
 
 
 class FleetOperation:
@@ -12,18 +23,26 @@ class FleetOperation:
     Args:
         eraser: Erases in the whole store.
         answers: Of judges; None where none are kept.
+        past: The folder of the days that are over; None where there is none.
     """
 
-    def __init__(self, eraser: Eraser, answers: Answers | None) -> None:
-        self._erasing = Erasing(eraser, answers)
+    def __init__(
+        self, eraser: Eraser, answers: Answers | None, past: PastFolder | None = None
+    ) -> None:
+        self._erasing, self._past = Erasing(eraser, answers), past
 
     def erase(self, target: EraseTarget) -> Erasure:
         """Take out everything that a target names; no answer shows it from then on.
 
         Bytes of it are in Kafka as long as it keeps its messages, and in PostgreSQL until it has
-        written over deleted rows: nobody here knows when that is.
+        written over deleted rows: nobody here knows when that is. The files of days that are over
+        have none of it.
         """
-        return Erasure(erased=self._erasing.erase(target), is_gone=False, backups=())
+        if self._past is None:
+            erased = self._erasing.erase(target)
+        else:
+            erased = self._past.erase(target, lambda: self._erasing.erase(target))
+        return Erasure(erased=erased, is_gone=False, backups=())
 
     def back_up(self, name: str) -> KnownBackup:
         """Refuse: whoever runs PostgreSQL backs it up.

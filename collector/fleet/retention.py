@@ -110,8 +110,12 @@ class Retention(Whole):
         self.write({}, [_each(_LAST, [end * DAY_NS])])
         return removed
 
-    def keep_within(self, max_bytes: int) -> int:
+    def keep_within(self, max_bytes: int, before_ns: int | None = None) -> int:
         """Take out the oldest days, but not the newest one, until the database is small enough.
+
+        Args:
+            max_bytes: Is small enough.
+            before_ns: Days that end later stay, whatever the size.
 
         Returns:
             Number of spans that went; 0 where it is small enough.
@@ -121,7 +125,8 @@ class Retention(Whole):
         """
         removed = 0
         for day in self.days()[:-1]:
-            if self.size_bytes() <= max_bytes:
+            is_needed = before_ns is not None and (day + 1) * DAY_NS > before_ns
+            if is_needed or self.size_bytes() <= max_bytes:
                 break
             removed += self.remove_before((day + 1) * DAY_NS)
         return removed

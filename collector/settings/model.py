@@ -242,6 +242,11 @@ class CollectorSettings(BaseSettings):
         description="Name of this worker, the same after a restart; by default that of the "
         "machine. Each worker needs another one.",
     )
+    past: Path | None = Field(
+        default=None,
+        description="Folder, the same for every api of the fleet, that gets the days that are over "
+        "as Parquet files: day=YYYY-MM-DD/TABLE-N.parquet. Retention waits for them.",
+    )
     drain_s: Seconds = Field(
         default=10.0,
         description="Time at the end of the process for requests in hand and for evaluations "
@@ -454,9 +459,8 @@ class CollectorSettings(BaseSettings):
             )
         if self.role == "all" and self.postgresql is not None:
             raise ValueError("postgresql: for a fleet; say role gateway, worker or api, too")
-        alone = [name for name in ("backups", "gold", "max_behind") if getattr(self, name)]
-        if self.role != "all" and alone:
-            raise ValueError(f"{', '.join(alone)}: not in a fleet; see fleet.md")
+        if self.role == "all" and self.past is not None:
+            raise ValueError("past: for a fleet; here, see `scouter collector export`")
         return self
 
     @model_validator(mode="after")

@@ -67,7 +67,7 @@ _GROUPS: Final = {
     ),
     "Memory, age and size of the store": ("memory_limit", "retention_days", "max_store_bytes"),
     "Kafka": ("kafka*",),
-    "Fleet": ("role", "postgresql*", "fleet_*"),
+    "Fleet": ("role", "postgresql*", "fleet_*", "past"),
     "Redis": ("redis*",),
     "RabbitMQ": ("rabbitmq*",),
     "Judges": ("providers*", "judge_*", "calibrations", "gold*", "price_file"),

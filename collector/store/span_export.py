@@ -2,7 +2,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ _ROW: Final = {
 }  # fmt: skip
 """Columns of the table that are taken as they are."""
 _READ: Final = {
-    "parent_is_remote": pa.bool_(),
+    "parent_is_remote": pa.bool_(), "dropped_count": pa.int64(),
     **dict.fromkeys(
         ("status_message", "trace_state", "scope_name", "scope_version", "resource", "attributes",
          "events", "links"),
@@ -35,7 +35,9 @@ _READ: Final = {
     ),
 }  # fmt: skip
 """Columns that come from the bodies; attributes, events and links are JSON."""
-_SCHEMA: Final = pa.schema([*_ROW.items(), *_READ.items()])
+SPAN_SCHEMA: Final = pa.schema([*_ROW.items(), *_READ.items()])
+SPAN_COLUMNS: Final = ", ".join(_ROW)
+"""Columns of the table `spans` that `span_table` takes, in their order."""
 _KEY: Final = 4
 """The first columns: commit, space, trace and span."""
 _PART_BYTES: Final = 4 * 2**20
@@ -44,7 +46,7 @@ _SIZES: Final = """
     SELECT seq, sum(size_bytes)::BIGINT FROM spans WHERE seq <= $1 GROUP BY seq ORDER BY seq
 """
 _SPANS: Final = f"""
-    SELECT {", ".join(_ROW)} FROM spans WHERE seq BETWEEN $1 AND $2
+    SELECT {SPAN_COLUMNS} FROM spans WHERE seq BETWEEN $1 AND $2
     ORDER BY seq, space, trace_id, start_ns, span_id
 """
 _BODIES: Final = "SELECT seq, space, body FROM bodies WHERE seq BETWEEN $1 AND $2"
@@ -65,13 +67,30 @@ def span_tables(reads: Reads, last: int) -> Iterator[pa.Table]:
     is_empty = True
     for first, end in _parts(reads, last):
         is_empty = False
-        columns = zip(*_rows(reads, first, end), strict=True)
-        arrays = [
-            pa.array(values, kind) for values, kind in zip(columns, _SCHEMA.types, strict=True)
-        ]
-        yield pa.Table.from_arrays(arrays, schema=_SCHEMA)
+        yield span_table(reads.read(_SPANS, [first, end]), reads.read(_BODIES, [first, end]))
     if is_empty:
-        yield _SCHEMA.empty_table()
+        yield SPAN_SCHEMA.empty_table()
+
+
+def span_table(spans: Iterable[Sequence[Any]], bodies: Iterable[Sequence[Any]]) -> pa.Table:
+    """Some spans with all that their bodies say of them.
+
+    Args:
+        spans: Rows of `SPAN_COLUMNS`.
+        bodies: Commit, space and stored body of all bodies that these spans are in, and maybe
+            of others.
+    """
+    known = {
+        (seq, space, span.trace_id, span.span_id): span
+        for seq, space, body in bodies
+        for span in decode_request(ExportTraceServiceRequest.FromString(decompress(body))).spans
+    }
+    rows = [(*row[:-1], bool(row[-1]), *_read(known[tuple(row[:_KEY])])) for row in spans]
+    columns = zip(*rows, strict=True) if rows else [()] * len(SPAN_SCHEMA)
+    arrays = [
+        pa.array(values, kind) for values, kind in zip(columns, SPAN_SCHEMA.types, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=SPAN_SCHEMA)
 
 
 def _parts(reads: Reads, last: int) -> Iterator[tuple[int, int]]:
@@ -87,21 +106,11 @@ def _parts(reads: Reads, last: int) -> Iterator[tuple[int, int]]:
         yield first, end
 
 
-def _rows(reads: Reads, first: int, last: int) -> Iterator[tuple[Any, ...]]:
-    spans = {
-        (seq, space, span.trace_id, span.span_id): span
-        for seq, space, body in reads.read(_BODIES, [first, last])
-        for span in decode_request(ExportTraceServiceRequest.FromString(decompress(body))).spans
-    }
-    for row in reads.read(_SPANS, [first, last]):
-        yield (*row[:-1], bool(row[-1]), *_read(spans[row[:_KEY]]))
-
-
-def _read(span: Span) -> tuple[bool | str | None, ...]:
+def _read(span: Span) -> tuple[bool | int | str | None, ...]:
     events = [[each.name, each.time_ns, each.attributes] for each in span.events]
     links = [[each.trace_id, each.span_id, each.attributes] for each in span.links]
     return (
-        span.parent_is_remote, span.status_message, span.trace_state, span.scope.name,
-        span.scope.version, dump_json(span.resource.attributes), dump_json(span.attributes),
-        dump_json(events), dump_json(links),
+        span.parent_is_remote, span.dropped_count, span.status_message, span.trace_state,
+        span.scope.name, span.scope.version, dump_json(span.resource.attributes),
+        dump_json(span.attributes), dump_json(events), dump_json(links),
     )  # fmt: skip

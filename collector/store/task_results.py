@@ -168,8 +168,10 @@ _SCHEMA: Final = pa.schema(
         *((name, _KINDS.get(name, pa.string())) for name in (*_FIELDS, *USAGE)),
     ]
 )
+RESULT_COLUMNS: Final = (*_OF_EVALUATION, "body")
+"""Columns of the table `evaluations` that `result_table` takes, in their order."""
 EVALUATIONS: Final = (
-    f"SELECT {', '.join(_OF_EVALUATION)}, body FROM evaluations WHERE rowid >= $1 AND rowid < $2"
+    f"SELECT {', '.join(RESULT_COLUMNS)} FROM evaluations WHERE rowid >= $1 AND rowid < $2"
 )
 """SQL for some evaluations, as `result_table` takes them."""
 
@@ -178,7 +180,7 @@ def result_table(evaluations: pa.Table) -> pa.Table:
     """The results of some evaluations, a row for each.
 
     Args:
-        evaluations: Rows that `EVALUATIONS` has read.
+        evaluations: Rows of `RESULT_COLUMNS`.
     """
     rows = list(_rows(evaluations))
     columns = zip(*rows, strict=True) if rows else [()] * len(_SCHEMA)

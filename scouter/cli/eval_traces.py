@@ -35,7 +35,10 @@ from scouter.model.visible import one_line
 def evaluate_traces(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILES", help="OTLP files: traces, and the log events of them."),
+        typer.Argument(
+            metavar="FILES",
+            help="OTLP files: traces, and the log events of them; or Parquet files of spans.",
+        ),
     ],
     profile: Profiles = None,
     every_trace: Annotated[
@@ -71,7 +74,8 @@ def evaluate_traces(
     """Evaluate recorded traces of agents, and decide whether they are good enough.
 
     The files are OTLP as SDKs send it (protobuf or JSON), or as the OpenTelemetry Collector's file
-    exporter writes it (JSON lines and others); plain, gzip or zstd. The content tells the format.
+    exporter writes it (JSON lines and others); plain, gzip or zstd. Files of spans that a collector
+    wrote as Parquet are read, too. The content tells the format.
     Each trace becomes a record with the user's question and the agent's answer, as far as the spans
     tell them. Traces of one conversation are one session.
 

@@ -1,4 +1,5 @@
-"""What `docs/fleet.md` says of dumps: rows and offsets fit together, and Kafka has the rest."""
+"""What `docs/fleet.md` says of dumps and of past days."""
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 import shutil
 import subprocess
@@ -7,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import httpx
+import psycopg
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.collector_process import CollectorProcess
@@ -14,6 +17,7 @@ from tests.support.components import require
 from tests.support.fleet import Fleet, small_fleet
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
 from tests.support.postgresql_server import PostgresqlServer
+from tests.support.processes import wait_until
 
 AUTHORITY = "postgresql://postgres@"
 
@@ -75,3 +79,27 @@ def test_a_restored_dump_reads_from_kafka_what_came_after_it(
             f"r{n}" for n in range(50)
         )
         assert api.records()["duplicates"] == api.records()["lost"] == 0
+
+
+def test_days_that_are_over_are_written_and_what_is_erased_leaves_them(
+    tmp_path: Path, kafka: KafkaBroker | ExternalBroker, server: PostgresqlServer
+) -> None:
+    """The records' time of arrival is moved into a day long ago, as nobody can wait for one."""
+    past = tmp_path / "past"
+    fleet = Fleet(
+        tmp_path, kafka, server, f"past-{uuid.uuid4().hex[:8]}", "--profile", "agent_health",
+        "--past", str(past),
+    )  # fmt: skip
+    with small_fleet(fleet) as (gateway, api):
+        send(gateway, range(2))
+        api.wait_evaluated(2)
+        url = f"{AUTHORITY}/postgres?host={server.folder}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE records SET received_ns = 5")
+        day = past / "day=1970-01-01"
+        wait_until(day.is_dir, what="the day", timeout_s=180)
+        file = day / "records-0.parquet"
+        assert sorted(pq.read_table(file, columns=["uid"])["uid"].to_pylist()) == ["r0", "r1"]
+        answer = httpx.post(f"{api.url}/api/v1/erase", json={"record_uid": "r0"}, timeout=120)
+        assert answer.status_code == 200, answer.text
+        assert pq.read_table(file, columns=["uid"])["uid"].to_pylist() == ["r1"]

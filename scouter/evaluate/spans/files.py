@@ -2,7 +2,7 @@
 
 A file is told by its content, never by its name: protobuf or JSON, traces or logs, one request or
 many (JSON lines, JSON texts one behind the other, messages behind their length as the Collector's
-file exporter writes them), plain, gzip or zstd.
+file exporter writes them), plain, gzip or zstd; or the spans that a collector wrote as Parquet.
 
 Source: OTLP specification 1.x; opentelemetry-collector-contrib, `exporter/fileexporter`.
 """
@@ -21,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from scouter.errors import ConfigError, DataError, FileFormatError
 from scouter.evaluate.files.read import MAX_BYTES
+from scouter.evaluate.spans.parquet import MAGIC, parquet_spans
 from scouter.model.log_event import attach_events, is_evidence
 from scouter.model.otlp import decode_request, spans_from_otlp_json
 from scouter.model.otlp_json import DecodedSpans
@@ -63,9 +64,10 @@ class SpanFilesError(ConfigError):
 def read_spans(
     *paths: str | Path, on_error: Callable[[FileFormatError], None] | None = None
 ) -> tuple[Span, ...]:
-    """Read the spans of OTLP files; log events become events of the spans they belong to.
+    """Read the spans of OTLP files, or of Parquet files that a collector wrote.
 
-    Log events that are results of evaluators are left out: they are no evidence.
+    Log events become events of the spans they belong to. Those that are results of evaluators are
+    left out: they are no evidence.
 
     Args:
         paths: Files of traces and of logs, in any order: a span and its log events may be in
@@ -81,7 +83,7 @@ def read_spans(
         SpanFilesError: Without `on_error`, after the last file, if anything could not be read: a
             file, a line, a span; or if the span of a log event is missing from its trace.
 
-    Cost: linear; a request is in memory as a whole, a file has 256 MiB at most.
+    Cost: linear; a request is in memory as a whole, a file has 256 MiB at most, but for Parquet.
     """
     faults: list[FileFormatError] = []
     tell = on_error or faults.append
@@ -110,11 +112,23 @@ class _SpanFile:
 
     def read(self) -> list[Span]:
         try:
-            data = Path(self._path).read_bytes()
+            with Path(self._path).open("rb") as file:
+                if file.read(len(MAGIC)) == MAGIC:
+                    return self._parquet()
+                file.seek(0)
+                data = file.read()
         except OSError as error:
             self._fault(error.strerror or str(error), expected="a file that can be read")
             return []
         return self._read(data, "")
+
+    def _parquet(self) -> list[Span]:
+        found: list[Span] = []
+        try:
+            found.extend(parquet_spans(Path(self._path)))
+        except DataError as error:
+            self._fault(str(error), expected="a file of spans, as a collector exports it")
+        return found
 
     def _read(self, data: bytes, where: str) -> list[Span]:
         """Read what a file holds, or one message of it; `where` says which."""

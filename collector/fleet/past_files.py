@@ -1,0 +1,161 @@
+"""Parquet files of the days that are over: written whole, and written anew without some rows."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+MANIFEST: Final = "_manifest.json"
+"""Says up to which commit a day goes; lake readers pass over names with such a beginning."""
+_GROUP_BYTES: Final = 16 * 2**20
+_GROUP_ROWS: Final = 100_000
+"""Rows of a row group of a file, before it is compressed."""
+
+
+def day_folders(folder: Path) -> list[Path]:
+    """The folders of all days that are complete, in order."""
+    return sorted(each.parent for each in folder.glob(f"day=*/{MANIFEST}"))
+
+
+def files_of(folder: Path, table: str) -> list[Path]:
+    """The files of a table, in their order."""
+    found = folder.glob(f"{table}-*.parquet")
+    return sorted(found, key=lambda each: int(each.stem.rpartition("-")[2]))
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder outlive a crash of the machine."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+class Rolling:
+    """Writes tables of one form into files of bounded size, `TABLE-N.parquet`.
+
+    Args:
+        folder: Gets the files; one at the least, which may have no rows.
+        table: Name of the table.
+        schema: Of all tables.
+        rows: A file with so many rows is full.
+        nbytes: A file of so many bytes, before they are compressed, is full.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        table: str,
+        schema: pa.Schema,
+        *,
+        rows: int = 1 << 62,
+        nbytes: int = 256 * 2**20,
+    ) -> None:
+        self._folder, self._table, self._schema = folder, table, schema
+        self._most_rows, self._most_bytes = rows, nbytes
+        self._number = 0
+        self._file: _File | None = None
+
+    def write(self, table: pa.Table) -> None:
+        """Write a table."""
+        if not table.num_rows:
+            return
+        if self._file is None:
+            self._open()
+        file = self._file
+        if file is not None:
+            file.write(table)
+            if file.rows >= self._most_rows or file.nbytes >= self._most_bytes:
+                file.close()
+                self._file = None
+
+    def _open(self) -> None:
+        path = self._folder / f"{self._table}-{self._number}.parquet"
+        self._number += 1
+        self._file = _File(path, self._schema)
+
+    def __enter__(self) -> "Rolling":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is None and not self._number:
+            self._open()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class _File:
+    """One file; several tables are a row group where they are small."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path = path
+        path.touch(mode=0o600)
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._group: list[pa.Table] = []
+        self.rows = self.nbytes = 0
+
+    def write(self, table: pa.Table) -> None:
+        self._group.append(table)
+        self.rows += table.num_rows
+        self.nbytes += table.nbytes
+        is_full = sum(each.nbytes for each in self._group) >= _GROUP_BYTES
+        if is_full or sum(each.num_rows for each in self._group) >= _GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._group:
+            self._writer.write_table(pa.concat_tables(self._group))
+            self._group.clear()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+        _sync(self._path)
+
+
+def keys(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Some columns of each row of a file. Cost: a row group's columns in memory."""
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            table = file.read_row_group(number, columns=list(columns))
+            yield from zip(*(table[name].to_pylist() for name in columns), strict=True)
+
+
+def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Write a file anew, in the place of the old one once it is complete.
+
+    Args:
+        path: The file.
+        change: Makes what is written of each row group.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    partial.touch(mode=0o600)
+    with (
+        pq.ParquetFile(path) as file,
+        pq.ParquetWriter(partial, file.schema_arrow, compression="zstd") as writer,
+    ):
+        for number in range(file.num_row_groups):
+            table = change(file.read_row_group(number))
+            if table.num_rows:
+                writer.write_table(table)
+    _sync(partial)
+    partial.replace(path)
+    sync_folder(path.parent)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
