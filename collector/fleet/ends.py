@@ -28,6 +28,11 @@ class StoredOffsets(Protocol):
         ...
 
 
+def name_of(part: int) -> str:
+    """The name of a partition, in series and words."""
+    return f"partition {part}"
+
+
 class Ends:
     """Asks the brokers for the ends of all partitions of a topic; any thread.
 
@@ -100,7 +105,7 @@ class FleetLag:
         """
         stored, ends = self._store.offsets(), self._ends.now()
         for part, end in ends.items():
-            name, at = f"partition {part}", stored.get(part, 0)
+            name, at = name_of(part), stored.get(part, 0)
             if part not in self._backlogs:
                 self.brokers.add(name)
             behind_s = self._backlogs[part].behind_s({part: end}, {part: at})

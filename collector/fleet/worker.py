@@ -1,9 +1,10 @@
 """The role `worker`: owns partitions, joins, judges, and stores results with the offset."""
 
-import logging
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -11,13 +12,13 @@ from collector.api.parts import Unready
 from collector.fleet.answers import FleetAnswers
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.connection import Link
-from collector.fleet.ends import Ends, FleetLag
+from collector.fleet.ends import Ends, FleetLag, name_of
 from collector.fleet.member import Member
 from collector.fleet.partition import OwnedPartition, PendingOfShare
 from collector.fleet.partition_log import PartitionLog
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.sessions import FleetSessions
-from collector.fleet.share import Share
+from collector.fleet.share import FencedError, Share
 from collector.fleet.store import FleetStore
 from collector.items.limits import Limits
 from collector.judging.judges import CountingJudge, LookupCountingJudge
@@ -34,7 +35,8 @@ from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.evaluate.judge.port import Judge
 
-_log: Final = logging.getLogger(__name__)
+_BEHIND_S: Final = 10.0
+"""A partition that is behind by so much is named in the store, for people."""
 
 
 class FleetWorker(FleetProcess):
@@ -168,11 +170,17 @@ class FleetWorker(FleetProcess):
         return sum(each.worker.waiting for each in self.owned)
 
     def _look(self) -> None:
-        """Look at the lag, and take partitions anew that another one has taken from here."""
-        for each in self.owned:
-            if each.share.is_fenced:
-                self.member.retake(each.share.part)
+        """Look at the lag, and take partitions anew that another process has changed."""
         self.lag.look()
+        lags_s = self.lag.brokers.lags_s()
+        for each in self.owned:
+            share, behind_s = each.share, lags_s.get(name_of(each.share.part), 0.0)
+            is_behind = behind_s > _BEHIND_S
+            since_ns = time.time_ns() - int(behind_s * 1e9) if is_behind else None
+            with suppress(FencedError):
+                share.report_behind(since_ns)
+            if share.is_fenced or share.is_reopened:
+                self.member.retake(share.part)
 
     def _follow_profiles(self) -> None:
         if self.registry.follow():
