@@ -179,5 +179,9 @@ class ManagedProcess:
         return code
 
     def _signal_group(self, number: signal.Signals) -> None:
+        # Thousands of processes use up the numbers: a stranger may have that of one that has ended,
+        # and then nothing of its group is left.
+        if self._process.poll() is not None and Path(f"/proc/{self.pid}").exists():
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
