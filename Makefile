@@ -26,7 +26,7 @@ test-failed: $(READY) ## the tests that failed in the last run, one after the ot
 test-long: $(READY) ## what `make test` shows in a shorter form: every step, every benchmark
 	$(PYTEST) -m long
 
-test-fleet: $(READY) ## a fleet under 30 kills, 10 joins and 4 freezes; most of an hour
+test-fleet: $(READY) ## a fleet under 30 kills, 10 joins and 4 freezes; ten minutes
 	$(BIN)/python -m tests.support.fleet_run
 
 fuzz: $(READY) ## property tests on new examples; `make test` has the same ones in each run

@@ -43,7 +43,7 @@ BUFFER_BYTES: Final = 2**26
 _MIN_BUFFER: Final = 2 * 2**20
 _MAX_MESSAGES: Final = 500
 _JOIN_POLL_MS: Final = 2_000
-"""A poll that joins the group waits longer: the client may forget a join that ends between two."""
+"""A poll that joins the group waits longer."""
 _TAKING_POLL_MS: Final = 50
 _JOIN_S: Final = 60.0
 """A join that lasts longer will not end."""
@@ -201,6 +201,7 @@ class Member:
         settings = consumer_settings(self._settings, self._name)
         settings["partition_assignment_strategy"] = [CooperativeStickyAssignor]
         settings["metadata_max_age_ms"] = _METADATA_MS
+        settings["max_poll_interval_ms"] = int(_JOIN_S * 1000)  # a round waits so long for us
         try:
             consumer = connect(KafkaConsumer, settings)
         except errors.KafkaError as error:
@@ -223,8 +224,7 @@ class Member:
             if joining_since is not None and now > joining_since + _JOIN_S:
                 raise TransientError(f"the group has not answered for {_JOIN_S:g} s")
             if is_joining:
-                # A poll goes on for as long as nothing comes, and nothing does before a start.
-                batches = consumer._poll_once(Timer(_JOIN_POLL_MS), _MAX_MESSAGES)
+                batches = self._join(consumer)
             else:
                 wait_ms = self._settle(consumer)
                 batches = consumer.poll(timeout_ms=wait_ms, max_records=_MAX_MESSAGES)
@@ -237,6 +237,22 @@ class Member:
             if now >= committed + _COMMIT_S:
                 committed = now
                 self._commit(consumer)
+
+    def _join(self, consumer: Any) -> dict[TopicPartition, Any]:  # noqa: ANN401 - untyped client
+        """Go on with a round of the group; what came meanwhile of partitions that stay.
+
+        A leader that learns of partitions joins again, and the client forgets that it wanted to
+        where a poll ends before the round does: it has no heartbeats then, for ever. So it is told
+        that it still wants to.
+        """
+        coordinator = consumer._coordinator
+        if not coordinator.need_rejoin():
+            coordinator.request_rejoin()
+        # A poll goes on for as long as nothing comes, and nothing does before a start.
+        found: dict[TopicPartition, Any] = consumer._poll_once(Timer(_JOIN_POLL_MS), _MAX_MESSAGES)
+        if not found and not _is_settled(consumer):
+            self._stopping.wait(_STEP_S)
+        return found
 
     def _settle(self, consumer: Any) -> int:  # noqa: ANN401 - untyped client
         """Take, start, pause and resume partitions; how long to wait for messages then."""

@@ -19,6 +19,13 @@ from scouter.transport.kafka.partition import fnv1a_32
 
 _BITS_EACH: Final = 24
 """Bits of a filter for each hash in it."""
+_RECORDED: Final = """
+    SELECT trace_hash FROM records WHERE received_ns >= $1 AND trace_hash IS NOT NULL
+    UNION
+    SELECT r.trace_hash FROM evaluations e JOIN records r
+        ON r.space = e.space AND r.uid = e.record_uid
+    WHERE e.evaluated_ns >= $1 AND r.trace_hash IS NOT NULL
+"""
 _FENCE: Final = """
     SELECT epoch, owner, low_seq FROM public.partitions WHERE part = $1 FOR NO KEY UPDATE
 """
@@ -112,9 +119,12 @@ class Share(Writing):
         """The digests of the stored records among some, by uid; of all partitions."""
         return self.whole.stored_records(space, uids)
 
-    def recorded_traces(self) -> KeyFilter:
-        """The hashes of the traces of all records that are stored now."""
-        rows = self.read_for_work("SELECT trace_hash FROM records WHERE trace_hash IS NOT NULL")
+    def recorded_traces(self, since_ns: int) -> KeyFilter:
+        """The hashes of the traces of records that came, or were evaluated, since a time.
+
+        Cost: linear in these records, about 3 µs each.
+        """
+        rows = self.read_for_work(_RECORDED, [since_ns])
         bits = 1 << max(3, (_BITS_EACH * len(rows)).bit_length())
         found = KeyFilter(bits)
         found.add_all(number for (number,) in rows)

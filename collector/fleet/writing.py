@@ -6,11 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from typing import Any, Final
 
 from collector.fleet.database import Address, NoDayError, Session, UnknownEndError, insist, plain
 from collector.fleet.schema import ALONE, DAY_NS, FLIGHT, NOBODY, PARTED, columns_of
+from collector.store.bodies import compress
 from collector.store.commit import Columns, Commit, commit_columns
 from collector.store.reads import Change, Rows
 from collector.store.store import Store
@@ -161,12 +163,14 @@ class Writing(Store):
                 seq, self._done = self._done.seq, None
                 return seq
             self._need_days({row.received_ns // DAY_NS for row in rows.spans})
+            # Before the transaction: it ends if nothing comes for long, and others wait for it.
+            packed = {row.body: compress(row.body) for row in rows.bodies}
             if self._now is not None:
-                return self._commit(rows)
+                return self._commit(rows, packed)
             with self._transaction():
-                return self._commit(rows)
+                return self._commit(rows, packed)
 
-    def _commit(self, rows: Commit) -> int:
+    def _commit(self, rows: Commit, packed: Mapping[bytes, bytes]) -> int:
         self._begin()
         fresh = self._fresh_marks()
         kept = self.tombstones.sift(rows)
@@ -185,7 +189,8 @@ class Writing(Store):
             *self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)
         ):  # fmt: skip
             change(self._writer)
-        for table, columns in commit_columns(kept):
+        pack = partial(_packed, packed)
+        for table, columns in commit_columns(kept, pack):
             more = [_arrivals(kept)] if table == "bodies" else []
             self._copy(table, seq, [*columns, *more])
         self._news(seq, kept)
@@ -376,6 +381,12 @@ class Writing(Store):
 
 def _marks(rows: Rows) -> list[Tombstone]:
     return [Tombstone(space, ErasedKind(kind), number) for _, space, kind, number in rows]
+
+
+def _packed(known: Mapping[bytes, bytes], body: bytes) -> bytes:
+    """A body as it is stored; an erasure may have left a part of it."""
+    found = known.get(body)
+    return compress(body) if found is None else found
 
 
 def _arrivals(commit: Commit) -> list[int]:

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -154,16 +155,19 @@ def tags_of(texts: Iterable[str]) -> dict[str, str]:
     return {key.replace("%3D", "=").replace("%25", "%"): value for key, value in pairs}
 
 
-def commit_columns(commit: Commit) -> Iterator[tuple[str, Columns]]:
+def commit_columns(
+    commit: Commit, pack: Callable[[bytes], bytes] = compress
+) -> Iterator[tuple[str, Columns]]:
     """The rows of every table that gets some, but for `offsets`, as columns without their commit.
 
     Args:
         commit: The rows.
+        pack: Compresses a body, or knows what that gives.
     """
     results = [(each, task) for each in commit.evaluations for task in enumerate(each.tasks)]
     parts = (
         ("spans", _filled(_columns, commit.spans)),
-        ("bodies", _filled(_bodies, commit.bodies)),
+        ("bodies", _filled(partial(_bodies, pack), commit.bodies)),
         ("records", _filled(_records, commit.records)),
         ("evaluations", _filled(_evaluations, commit.evaluations)),
         ("task_results", _filled(_results, results)),
@@ -197,11 +201,11 @@ def _columns(rows: Sequence[Sequence[Any]]) -> Columns:
     return list(zip(*rows, strict=True))
 
 
-def _bodies(rows: Sequence[BodyRow]) -> Columns:
+def _bodies(pack: Callable[[bytes], bytes], rows: Sequence[BodyRow]) -> Columns:
     spaces, trace_ids, spans, bodies = _columns(rows)
     hashes = [trace_hash(each) for each in trace_ids]
     sizes = [len(each) for each in bodies]
-    return [spaces, hashes, trace_ids, spans, sizes, [compress(each) for each in bodies]]
+    return [spaces, hashes, trace_ids, spans, sizes, [pack(each) for each in bodies]]
 
 
 def _records(rows: Sequence[RecordRow]) -> Columns:

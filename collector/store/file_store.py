@@ -143,8 +143,9 @@ class FileStore(Store, UpkeepReads):
         """The hashes of traces of which a record may be stored."""
         return [each for each in hashes if self._recorded.maybe(each)]
 
-    def recorded_traces(self) -> KeyFilter:
+    def recorded_traces(self, since_ns: int) -> KeyFilter:
         """The hashes of the traces of all records that are stored now."""
+        del since_ns
         return self._recorded.copy()
 
     def maybe_evaluated(self, hashes: Sequence[int]) -> list[int]:

@@ -83,8 +83,12 @@ class Store(
         """
 
     @abstractmethod
-    def recorded_traces(self) -> KeyFilter:
-        """The hashes of the traces of all records that are stored now."""
+    def recorded_traces(self, since_ns: int) -> KeyFilter:
+        """The hashes of the traces of stored records; of old ones of any, or none.
+
+        Args:
+            since_ns: Old is what came, and was evaluated, before.
+        """
 
     @abstractmethod
     def totals(self) -> Totals:

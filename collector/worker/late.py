@@ -83,7 +83,7 @@ class LateSpans:
 
     def __init__(self, store: Store, window: LateWindow) -> None:
         self._window: Final = window
-        self._earlier: Final = store.recorded_traces()
+        self._earlier: Final = store.recorded_traces(window.since_ns())
         self._judged: Final = [KeyFilter(_BITS), KeyFilter(_BITS)]
         """By this process, in this window and in the one before."""
         self._since = window.now

@@ -176,6 +176,28 @@ def test_the_first_token_is_made_once_and_waited_for(server: PostgresqlServer) -
         ]
 
 
+# --- Prometheus ---
+
+
+def test_prometheus_reads_every_process(tmp_path: Path) -> None:
+    """Each with its role; under the job that the rules ask for."""
+    promtool = require_program("promtool", "promtool")
+    (scrape,) = load(FLEET / "prometheus.yml")["scrape_configs"]
+    assert scrape["job_name"] == "scouter"
+    found = {
+        target: each["labels"]["role"]
+        for each in scrape["static_configs"]
+        for target in each["targets"]
+    }
+    roles = {name: flags_of(each["command"])["--role"] for name, each in members().items()}
+    assert found == {f"{name}:4318": role for name, role in roles.items()}
+    for folder in ("prometheus", "fleet"):
+        shutil.copytree(ROOT / "deploy" / folder, tmp_path / folder)
+        (tmp_path / folder / "token").write_text("sct_…")
+    shown = run(promtool, "check", "config", tmp_path / "fleet" / "prometheus.yml")
+    assert "SUCCESS: 1 rule files found" in shown
+
+
 # --- the load balancer ---
 
 

@@ -43,8 +43,8 @@ class Both:
 
     def __init__(self, gateway: CollectorProcess, api: CollectorProcess) -> None:
         self.gateway, self.api = gateway, api
-        self.http = httpx.Client(base_url=api.url, timeout=60)
-        self.way = httpx.Client(base_url=gateway.url, timeout=60)
+        self.http = httpx.Client(base_url=api.url, timeout=120)
+        self.way = httpx.Client(base_url=gateway.url, timeout=120)
         for profile in (TALK, RIGHT):
             body = json.loads(profile.model_dump_json())
             self.http.post("/api/v1/profiles?activate=true", json=body).raise_for_status()

@@ -1,7 +1,6 @@
 """A long run of a fleet under kills, freezes and restarts, with its progress: `make test-fleet`.
 
-It takes the better part of an hour. What processes leave is in a folder that stays if something is
-wrong.
+It takes some ten minutes. What processes leave is in a folder that stays if something is wrong.
 """
 
 import argparse

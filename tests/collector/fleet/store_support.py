@@ -41,12 +41,12 @@ def standing(store: Writing) -> Generator["Future[int]"]:
     def stand(connection: Connection) -> None:
         del connection
         is_inside.set()
-        assert go.wait(60)
+        assert go.wait(120)
 
     with ThreadPoolExecutor(1) as pool:
         try:
             done = pool.submit(store.write, {}, [stand])
-            assert is_inside.wait(60)
+            assert is_inside.wait(120)
             yield done
         finally:
             go.set()

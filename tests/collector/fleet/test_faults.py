@@ -103,7 +103,7 @@ def test_the_store_goes_on_by_itself_once_postgresql_is_back(
     with standing(share) as done:
         own_server.crash()
     with pytest.raises(TransientError, match="takes or gives nothing now"):
-        done.result(60)
+        done.result(120)
     for attempt in (
         lambda: share.commit(again),
         lambda: own.read("SELECT 1"),
@@ -157,7 +157,7 @@ def test_a_commit_that_lost_its_answer_is_found_stored(
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         )
-        assert done.result(60) == share.last_seq() == own.last_seq()
+        assert done.result(120) == share.last_seq() == own.last_seq()
     assert (share.offset, own.totals()[RECEIVED]) == (4, 1)
 
 
@@ -177,10 +177,10 @@ def test_a_commit_that_postgresql_ended_with_is_stored_once(
         own_server.crash()
         if is_short:
             own_server.start()
-            seq = done.result(60)
+            seq = done.result(120)
         else:
             with pytest.raises(TransientError):
-                done.result(60)
+                done.result(120)
             assert share.offset == 0
             own_server.start()
             seq = share.commit(sent)

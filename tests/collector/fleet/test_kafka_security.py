@@ -64,8 +64,8 @@ def test_what_is_appended_is_read(settings: KafkaSettings) -> None:
     member.start()
     try:
         body = json.dumps({"uid": "u", "profile": "p"}).encode()
-        log.append(Item(Kind.RECORD, "default", 1, body)).result(60)
-        assert taken.wait(60)
+        log.append(Item(Kind.RECORD, "default", 1, body)).result(120)
+        assert taken.wait(120)
         assert logs[0].wait(0, 60)
         (entry,) = logs[0].read(0, 2**20).entries
         assert entry.item.body == body

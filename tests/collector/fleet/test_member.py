@@ -144,11 +144,11 @@ class Room:
     def append(self, *uids: str, text: str = "") -> None:
         rows = [{"uid": uid, "profile": "p", "context": text} for uid in uids]
         body = json.dumps({"records": rows}).encode()
-        self.log.append(Item(Kind.RECORDS, "default", time.time_ns(), body, "http")).result(60)
+        self.log.append(Item(Kind.RECORDS, "default", time.time_ns(), body, "http")).result(120)
 
     def wait_stored(self, *uids: str) -> None:
         wanted = sorted(uids)
-        wait_until(lambda: self.stored.uids() == wanted, what="records are stored", timeout_s=60)
+        wait_until(lambda: self.stored.uids() == wanted, what="records are stored", timeout_s=120)
 
     def delete_before(self, part: int, offset: int) -> None:
         """Take away what lies before an offset, as retention does."""
@@ -279,9 +279,9 @@ def test_a_partition_moves_once_its_owner_has_finished_with_it(room: Room) -> No
     first = room.desk()
     wait_until(has_all(first), what="all partitions are taken")
     may_end, is_ending = threading.Event(), threading.Event()
-    first.before_give_up = lambda: (is_ending.set(), may_end.wait(60))
+    first.before_give_up = lambda: (is_ending.set(), may_end.wait(120))
     second = room.desk()
-    assert is_ending.wait(60)
+    assert is_ending.wait(120)
     room.append(*named("meanwhile", 20))
     assert second.told == []
     may_end.set()
@@ -345,7 +345,7 @@ def test_partitions_of_a_process_that_was_killed_go_to_others(room: Room) -> Non
         room.append(*named("u", 10))
         desk = room.desk()
         os.kill(doomed.pid, signal.SIGKILL)
-    wait_until(has_all(desk), what="the other one has all", timeout_s=60)
+    wait_until(has_all(desk), what="the other one has all", timeout_s=120)
     room.wait_stored(*named("u", 10))
 
 
@@ -388,7 +388,7 @@ def test_two_workers_of_one_name_are_told_so(room: Room) -> None:
     wait_until(
         lambda: any("another worker has the name 'same'" in d.member.fault for d in room.desks),
         what="the fault is told",
-        timeout_s=60,
+        timeout_s=120,
     )
 
 
@@ -454,7 +454,7 @@ def test_marks_of_transactions_are_no_loss(room: Room) -> None:
     finally:
         producer.close()
     desk = room.desk()
-    wait_until(lambda: room.stored.offsets.get(1) == 2, what="the mark is passed", timeout_s=60)
+    wait_until(lambda: room.stored.offsets.get(1) == 2, what="the mark is passed", timeout_s=120)
     wait_until(lambda: set(desk.member.lags().values()) == {0}, what="nothing is left")
     assert room.stored.losses() == []
 
@@ -499,14 +499,14 @@ def test_a_topic_made_anew_is_refused(room: Room) -> None:
     room.wait_stored(*named("u", 10))
     delete_topics(room.bootstrap, [room.settings.topic])
     create_topics(room.bootstrap, [room.settings.topic], partitions=PARTITIONS)
-    wait_until(lambda: "made anew" in desk.member.fault, what="the fault is told", timeout_s=60)
+    wait_until(lambda: "made anew" in desk.member.fault, what="the fault is told", timeout_s=120)
     assert desk.member.parts == ()
     other = TopicLog(room.settings, None)
     try:
         assert other.topic_id != room.log.topic_id
         body = json.dumps({"records": [{"profile": "p", "uid": "new"}]}).encode()
         for _ in range(40):
-            other.append(Item(Kind.RECORDS, "default", 1, body, "http")).result(30)
+            other.append(Item(Kind.RECORDS, "default", 1, body, "http")).result(120)
     finally:
         other.close()
     desk.member.stop()
@@ -532,12 +532,12 @@ def test_brokers_that_come_back_find_the_partitions_where_they_were(
     room.wait_stored(*named("before", 10))
     wait_until(lambda: desk.member.is_connected, what="brokers answer")
     broker.stop()
-    wait_until(lambda: not desk.member.is_connected, what="it is noticed", timeout_s=60)
+    wait_until(lambda: not desk.member.is_connected, what="it is noticed", timeout_s=120)
     assert broker.bootstrap in desk.member.fault
     assert has_all(desk)()
     broker.start()
-    wait_until(lambda: desk.member.is_connected, what="brokers answer", timeout_s=60)
-    wait_until(lambda: not room.log.fault, what="messages are taken", timeout_s=60)
+    wait_until(lambda: desk.member.is_connected, what="brokers answer", timeout_s=120)
+    wait_until(lambda: not room.log.fault, what="messages are taken", timeout_s=120)
     room.append(*named("after", 10))
     room.wait_stored(*named("before", 10), *named("after", 10))
     assert desk.member.fault == ""
@@ -550,10 +550,10 @@ def test_brokers_that_are_not_there_yet_are_waited_for(
     room.append("u")
     broker.stop()
     desk = room.desk()
-    wait_until(lambda: bool(desk.member.fault), what="the fault is told", timeout_s=60)
+    wait_until(lambda: bool(desk.member.fault), what="the fault is told", timeout_s=120)
     assert not desk.member.is_connected
     broker.start()
-    wait_until(has_all(desk), what="all partitions are taken", timeout_s=60)
+    wait_until(has_all(desk), what="all partitions are taken", timeout_s=120)
     room.wait_stored("u")
 
 
@@ -565,10 +565,10 @@ def test_a_member_that_stood_still_gives_up_what_others_have(
     desk = room.desk()
     wait_until(has_all(desk), what="all partitions are taken")
     with broker.paused():
-        wait_until(lambda: not desk.member.is_connected, what="it is noticed", timeout_s=60)
+        wait_until(lambda: not desk.member.is_connected, what="it is noticed", timeout_s=120)
         time.sleep(SESSION_S)
     other = room.desk()
-    wait_until(lambda: len(other.member.parts) == 2, what="the other has its half", timeout_s=60)
-    wait_until(lambda: len(desk.member.parts) == 2, what="and this one the rest", timeout_s=60)
+    wait_until(lambda: len(other.member.parts) == 2, what="the other has its half", timeout_s=120)
+    wait_until(lambda: len(desk.member.parts) == 2, what="and this one the rest", timeout_s=120)
     room.append(*named("u", 20))
     room.wait_stored(*named("u", 20))

@@ -139,7 +139,7 @@ def test_who_waits_is_woken_by_a_message_and_by_the_end() -> None:
         waiting = threading.Thread(target=lambda: found.append(log.wait(len(found), 60)))
         waiting.start()
         wake()
-        waiting.join(60)
+        waiting.join(120)
     assert found == [True, False]
 
 

@@ -74,10 +74,11 @@ def test_a_share_sees_its_own_and_the_whole_sees_all(fleet: FleetStore, take: Ta
         assert [row.uid for row in share.records_of(SPACE, ["a", "b"])] == [uid]
         found = share.evaluated_since(SPACE, [ONE, TWO], 0)
         assert [each.uid for each in found] == [uid]
-        assert [each for each in (ONE, TWO) if share.recorded_traces().maybe(trace_hash(each))] == [
-            trace_id
-        ]
+        assert [
+            each for each in (ONE, TWO) if share.recorded_traces(7).maybe(trace_hash(each))
+        ] == [trace_id]
         assert share.totals() == fleet.totals()
+        assert not share.recorded_traces(101).maybe(trace_hash(trace_id))
     assert set(shares[0].stored_records(SPACE, ["a", "b", "none"])) == {"a", "b"}
     assert len(fleet.records_of(SPACE, ["a", "b"])) == 2
     assert len(fleet.results_after(FIRST_RESULT, 9)) == 2
@@ -176,7 +177,7 @@ def test_a_new_owner_waits_for_the_commit_that_is_under_way(fleet: FleetStore, t
         with standing(old) as done:
             taken = pool.submit(take, 0, "new")
             waits(fleet, "scouter share 0 write")
-        assert taken.result(60).last_seq() == done.result(60)
+        assert taken.result(120).last_seq() == done.result(120)
     with pytest.raises(FencedError):
         old.commit(Commit(offset=1))
 
@@ -239,7 +240,7 @@ def test_no_reader_passes_over_a_commit_that_is_under_way(fleet: FleetStore, tak
         found = fleet.decided_after(Place(0, -1), 9)
         assert [each.evaluation_id for each in found] == ["1"]
         assert quick.last_seq() == second
-    assert first < done.result(60) < second == fleet.last_seq()
+    assert first < done.result(120) < second == fleet.last_seq()
     results = [row.record_uid for _, row in fleet.results_after(FIRST_RESULT, 9)]
     assert results == ["u1", "u2"]
 
@@ -300,7 +301,7 @@ def test_what_is_erased_beside_a_commit_stays_erased(fleet: FleetStore, take: Ta
             waits(fleet, "scouter share 0 write")
             fleet.erase(EraseTarget(space=SPACE, record_uid="gone"))
             fleet.erase(EraseTarget(space=SPACE, trace_id=ONE))
-        done.result(60)
+        done.result(120)
     assert [row.uid for row in fleet.records_of(SPACE, ["gone", "stays"])] == ["stays"]
     assert set(fleet.spans_of(SPACE, [ONE, TWO])) == {TWO}
     assert fleet.evaluations(EvaluationQuery(space=SPACE)).items == ()
@@ -316,7 +317,7 @@ def test_an_erasure_waits_for_commits_that_are_under_way(fleet: FleetStore, take
         with standing(share):
             erased = pool.submit(fleet.erase, EraseTarget(space=SPACE, trace_id=ONE))
             waits(fleet, "scouter")
-        assert erased.result(60).spans == 1
+        assert erased.result(120).spans == 1
     assert fleet.spans_of(SPACE, [ONE]) == {}
 
 

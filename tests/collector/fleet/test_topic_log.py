@@ -100,7 +100,7 @@ def test_parts_are_in_their_partitions_with_all_that_the_item_said(
 ) -> None:
     log = open_log(5)
     uids = [f"u{number}" for number in range(20)]
-    assert log.append(records(*uids)).result(30) == 0
+    assert log.append(records(*uids)).result(120) == 0
     found = messages(log, kafka.bootstrap)
     for message in found:
         item, is_ours = item_of(message, 5, "default", 0)
@@ -141,13 +141,13 @@ def test_what_is_too_large_is_cut_or_put_aside(
     """Also if it becomes so while the log is open: whoever sends it again is understood."""
     refused: list[str] = []
     log = open_log(2, "work.small", on_refused=refused.append)
-    log.append(records(*(f"u{number}" for number in range(9)), text="x" * 20_000)).result(30)
+    log.append(records(*(f"u{number}" for number in range(9)), text="x" * 20_000)).result(120)
     limit(kafka.bootstrap, "work.small", 50_000)
     log = open_log(2, "work.small", on_refused=refused.append)
-    log.append(records(*(f"v{number}" for number in range(9)), text="x" * 20_000)).result(30)
+    log.append(records(*(f"v{number}" for number in range(9)), text="x" * 20_000)).result(120)
     assert refused == []
     assert len(uids_in(log, kafka.bootstrap)) == 18
-    log.append(records("w0", "large", "w1", text="y" * 60_000)).result(30)
+    log.append(records("w0", "large", "w1", text="y" * 60_000)).result(120)
     assert len(refused) == 3
     kinds = [item_of(each, 2, SPACE, 0)[0].kind for each in messages(log, kafka.bootstrap)]
     assert kinds.count(Kind.LETTER) == 3
@@ -164,7 +164,7 @@ def test_a_limit_that_was_lowered_is_learned(
     def is_in() -> bool:
         return log.append(item).exception(60) is None
 
-    wait_until(is_in, what="the request is cut smaller", timeout_s=60, every_s=RETRY_S / 4)
+    wait_until(is_in, what="the request is cut smaller", timeout_s=120, every_s=RETRY_S / 4)
     assert set(uids_in(log, kafka.bootstrap)) == {"u0", "u1", "u2", "u3"}
 
 
@@ -210,9 +210,9 @@ def test_brokers_that_are_slow_are_waited_for_but_not_without_end(
         assert "come again" in str(second.exception(0))
         assert log.size_bytes > 1_000
         assert not first.done()
-    assert first.result(60) == 0
+    assert first.result(120) == 0
     wait_until(lambda: log.size_bytes == 0, what="nothing is on its way")
-    assert log.append(records("second", text="x" * 1_000)).result(60) == 0
+    assert log.append(records("second", text="x" * 1_000)).result(120) == 0
 
 
 def test_a_broker_that_comes_back_is_written_to_again(
@@ -221,7 +221,7 @@ def test_a_broker_that_comes_back_is_written_to_again(
     """Nobody appends meanwhile, as a gateway that is not ready gets no requests."""
     caplog.set_level(logging.INFO, "collector.fleet")
     log = open_log(3, at=broker.bootstrap, delivery_s=3.0)
-    log.append(records("before")).result(60)
+    log.append(records("before")).result(120)
     broker.stop()
     uids = [f"away{number}" for number in range(9)]
     lost = [log.append(records(uid)) for uid in uids]
@@ -232,20 +232,20 @@ def test_a_broker_that_comes_back_is_written_to_again(
     assert log.fault
     assert isinstance(log.append(records("refused")).exception(0), TransientError)
     broker.start()
-    wait_until(lambda: not log.fault, what="messages are taken again", timeout_s=60)
-    log.append(records("after")).result(60)
+    wait_until(lambda: not log.fault, what="messages are taken again", timeout_s=120)
+    log.append(records("after")).result(120)
     assert {"before", "after"} <= set(uids_in(log, broker.bootstrap))
     assert caplog.text.count("takes messages again") == 1
 
 
 def test_a_short_absence_is_nobodys_business(open_log: Open, broker: KafkaBroker) -> None:
     log = open_log(3, at=broker.bootstrap, delivery_s=60.0)
-    log.append(records("before")).result(60)
+    log.append(records("before")).result(120)
     restart = threading.Thread(target=broker.restart)
     restart.start()
     waiting = [log.append(records(f"u{number}")) for number in range(50)]
     restart.join()
-    assert [each.result(60) for each in waiting] == [0] * 50
+    assert [each.result(120) for each in waiting] == [0] * 50
     assert log.fault == ""
     assert len(uids_in(log, broker.bootstrap)) == 51
 
@@ -253,10 +253,10 @@ def test_a_short_absence_is_nobodys_business(open_log: Open, broker: KafkaBroker
 def test_a_topic_that_was_made_anew_is_not_written_to(open_log: Open, broker: KafkaBroker) -> None:
     """Nor is one made in the place of one that somebody has deleted."""
     log = open_log(2, "work.gone", at=broker.bootstrap, delivery_s=3.0)
-    log.append(records("before")).result(60)
+    log.append(records("before")).result(120)
     delete_topics(broker.bootstrap, ["work.gone"])
     assert isinstance(log.append(records("after")).exception(60), TransientError)
-    wait_until(lambda: "the topic is gone" in log.fault, what="it is told", timeout_s=60)
+    wait_until(lambda: "the topic is gone" in log.fault, what="it is told", timeout_s=120)
     assert "work.gone" not in topics(broker.bootstrap)
     create_topics(broker.bootstrap, ["work.gone"], partitions=3)
     wait_until(lambda: "3 partitions now instead of 2" in log.fault, what="it is told")
@@ -269,5 +269,5 @@ def test_the_rest_of_the_port_says_nothing(open_log: Open) -> None:
     log.trim(5)
     with log.pinned():
         assert log.last_append_s() == 0
-    log.append(records("u")).result(30)
+    log.append(records("u")).result(120)
     assert log.last_append_s() > 0

@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -115,6 +115,26 @@ def test_proxies_are_trusted_by_address_or_network() -> None:
     assert load_settings({}).trusted_proxies == ()
     found = load_settings({"trusted_proxies": "10.0.0.7, 10.1.0.0/16,::1"}).trusted_proxies
     assert found == ("10.0.0.7", "10.1.0.0/16", "::1")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"kafka": "a:1"}, "role worker: a fleet needs kafka"),
+        ({"postgresql": "postgresql://db/scouter"}, "role worker: a fleet needs kafka"),
+        ({"kafka": "a:1", "postgresql": "postgresql://u:secret@db/s"}, "postgresql"),
+        ({"gold": "gold.jsonl", "backups": "b"}, "backups, gold: not in a fleet"),
+        ({"max_behind": "1GB"}, "max_behind: not in a fleet"),
+        ({"role": "all", "postgresql": "postgresql://db/s"}, "say role gateway"),
+    ],
+)
+def test_settings_of_a_fleet_are_whole(flags: dict[str, Any], message: str) -> None:
+    """What a role needs is there, and what would do nothing is refused."""
+    whole = {"kafka": "a:1", "postgresql": "postgresql://db/s"}
+    given = {"role": "worker"} | ({} if whole.keys() & flags.keys() else whole) | flags
+    with pytest.raises(ConfigError, match=message):
+        load_settings(given)
+    assert load_settings({"role": "worker"} | whole).role == "worker"
 
 
 def test_an_open_door_needs_a_token() -> None:

@@ -79,7 +79,7 @@ def rest_of(connection: socket.socket, path: bytes) -> bytes:
 
 
 def size_of(collector: CollectorProcess, path: str) -> int:
-    with httpx.Client(base_url=collector.url) as http:
+    with httpx.Client(base_url=collector.url, timeout=120) as http:
         return len(http.get(path).content)
 
 
