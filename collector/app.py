@@ -38,6 +38,7 @@ from collector.receivers.http.receiver import HttpReceiver
 from collector.receivers.intake import Intake
 from collector.receivers.message_servers.named import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
+from collector.results.cursor import FILE_NAME as CURSOR_NAME
 from collector.results.cursor import CursorFile
 from collector.results.endpoint import connect
 from collector.results.sender import ResultsSender
@@ -418,7 +419,7 @@ class Collector:
         return ResultsSender(
             self.store,
             connect(address, self.settings.results_otlp_headers or {}),
-            CursorFile(self.settings.data / "results_otlp.json", address),
+            CursorFile(self.settings.data / CURSOR_NAME, address),
             self.metrics.registry,
             self.known_judges.behind,
         )

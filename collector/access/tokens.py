@@ -4,7 +4,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -100,6 +100,23 @@ class TokenFile(Tokens):
                 source.backup(copy)
         except (OSError, sqlite3.Error) as error:
             raise TransientError(f"tokens cannot be copied into {target}: {error}") from error
+
+    def take_over(self, tokens: Iterable[Token]) -> None:
+        """Add tokens of another place as they are; those that are known stay.
+
+        Raises:
+            ConfigError: The file cannot be made.
+            TransientError: They cannot be written; some may be.
+        """
+        for each in tokens:
+            self._make()
+            self._write(
+                "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    each.id, each.name, each.secret_hash, " ".join(sorted(each.scopes)),
+                    each.space, each.created_ns, each.expires_ns, each.revoked_ns,
+                ),
+            )  # fmt: skip
 
     def _tokens(self, follow_s: float = _FOLLOW_S) -> Mapping[str, Token]:
         """Tokens of the file by their ids; they may be a moment old."""

@@ -20,7 +20,7 @@ from collector.fleet.cursor import FleetCursor
 from collector.fleet.ends import Ends, FleetLag
 from collector.fleet.hand import FleetHand
 from collector.fleet.leader import Leader
-from collector.fleet.notes import FleetNote
+from collector.fleet.notes import RETENTION_NOTE, FleetNote
 from collector.fleet.operation import FleetOperation
 from collector.fleet.past import Past
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
@@ -108,7 +108,7 @@ class FleetApi(FleetProcess):
         if settings.past is not None:
             self.past = Past(settings.past, self.store, url, late_s=settings.late_window_s)
         self._clock = RetentionClock(
-            FleetNote(Link(url), "retention"), settings.retention_days * 86_400
+            FleetNote(Link(url), RETENTION_NOTE), settings.retention_days * 86_400
         )
         self._place = 0
         self._leader = Leader(url, self._lead)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, LiteralString, TypeVar
 
 from collector.fleet.connection import Connection, Link, Tables
-from scouter.agent.budget.ledger import Account, LedgerError, Refused, Reserved
+from scouter.agent.budget.ledger import Account, Balances, LedgerError, Refused, Reserved
 from scouter.errors import ScouterError
 
 _KEPT_DAYS: Final = 100
@@ -116,6 +116,49 @@ class PostgresqlLedger:
     async def reserved_nano_usd(self, name: str, day: str) -> int:
         """The reserved part of it."""
         return await self._sum("SELECT sum(nano_usd) FROM budget_reservations", name, day)
+
+    def balances(self) -> Balances:
+        """Everything in the tables.
+
+        Raises:
+            TransientError: They cannot be read now.
+        """
+
+        def work(connection: Connection) -> Balances:
+            return Balances(
+                accounts=connection.execute(
+                    "SELECT name, day, nano_usd FROM budget_accounts"
+                ).fetchall(),
+                reservations=connection.execute(
+                    "SELECT number, name, day, nano_usd FROM budget_reservations"
+                ).fetchall(),
+            )
+
+        return self._link.run(work, _TABLES)
+
+    def take_over(self, balances: Balances) -> None:
+        """Write the balances of another ledger, in the place of those with the same names.
+
+        Raises:
+            TransientError: They cannot be written now; nothing has changed.
+        """
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                for row in balances.accounts:
+                    connection.execute(
+                        "INSERT INTO budget_accounts VALUES ($1, $2, $3) "
+                        "ON CONFLICT (name, day) DO UPDATE SET nano_usd = excluded.nano_usd",
+                        row,
+                    )
+                for row in balances.reservations:
+                    connection.execute(
+                        "INSERT INTO budget_reservations VALUES ($1, $2, $3, $4) "
+                        "ON CONFLICT DO NOTHING",
+                        row,
+                    )
+
+        self._link.run(work, _TABLES)
 
     def close(self) -> None:
         """Close the connection."""

@@ -9,6 +9,8 @@ from collector.fleet.notes import FleetNote
 from collector.store.rows import FIRST_RESULT, ResultPlace
 
 _log: Final = logging.getLogger(__name__)
+SENT_TO: Final = "results sent to "
+"""Begins the name of the note of each endpoint."""
 
 
 class FleetCursor:
@@ -23,7 +25,7 @@ class FleetCursor:
     """
 
     def __init__(self, link: Link, endpoint: str) -> None:
-        self._note = FleetNote(link, f"results sent to {endpoint}")
+        self._note = FleetNote(link, f"{SENT_TO}{endpoint}")
 
     def read(self) -> ResultPlace:
         """Read the place at which to go on; the beginning if none is known."""

@@ -4,6 +4,8 @@ from typing import Final
 
 from collector.fleet.connection import Connection, Link, Tables
 
+RETENTION_NOTE: Final = "retention"
+"""Name of the note of retention's clock."""
 _TABLES: Final = Tables(
     name="fleet_notes",
     statements=(
@@ -12,6 +14,20 @@ _TABLES: Final = Tables(
         )""",
     ),
 )
+
+
+def all_notes(link: Link) -> dict[str, str]:
+    """All notes by name.
+
+    Raises:
+        TransientError: They cannot be read now.
+    """
+
+    def work(connection: Connection) -> dict[str, str]:
+        rows = connection.execute("SELECT name, content FROM fleet_notes").fetchall()
+        return {str(name): str(content) for name, content in rows}
+
+    return link.run(work, _TABLES)
 
 
 class FleetNote:

@@ -27,6 +27,8 @@ DAILY: Final = ("spans", "bodies")
 NOBODY: Final = -1
 """The partition of rows that no share wrote."""
 DAY_NS: Final = 86_400 * 10**9
+COPYING: Final = "copying"
+"""Key in `meta` of a database into which a copy is being made: what it is made of."""
 
 MAKE: Final = 7_316_401
 """Advisory lock of who changes tables."""

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from collector.access.caller import Scope
@@ -101,6 +101,28 @@ class FleetTokens(Tokens):
         """Every token that was ever made, oldest first."""
         found = self._link.run(_rows, _TABLES)
         return sorted(found.values(), key=lambda each: each.created_ns)
+
+    def take_over(self, tokens: Iterable[Token]) -> None:
+        """Add tokens of another place as they are; those that are known stay.
+
+        Raises:
+            TransientError: They cannot be stored now; some may be.
+        """
+        rows = [
+            (each.id, each.name, each.secret_hash, " ".join(sorted(each.scopes)), each.space,
+             each.created_ns, each.expires_ns, each.revoked_ns)
+            for each in tokens
+        ]  # fmt: skip
+
+        def work(connection: Connection) -> None:
+            for row in rows:
+                connection.execute(
+                    "INSERT INTO access_tokens VALUES ($1, $2, $3, $4, $5, $6, $7, $8) "
+                    "ON CONFLICT (id) DO NOTHING",
+                    row,
+                )
+
+        self._link.run(work, _TABLES)
 
     def has_any(self) -> bool:
         """Say whether a token was ever made."""

@@ -16,6 +16,7 @@ from collector.fleet.database import (
     settings,
 )
 from collector.fleet.schema import (
+    COPYING,
     DAILY,
     MAKE,
     NOBODY,
@@ -160,7 +161,20 @@ class Whole(Writing, UpkeepReads):
                 f" this program has those of {SCHEMA}: start the program that made them, and copy"
                 " its data into an empty database of this one"
             )
+        self._check_copy(found)
         return int(found.get("partitions", 0))
+
+    def _check_copy(self, meta: Mapping[str, str]) -> None:
+        """Refuse a database of which a part is missing, as `scouter store copy` was ended.
+
+        Raises:
+            ConfigError: It is such a one.
+        """
+        if COPYING in meta:
+            raise ConfigError(
+                f"the data in {self._address} is half of a copy: run the same `scouter store copy`"
+                " again, which goes on with it"
+            )
 
     @contextmanager
     def _changing(self) -> Generator[None]:

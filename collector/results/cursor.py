@@ -9,6 +9,8 @@ from typing import Final, Protocol
 from collector.store.rows import FIRST_RESULT, ResultPlace
 
 _log: Final = logging.getLogger(__name__)
+FILE_NAME: Final = "results_otlp.json"
+"""Name of the file inside a data folder."""
 
 
 class Cursor(Protocol):

@@ -59,6 +59,23 @@ def rows_table(table: str, seq: int, rows: Sequence[Sequence[Any]]) -> object:
     return arrow_table(table, seq, list(zip(*rows, strict=True)), len(rows))
 
 
+def stored_table(table: str, rows: Sequence[Sequence[Any]]) -> object:
+    """The same of rows that begin with the numbers of their commits; there is one row at least.
+
+    Raises:
+        DataError: As `arrow_table`.
+    """
+    names, kinds = zip(*COLUMNS[table], strict=True)
+    try:
+        arrays = [
+            pa.array(values, _TYPES[kind])
+            for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+        ]
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+        raise DataError(f"a value of {table} cannot be stored: {error}") from error
+    return pa.Table.from_arrays(arrays, names=list(names))
+
+
 T = TypeVar("T")
 Columns: TypeAlias = list[Sequence[Any]]
 """Values of each column of some rows."""

@@ -34,7 +34,7 @@ from collector.store.files import (
 )
 from collector.store.limits import NoMemoryError
 from collector.store.reads import Change, Rows
-from collector.store.schema import COLUMNS, NOT_COPIED, VERSION, duckdb_tables
+from collector.store.schema import COLUMNS, COPYING, NOT_COPIED, VERSION, duckdb_tables
 from scouter.errors import ConfigError, TransientError
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -151,10 +151,14 @@ class Database:
             self._remove(number)  # a copy that was never finished
         self._attach(first)
         if not self._is_whole(first):
-            if self._root.execute(f"SELECT 1 FROM {_name(first)}.offsets LIMIT 1").fetchall():
+            copying = "SELECT 1 FROM duckdb_tables() WHERE database_name = $1 AND table_name = $2"
+            if (
+                self._root.execute(f"SELECT 1 FROM {_name(first)}.offsets LIMIT 1").fetchall()
+                or self._root.execute(copying, [_name(first), COPYING]).fetchall()
+            ):
                 raise ConfigError(
                     f"{self._path(first)} is an unfinished copy, and the file that it was made of "
-                    "is gone: restore a backup"
+                    "is gone: restore a backup, or, if `scouter store copy` was ended, run it again"
                 )
             number = secrets.randbits(63) if identity is None else identity
             self._root.execute("BEGIN")

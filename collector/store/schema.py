@@ -124,6 +124,10 @@ one row, see `Database`.
 NOT_COPIED: Final = frozenset({"erasures", "whole"})
 """Tables that a copy of the store begins anew."""
 
+COPYING: Final = "copying"
+"""A table beside them while `scouter store copy` writes the file: what it is made of, and how much
+is there."""
+
 _LONG: Final = frozenset({"attributes", "body", "context", "message", "payload"})
 """Columns that may hold texts of megabytes.
 

@@ -36,7 +36,12 @@ OWN: Final = {
 }
 """The commands of this package, which are there whoever else adds some."""
 
-_EXTRAS: Final = {"collector": "collector", "demo": "demo", "token": "collector"}
+_EXTRAS: Final = {
+    "collector": "collector",
+    "demo": "demo",
+    "store": "collector",
+    "token": "collector",
+}
 """The extra that installs what a command needs, where it is not the base."""
 
 USAGE_ERROR: Final = 2

@@ -50,6 +50,16 @@ class Refused:
     """Money spent and reserved on the account, in billionths of a dollar."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balances:
+    """All that a ledger has, to be moved into another one."""
+
+    accounts: Sequence[tuple[str, str, int]]
+    """Name, day, and money spent and reserved, in billionths of a dollar."""
+    reservations: Sequence[tuple[str, str, str, int]]
+    """Number, name, day, and the money that is part of the account's."""
+
+
 class LedgerError(ScouterError):
     """The ledger could not be read or written; nothing was reserved."""
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, TypeVar
 
-from scouter.agent.budget.ledger import Account, LedgerError, Refused, Reserved
+from scouter.agent.budget.ledger import Account, Balances, LedgerError, Refused, Reserved
 from scouter.transport.sqlite_file import SqliteFile
 
 _APPLICATION_ID: Final = 0x53636C31  # "Scl1": Scouter, ledger, first form
@@ -129,6 +129,44 @@ class SqliteLedger:
             self._file.copy_to(path).result()
         except (sqlite3.Error, OSError) as error:
             raise LedgerError(f"the ledger {self._file.path} cannot be copied: {error}") from error
+
+    def balances(self) -> Balances:
+        """Everything in the file.
+
+        Raises:
+            LedgerError: It cannot be read.
+        """
+
+        def work(db: sqlite3.Connection) -> Balances:
+            return Balances(
+                accounts=db.execute("SELECT name, day, nano_usd FROM account").fetchall(),
+                reservations=db.execute(
+                    "SELECT number, name, day, nano_usd FROM reservation"
+                ).fetchall(),
+            )
+
+        try:
+            return self._file.read(work).result()
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"the ledger {self._file.path} cannot be used: {error}") from error
+
+    def take_over(self, balances: Balances) -> None:
+        """Write the balances of another ledger, in the place of those with the same names.
+
+        Raises:
+            LedgerError: They cannot be written; nothing has changed.
+        """
+
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany("INSERT OR REPLACE INTO account VALUES (?, ?, ?)", balances.accounts)
+            db.executemany(
+                "INSERT OR REPLACE INTO reservation VALUES (?, ?, ?, ?)", balances.reservations
+            )
+
+        try:
+            self._file.run(work, is_synced=True).result()
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"the ledger {self._file.path} cannot be used: {error}") from error
 
     async def _done(self, future: "Future[_T]") -> _T:
         try:

@@ -1,0 +1,100 @@
+"""What is beside a store, from a data folder into a fleet's database and back.
+
+Tokens, what judges have spent, the place up to which results were sent, and the date of retention.
+Kept answers of judges stay behind: they are made again where they are missing.
+"""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from collector.access.tokens import TokenFile
+from collector.care.retention_clock import FILE_NAME as RETENTION_NAME
+from collector.care.retention_clock import FileNote
+from collector.fleet.budget import PostgresqlLedger
+from collector.fleet.connection import Link
+from collector.fleet.cursor import SENT_TO, FleetCursor
+from collector.fleet.notes import RETENTION_NOTE, FleetNote, all_notes
+from collector.fleet.tokens import FleetTokens
+from collector.judging.ledger import LEDGER_NAME
+from collector.results.cursor import FILE_NAME as CURSOR_NAME
+from collector.results.cursor import CursorFile
+from collector.store.rows import ResultPlace
+from scouter.agent.budget.sqlite import SqliteLedger
+from scouter.errors import ConfigError
+
+
+def copy_to_fleet(folder: Path, url: str) -> None:
+    """Copy what is beside the store of a folder; what is there already stays or is the same.
+
+    Raises:
+        ConfigError: A file of the folder cannot be read.
+        TransientError: The database takes nothing now; some may be there.
+        LedgerError: The ledger cannot be read.
+    """
+    with _link(url) as link:
+        tokens = TokenFile(folder).all()
+        if tokens:
+            FleetTokens(link).take_over(tokens)
+        if (folder / LEDGER_NAME).exists():
+            file = SqliteLedger(folder / LEDGER_NAME)
+            try:
+                PostgresqlLedger(link).take_over(file.balances())
+            finally:
+                file.close()
+        try:
+            retention = FileNote(folder / RETENTION_NAME).read()
+            if retention is not None:
+                FleetNote(link, RETENTION_NOTE).write(retention)
+            if (folder / CURSOR_NAME).exists():
+                found = json.loads((folder / CURSOR_NAME).read_text(encoding="utf-8"))
+                place = ResultPlace(int(found["seq"]), int(found["ordinal"]))
+                FleetCursor(link, str(found["endpoint"])).write(place)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"{folder / RETENTION_NAME} or {folder / CURSOR_NAME} cannot be read; remove it if"
+                f" nobody needs it: {error}"
+            ) from error
+
+
+def copy_to_folder(url: str, folder: Path) -> None:
+    """Copy what is beside the store of a fleet; of several places of results the last one.
+
+    Raises:
+        ConfigError: A file cannot be written.
+        TransientError: The database gives nothing now.
+        LedgerError: The ledger cannot be written.
+    """
+    with _link(url) as link:
+        TokenFile(folder).take_over(FleetTokens(link).all())
+        balances = PostgresqlLedger(link).balances()
+        if balances.accounts:
+            file = SqliteLedger(folder / LEDGER_NAME)
+            try:
+                file.take_over(balances)
+            finally:
+                file.close()
+        notes = all_notes(link)
+        places = [
+            (FleetCursor(link, name.removeprefix(SENT_TO)).read(), name.removeprefix(SENT_TO))
+            for name in notes
+            if name.startswith(SENT_TO)
+        ]
+        try:
+            if RETENTION_NOTE in notes:
+                FileNote(folder / RETENTION_NAME).write(notes[RETENTION_NOTE])
+            if places:
+                place, endpoint = max(places)
+                CursorFile(folder / CURSOR_NAME, endpoint).write(place)
+        except OSError as error:
+            raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _link(url: str) -> Generator[Link]:
+    link = Link(url)
+    try:
+        yield link
+    finally:
+        link.close()

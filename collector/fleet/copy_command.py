@@ -1,0 +1,209 @@
+"""The command `scouter store copy`."""
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from collector.settings.model import CollectorSettings
+from scouter.errors import ConfigError
+from scouter.model.visible import visible
+
+if TYPE_CHECKING:
+    from collector.fleet.copying import Plan, Source, Target
+
+DIFFERENT: Final = 1
+"""Exit code where the two sides are not alike in the end; 2 is a wrong use."""
+_PASSWORD: Final = "SCOUTER_COLLECTOR_POSTGRESQL_PASSWORD"  # noqa: S105 of a variable
+_URLS: Final = ("postgresql://", "postgres://")
+_PARTITIONS: Final[int] = CollectorSettings.model_fields["fleet_partitions"].default
+_SHOWN: Final = 20
+"""Differences that are printed at most."""
+
+store: Final = typer.Typer(
+    name="store",
+    no_args_is_help=True,
+    add_completion=False,
+    help="Move what a collector has stored between a data folder and a fleet's database.",
+)
+
+
+@store.callback()
+def _group() -> None:
+    """Let `copy` have its name, though it is the only one."""
+
+
+@store.command()
+def copy(
+    source: Annotated[
+        str, typer.Option("--from", metavar="DIR|URL", help="The data folder or the database.")
+    ],
+    target: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="DIR|URL",
+            help="The other one: an empty database as postgresql://USER@HOST:PORT/DATABASE, or an "
+            "empty or new folder. The database's password is in the environment: "
+            f"{_PASSWORD}.",
+        ),
+    ],
+    partitions: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=1024,
+            metavar="N",
+            envvar="SCOUTER_COLLECTOR_FLEET_PARTITIONS",
+            help="Partitions of the fleet's topic, which stay as many; for a copy into a database.",
+        ),
+    ] = _PARTITIONS,
+) -> None:
+    """Copy a store from a data folder into a fleet's database, or back; the source stays as it is.
+
+    Nobody may use either of them meanwhile. A collector has to have read its whole log before it is
+    stopped; of a fleet first the gateways, then, once the lag is 0, the workers and apis. Rows keep
+    the numbers of their commits, so that cursors of clients go on. Tokens and what judges have
+    spent are copied, too; kept answers of judges are not.
+
+    A copy that was ended at any moment goes on with the same command, and nothing is there twice.
+    In the end rows, totals and sheets of both sides are compared: exit code 1 if they differ.
+
+    \b
+        scouter store copy --from /var/lib/scouter --to postgresql://scouter@db:5432/scouter
+        scouter store copy --from postgresql://scouter@db:5432/scouter --to /var/lib/scouter-2
+    """  # noqa: D301 the mark of lines that click leaves as they are
+    into_database, from_database = (each.startswith(_URLS) for each in (target, source))
+    if into_database == from_database:
+        raise ConfigError(
+            "--from and --to: one of them is a data folder, the other one a database"
+            " (postgresql://…)"
+        )
+    old_mask = os.umask(0o077)  # what is written is for nobody else
+    try:
+        with ExitStack() as stack, _bar() as tell:
+            if into_database:
+                ends = _into_database(Path(source), target, partitions, stack)
+            else:
+                ends = _into_folder(source, Path(target), stack)
+            _copy(*ends, tell)
+    except ImportError as error:
+        raise ConfigError(
+            f"a copy needs {error.name}: pip install 'scouter-agents[fleet]'"
+        ) from error
+    finally:
+        os.umask(old_mask)
+    if into_database:
+        typer.echo(
+            f"start the fleet with {partitions} partitions (fleet_partitions) and a new topic"
+            " (fleet_topic)",
+            err=True,
+        )
+    else:
+        typer.echo(f"start a collector on it: scouter collector --data {target}", err=True)
+
+
+def _into_database(
+    folder: Path, address: str, partitions: int, stack: ExitStack
+) -> "tuple[Source, Target]":
+    from collector.fleet.copy_beside import copy_to_fleet
+    from collector.fleet.copy_database import DatabaseTarget
+    from collector.fleet.copy_folder import FolderSource
+
+    url = _with_password(address)
+    source = stack.enter_context(closing(FolderSource(folder, partitions)))
+    target = DatabaseTarget(url, partitions, lambda: copy_to_fleet(folder, url))
+    return source, stack.enter_context(closing(target))
+
+
+def _into_folder(address: str, folder: Path, stack: ExitStack) -> "tuple[Source, Target]":
+    from collector.fleet.copy_beside import copy_to_folder
+    from collector.fleet.copy_database import DatabaseSource
+    from collector.fleet.copy_folder import FolderTarget
+
+    url = _with_password(address)
+    source = stack.enter_context(closing(DatabaseSource(url)))
+    target = FolderTarget(folder, lambda: copy_to_folder(url, folder))
+    return source, stack.enter_context(closing(target))
+
+
+def _with_password(address: str) -> str:
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import make_conninfo
+
+    password = os.environ.get(_PASSWORD)
+    try:
+        return make_conninfo(address, password=password) if password else address
+    except ProgrammingError:  # its text may have the password
+        raise ConfigError(
+            "this is no address of a PostgreSQL database: give one such as"
+            " postgresql://user@host:5432/database"
+        ) from None
+
+
+def _copy(source: "Source", target: "Target", tell: Callable[[str, int, int], None]) -> None:
+    from collector.fleet.copying import copy_store, differences
+
+    began = time.monotonic()
+    plan = copy_store(source, target, lambda done, total: tell("copying", done, total))
+    took_s = time.monotonic() - began
+    total = sum(plan.rows.values())
+    tell("comparing", total, total)
+    found = differences(source, target, plan)
+    for each in found[:_SHOWN]:
+        typer.echo(visible(f"different: {each}"), err=True)
+    if found:
+        typer.echo(
+            f"{len(found)} differences: {source} is as it was; copy it into an empty place, and"
+            " report this",
+            err=True,
+        )
+        raise typer.Exit(DIFFERENT)
+    typer.echo(visible(f"{target}: {_words(plan)}, in {took_s:.1f} s; both sides are alike"))
+
+
+def _words(plan: "Plan") -> str:
+    rows = plan.rows
+    return (
+        f"{rows['spans']:,} spans, {rows['records']:,} records, {rows['evaluations']:,} evaluations"
+        f" and {sum(rows.values()):,} rows in all"
+    )
+
+
+@contextmanager
+def _bar() -> Generator[Callable[[str, int, int], None]]:
+    """A bar of rows on standard error, for people who watch."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield lambda text, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bars:
+        task = bars.add_task("reading", total=None)
+        yield lambda text, done, total: bars.update(
+            task, description=text, completed=done, total=total
+        )
