@@ -28,6 +28,7 @@ store: Final = typer.Typer(
     name="store",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # panels cut the names of environment variables off at 80 columns
     help="Move what a collector has stored between a data folder and a fleet's database.",
 )
 

@@ -229,7 +229,8 @@ def copy_store(
         ConfigError: The target has other data, or the source has changed since the copy began.
         TransientError: One of the two does not answer; the same call goes on.
 
-    Cost: linear; about 100 MB of memory, more where one commit takes more.
+    Cost: linear; a part takes about 130 MB of memory, more where one commit does. 100,000 spans
+        with 20,000 records and evaluations take 7 to 10 s.
     """
     plan = source.plan()
     done = target.begin(plan)

@@ -324,7 +324,7 @@ def _kill_after(parts: int, source: object, target: object) -> None:
         for _ in range(parts + 1):
             assert child.stdout.readline()
         os.kill(child.pid, signal.SIGKILL)
-        child.wait(60)
+        child.wait(120)
 
 
 def test_a_collector_on_the_copy_answers_as_before(url: str, tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def _held(folder: Path) -> Generator[None]:
         assert child.stdout is not None
         assert child.stdout.readline()
         yield
-        child.communicate(b"end", 60)
+        child.communicate(b"end", 120)
 
 
 def test_what_is_in_the_way_is_refused_with_what_to_do(
@@ -407,7 +407,7 @@ def test_what_is_in_the_way_is_refused_with_what_to_do(
 def test_a_log_that_was_not_read_is_refused(tmp_path: Path, url: str) -> None:
     """What is in it alone would be missing; a collector reads it."""
     data = open_data(tmp_path / "data")
-    data.log.append(Item(Kind.RECORDS, SPACE, 1, b"{}")).result(60)
+    data.log.append(Item(Kind.RECORDS, SPACE, 1, b"{}")).result(120)
     data.close()
     with pytest.raises(ConfigError, match=r"start a collector on it.*lag\.log_bytes"):
         run(tmp_path / "data", url)
