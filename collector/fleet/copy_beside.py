@@ -8,6 +8,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from collector.access.tokens import TokenFile
 from collector.care.retention_clock import FILE_NAME as RETENTION_NAME
@@ -23,6 +24,9 @@ from collector.results.cursor import CursorFile
 from collector.store.rows import ResultPlace
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.errors import ConfigError
+
+NOTES_NAME: Final = "fleet_notes.json"
+"""File of a folder with all notes of the fleet that it came from: a later fleet has them again."""
 
 
 def copy_to_fleet(folder: Path, url: str) -> None:
@@ -44,6 +48,10 @@ def copy_to_fleet(folder: Path, url: str) -> None:
             finally:
                 file.close()
         try:
+            if (folder / NOTES_NAME).exists():
+                known = json.loads((folder / NOTES_NAME).read_text(encoding="utf-8"))
+                for name, text in known.items():
+                    FleetNote(link, name).write(str(text))
             retention = FileNote(folder / RETENTION_NAME).read()
             if retention is not None:
                 FleetNote(link, RETENTION_NOTE).write(retention)
@@ -51,10 +59,11 @@ def copy_to_fleet(folder: Path, url: str) -> None:
                 found = json.loads((folder / CURSOR_NAME).read_text(encoding="utf-8"))
                 place = ResultPlace(int(found["seq"]), int(found["ordinal"]))
                 FleetCursor(link, str(found["endpoint"])).write(place)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            names = f"{RETENTION_NAME}, {CURSOR_NAME} or {NOTES_NAME}"
             raise ConfigError(
-                f"{folder / RETENTION_NAME} or {folder / CURSOR_NAME} cannot be read; remove it if"
-                f" nobody needs it: {error}"
+                f"{names} in {folder} cannot be read: mend it, or remove it if nobody needs it:"
+                f" {error}"
             ) from error
 
 
@@ -82,6 +91,8 @@ def copy_to_folder(url: str, folder: Path) -> None:
             if name.startswith(SENT_TO)
         ]
         try:
+            if notes:
+                FileNote(folder / NOTES_NAME).write(json.dumps(notes))
             if RETENTION_NOTE in notes:
                 FileNote(folder / RETENTION_NAME).write(notes[RETENTION_NOTE])
             if places:

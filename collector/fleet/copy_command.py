@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from collector.settings.model import CollectorSettings
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 from scouter.model.visible import visible
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ DIFFERENT: Final = 1
 _PASSWORD: Final = "SCOUTER_COLLECTOR_POSTGRESQL_PASSWORD"  # noqa: S105 of a variable
 _URLS: Final = ("postgresql://", "postgres://")
 _PARTITIONS: Final[int] = CollectorSettings.model_fields["fleet_partitions"].default
+_LATER: Final = "; this goes on by itself once it does"
+"""What processes of a fleet say of PostgreSQL, and is not true of a command."""
 _SHOWN: Final = 20
 """Differences that are printed at most."""
 
@@ -91,13 +93,26 @@ def copy(
                 ends = _into_database(Path(source), target, partitions, stack)
             else:
                 ends = _into_folder(source, Path(target), stack)
-            _copy(*ends, tell)
+            told, found = _copy(*ends, tell)
     except ImportError as error:
         raise ConfigError(
             f"a copy needs {error.name}: pip install 'scouter-agents[fleet]'"
         ) from error
+    except TransientError as error:
+        what = str(error).removesuffix(_LATER)
+        raise TransientError(f"{what}: run this again, it goes on where it was") from error
     finally:
         os.umask(old_mask)
+    for each in found[:_SHOWN]:
+        typer.echo(visible(f"different: {each}"), err=True)
+    if found:
+        typer.echo(
+            f"{len(found)} differences: the source is as it was; copy it into an empty place, and"
+            " report this",
+            err=True,
+        )
+        raise typer.Exit(DIFFERENT)
+    typer.echo(visible(told))
     if into_database:
         typer.echo(
             f"start the fleet with {partitions} partitions (fleet_partitions) and a new topic"
@@ -146,7 +161,10 @@ def _with_password(address: str) -> str:
         ) from None
 
 
-def _copy(source: "Source", target: "Target", tell: Callable[[str, int, int], None]) -> None:
+def _copy(
+    source: "Source", target: "Target", tell: Callable[[str, int, int], None]
+) -> tuple[str, list[str]]:
+    """Copy and compare; what was done in words, and what is different."""
     from collector.fleet.copying import copy_store, differences
 
     began = time.monotonic()
@@ -154,17 +172,8 @@ def _copy(source: "Source", target: "Target", tell: Callable[[str, int, int], No
     took_s = time.monotonic() - began
     total = sum(plan.rows.values())
     tell("comparing", total, total)
-    found = differences(source, target, plan)
-    for each in found[:_SHOWN]:
-        typer.echo(visible(f"different: {each}"), err=True)
-    if found:
-        typer.echo(
-            f"{len(found)} differences: {source} is as it was; copy it into an empty place, and"
-            " report this",
-            err=True,
-        )
-        raise typer.Exit(DIFFERENT)
-    typer.echo(visible(f"{target}: {_words(plan)}, in {took_s:.1f} s; both sides are alike"))
+    told = f"{target}: {_words(plan)}, in {took_s:.1f} s; both sides are alike"
+    return told, differences(source, target, plan)
 
 
 def _words(plan: "Plan") -> str:

@@ -20,6 +20,9 @@ from collector.care.data_folder import open_data
 from collector.fleet import copying
 from collector.fleet.connection import Link
 from collector.fleet.copy_command import store as program
+from collector.fleet.copying import Plan, Source, Target, copy_store
+from collector.fleet.cursor import FleetCursor
+from collector.fleet.notes import FleetNote
 from collector.fleet.share import Share, share_of
 from collector.fleet.store import FleetStore
 from collector.fleet.tokens import FleetTokens
@@ -36,7 +39,7 @@ from collector.store.rows import Scope as Judged
 from collector.store.schema import COLUMNS, NOT_COPIED
 from scouter.agent.budget.ledger import Account, Reserved
 from scouter.agent.budget.sqlite import SqliteLedger
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 from scouter.transport.kafka.partition import partition_of
 from tests.collector.conftest import Service, save_answers
 from tests.collector.fleet.store_support import rows
@@ -215,6 +218,28 @@ def test_there_and_back_is_the_same(folder: Path, url: str, tmp_path: Path) -> N
         each.close()
     cursor = CursorFile(tmp_path / "back" / CURSOR_NAME, "http://there")
     assert cursor.read() == ResultPlace(9, 2)
+
+
+def test_notes_of_a_fleet_come_back(
+    folder: Path, url: str, tmp_path: Path, postgresql_server: PostgresqlServer
+) -> None:
+    """A folder has no use for them; a later fleet has, as for the files of its past days."""
+    run(folder, url)
+    link = Link(url)
+    FleetNote(link, "past erasure").write("7")
+    FleetCursor(link, "http://other").write(ResultPlace(3, 1))
+    link.close()
+    run(url, tmp_path / "back")
+    name = f"again_{url.partition('?')[0].rpartition('/')[2]}"
+    postgresql_server.new_database(name)
+    again = f"postgresql://postgres@/{name}?host={postgresql_server.folder}"
+    run(tmp_path / "back", again)
+
+    link = Link(again)
+    assert FleetNote(link, "past erasure").read() == "7"
+    assert FleetCursor(link, "http://other").read() == ResultPlace(3, 1)
+    assert FleetCursor(link, "http://there").read() == ResultPlace(9, 2)
+    link.close()
 
 
 def test_numbers_go_on_behind_the_highest(
@@ -425,6 +450,32 @@ def test_a_source_that_changed_meanwhile_is_refused(folder: Path, url: str) -> N
     _fill(other, 3)
     with pytest.raises(ConfigError, match="a part of the data of another source"):
         run(other, url)
+
+
+def test_a_database_that_goes_away_is_told_with_what_to_do(
+    folder: Path, own_server: PostgresqlServer
+) -> None:
+    """Nothing goes on by itself, as it does in a fleet."""
+    own_server.new_database("x")
+    url = f"postgresql://postgres@/x?host={own_server.folder}"
+    parts: list[int] = []
+
+    def crash(source: Source, target: Target, tell: Callable[[int, int], None]) -> Plan:
+        def told(done: int, total: int) -> None:
+            tell(done, total)
+            parts.append(done)
+            if len(parts) == 3:
+                own_server.crash()
+
+        return copy_store(source, target, told)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "PART_ROWS", 10)
+        patch.setattr(copying, "copy_store", crash)
+        with pytest.raises(TransientError, match=r"\): run this again, it goes on where it was$"):
+            run(folder, url)
+    own_server.start()
+    assert "both sides are alike" in run(folder, url)
 
 
 def test_what_differs_is_told_with_exit_code_1(folder: Path, url: str) -> None:
