@@ -39,7 +39,8 @@ from scouter.transport.kafka.partition import partition_of
 
 NOTE: Final = "copied.json"
 """File of a folder that a copy has made: what it was made of."""
-_MEMORY: Final = 512 * 2**20
+_MEMORY: Final = 256 * 2**20
+"""That DuckDB may use."""
 _OF_RECORD: Final = """
     SELECT {columns}, {key}, NULL FROM {table} t
     LEFT JOIN records r ON r.space = t.space AND r.uid = t.{uid}

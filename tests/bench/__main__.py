@@ -20,6 +20,7 @@ RUNS: Final = (
     ("tests.bench.collector",),
     ("tests.bench.collector_kafka",),
     ("tests.bench.fleet",),
+    ("tests.bench.store_copy",),
     ("tests.bench.worker",),
     ("tests.bench.backlog",),
     ("tests.bench.watch",),

@@ -97,6 +97,7 @@ def test_bench_can_be_loaded(module: str) -> None:
             ["CPU per span, many stored / few", "10,000 stored: ready after kill -9"],
             marks=LONG,
         ),
+        pytest.param("store_copy", ["into the database: rows", "into a folder: rows"], marks=LONG),
     ],
 )
 def test_bench_runs(module: str, wanted: list[str], tmp_path: Path) -> None:
