@@ -1,7 +1,7 @@
 """The command `scouter reevaluate`."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,7 +21,7 @@ from scouter.cli.asking import (
     print_table,
 )
 from scouter.cli.profile import line_of
-from scouter.errors import ScouterError
+from scouter.errors import ConfigError, ScouterError
 
 if TYPE_CHECKING:
     from scouter.client.models.reevaluations import Flip, Reevaluation, TaskCount
@@ -62,6 +62,39 @@ def reevaluate(
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
     trace: Annotated[str | None, typer.Option(metavar="TRACE_ID")] = None,
     since: Since = None,
+    past: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Judge the past days of a fleet, Parquet files, instead of a collector's records.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="local|ray", help="With --past: processes of this machine, or tasks of Ray."
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="With --past: processes; by default one for each processor."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --past: gets the results of each file; those that are there are not made "
+            "again. By default reevaluated/ALIAS-DIGEST.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --past: all results in one file, for `scouter compare`."
+        ),
+    ] = None,
     url: Url = None,
     token_file: TokenFile = None,
     *,
@@ -80,10 +113,24 @@ def reevaluate(
     With --json the standard output has one line for each flip, and the counts go to the standard
     error.
 
+    With --past the profile is a file, and judges the records of its space and alias in that folder
+    as they are, each file in a process. Nothing is compared with what was found before: save two
+    runs for that. If it is interrupted, the same command goes on with the files that are left.
+
         scouter reevaluate geographer.json --since 7d
         scouter reevaluate geographer.json --outcome failed --check
         scouter reevaluate geographer.json --apply
+        scouter reevaluate geographer.json --past /srv/past --workers 8 --save new.json
     """
+    if past is not None:
+        others = {
+            "--apply": apply, "--check": check, "--outcome": outcome, "--record": record,
+            "--session": session, "--trace": trace, "--json": json,
+        }  # fmt: skip
+        _past(profile, past, engine, workers, out, save, moment(since, "--since"), others)
+        return
+    if engine != "local" or workers is not None or out is not None or save is not None:
+        raise ConfigError("--engine, --workers, --out and --save belong to --past")
     sums = _Sums(is_json=json)
     cursor: str | None = None
     found, began = _read(profile), moment(since, "--since")
@@ -114,6 +161,31 @@ def reevaluate(
     if not sums.checked:
         typer.echo("nothing was judged: no stored evaluation of this profile fits", err=True)
     if not sums.checked or (check and sums.flipped):
+        raise typer.Exit(1)
+
+
+def _past(
+    name: str,
+    past: Path,
+    engine: str,
+    workers: int | None,
+    out: Path | None,
+    save: Path | None,
+    since: str | None,
+    others: Mapping[str, object],
+) -> None:
+    """Judge past days; see `reevaluate`."""
+    for option, value in others.items():
+        if value:
+            raise ConfigError(f"{option} is about a collector's records; leave out --past, or it")
+    profile = _read(name)
+    if isinstance(profile, str):
+        raise ConfigError(f"{name!r} is no profile file, which --past needs")
+    from scouter.cli.reevaluate_past import PastRun, reevaluate_past  # the engine is large
+
+    run = PastRun(past=past, engine=engine, workers=workers, out=out, save=save, since=since)
+    if not reevaluate_past(profile, run):
+        typer.echo("nothing was judged: no record is of the profile's space and alias", err=True)
         raise typer.Exit(1)
 
 

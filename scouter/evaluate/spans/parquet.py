@@ -40,14 +40,18 @@ _STATUSES: Final = {each.value: each for each in StatusCode}
 T = TypeVar("T")
 
 
-def parquet_spans(path: Path, traces: Collection[str] | None = None) -> Iterator[Span]:
+def parquet_spans(
+    path: Path, traces: Collection[str] | None = None, space: str | None = None
+) -> Iterator[Span]:
     """Read the spans of a file, as far as a row group at a time is in memory.
 
     Values that JSON has no word for (bytes, infinities) are what `to_json_value` makes of them.
 
     Args:
         path: The file.
-        traces: Only spans of these traces; row groups without any of them are passed over.
+        traces: Only spans of these traces; row groups without any of them are passed over, most
+            of them unread where the file is in order of traces.
+        space: Only spans of this space.
 
     Raises:
         ConfigError: pyarrow is not installed.
@@ -66,14 +70,13 @@ def parquet_spans(path: Path, traces: Collection[str] | None = None) -> Iterator
             columns = [*_COLUMNS, *([_LATER] if _LATER in names else [])]
             for number in range(file.num_row_groups):
                 kept = None
-                if traces is not None:
-                    ids = file.read_row_group(number, columns=["trace_id"])["trace_id"].to_pylist()
-                    kept = [each in traces for each in ids]
+                if traces is not None or space is not None:
+                    kept = _kept(file, number, traces, space)
                     if not any(kept):
                         continue
                 table = file.read_row_group(number, columns=columns)
                 if kept is not None:
-                    table = table.filter(pa.array(kept))
+                    table = table.filter(pa.array(kept, pa.bool_()))
                 yield from _spans(table)
     except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
         raise DataError(f"broken Parquet: {error}") from error
@@ -92,6 +95,30 @@ def pyarrow() -> Any:  # noqa: ANN401 its types are not complete
         raise ConfigError(
             "Parquet needs pyarrow, which is not installed: pip install pyarrow"
         ) from error
+
+
+def _kept(
+    file: Any,  # noqa: ANN401 as above
+    number: int,
+    traces: Collection[str] | None,
+    space: str | None,
+) -> list[bool]:
+    """Which spans of a row group are wanted; none where its statistics say that none is."""
+    if traces is not None:
+        at = file.schema_arrow.get_field_index("trace_id")
+        known = file.metadata.row_group(number).column(at).statistics
+        is_known = known is not None and known.has_min_max
+        if not traces or (is_known and not _overlap(known, traces)):
+            return []
+    table = file.read_row_group(number, columns=["trace_id", "space"])
+    pairs = zip(table["trace_id"].to_pylist(), table["space"].to_pylist(), strict=True)
+    return [
+        (traces is None or trace_id in traces) and space in (None, of) for trace_id, of in pairs
+    ]
+
+
+def _overlap(known: Any, traces: Collection[str]) -> bool:  # noqa: ANN401 as above
+    return known.min <= max(traces) and min(traces) <= known.max
 
 
 def _spans(table: Any) -> Iterator[Span]:  # noqa: ANN401 as above

@@ -27,10 +27,16 @@ from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
 from collector.store.reads import Rows
 from collector.store.rows import Scope, TaskRow
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate import read_spans
+from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.span import SpanEvent
+from scouter.replay.past import past_tasks, run_local
 from tests.collector.fleet.store_support import rows
 from tests.contracts.store_data import SPACE, evaluation, record, span
 from tests.support.processes import wait_until
@@ -466,3 +472,27 @@ def test_one_erasure_waits_for_another(fleet: FleetStore, open_past: Open, url: 
         assert past.erase(target, action).uids == {"u1"}
         assert later[0].result(120).uids == frozenset()
     assert fleet.totals()[TotalKey(TotalName.ERASED, SPACE, label="record")] == 1
+
+
+# --- judging -------------------------------------------------------------------------------------
+
+
+def test_past_days_are_judged_by_a_profile(
+    fleet: FleetStore, open_past: Open, folder: Path, tmp_path: Path
+) -> None:
+    """What a fleet has written is what `scouter reevaluate --past` reads."""
+    for number in range(1, 6):
+        put(fleet, FIRST, number, text="right" if number % 2 else "wrong", tags={"a=b": "c"})
+    open_past().write_days(LATER * DAY_NS)
+    tasks = [
+        AssertionTask("answer", "answer", "right", ComparisonOperator.Equals),
+        TraceAssertionTask("spans", TraceAssertion.span_count(SpanFilter.by_name("step 1")), 1,
+                           ComparisonOperator.Equals),
+    ]  # fmt: skip
+    profile = AgentEvalProfile(tasks, alias="answers")
+    files = past_tasks(folder, profile, tmp_path / "out")
+    assert [each.records.name for each in files] == ["records-0.parquet"]
+    (counts,) = run_local(files, 1)
+    assert (counts.records, counts.tasks) == (
+        5, {"answer": {"passed": 3, "failed": 2}, "spans": {"passed": 5}},
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""`scouter reevaluate --past`: past days of a fleet, judged by a profile in many processes."""
+
+import datetime
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import typer
+
+from scouter.cli.asking import for_output, print_table
+from scouter.cli.outputs import check_writable
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
+from scouter.evaluate.outcome import Outcome
+
+if TYPE_CHECKING:
+    from scouter.replay.past import Counts
+
+_SHOWN: Final = tuple(each.value for each in Outcome if each is not Outcome.PENDING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """What was asked for; see `scouter reevaluate`."""
+
+    past: Path
+    engine: str
+    workers: int | None
+    out: Path | None
+    save: Path | None
+    since: str | None
+
+
+def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
+    """Judge past days, and print what came of it.
+
+    Returns:
+        False if no record was judged.
+
+    Raises:
+        ConfigError: A folder, the profile or an option is wrong.
+    """
+    from scouter.replay.past import Counts, all_results, past_tasks, run_local, run_ray
+
+    engines = {"local": run_local, "ray": run_ray}
+    if run.engine not in engines:
+        raise ConfigError(f"--engine {run.engine}: expected local or ray")
+    if run.workers is not None and run.workers < 1:
+        raise ConfigError(f"--workers {run.workers}: expected 1 or more")
+    if run.save is not None:
+        check_writable("--save", run.save)
+    since = None if run.since is None else _day(run.since)
+    out = run.out or Path("reevaluated") / f"{profile.alias or 'profile'}-{profile.digest[:12]}"
+    tasks = past_tasks(run.past, profile, out, since)
+    done = sum(each.results.is_file() for each in tasks)
+    if done:
+        typer.echo(f"{done} of {len(tasks)} files were judged before, see {out}", err=True)
+    sums = Counts()
+    with _progress(len(tasks)) as told:
+        for counts in engines[run.engine](tasks, run.workers or os.cpu_count() or 1):
+            sums.add(counts)
+            told.advance()
+    _tell(sums)
+    typer.echo(for_output(f"results of each file: {out}"), err=True)
+    if run.save is not None:
+        all_results(tasks).save(run.save)
+        typer.echo(f"wrote {run.save}", err=True)
+    return bool(sums.records)
+
+
+def _day(text: str) -> datetime.date:
+    """The day, in UTC, of a time that `moment` has read."""
+    try:
+        number = float(text)
+    except ValueError:
+        at = datetime.datetime.fromisoformat(text)
+    else:
+        at = datetime.datetime.fromtimestamp(number, datetime.UTC)
+    return (at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC).date()
+
+
+def _tell(sums: "Counts") -> None:
+    shown = [each for each in _SHOWN if any(counts[each] for counts in sums.tasks.values())]
+    rows = (
+        (task, *(f"{counts[each]:,}" for each in shown), _rate(counts["passed"], counts["failed"]))
+        for task, counts in sums.tasks.items()
+    )
+    if sums.tasks:
+        print_table(("task", *shown, "pass rate"), rows)
+    ends = ", ".join(f"{sums.outcomes[each]:,} {each}" for each in _SHOWN if sums.outcomes[each])
+    typer.echo(f"{sums.records:,} records judged{f': {ends}' if ends else ''}")
+
+
+def _rate(passed: int, failed: int) -> str:
+    return f"{passed / (passed + failed):.1%}" if passed + failed else ""
+
+
+class _Told(Protocol):
+    def advance(self) -> None:
+        """One more file is done."""
+        ...
+
+
+class _Silence:
+    def advance(self) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _progress(total: int) -> Generator[_Told]:
+    """A bar on the standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield _Silence()
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("Files", total=total)
+
+        class _Bar:
+            def advance(self) -> None:
+                bars.advance(task)
+
+        yield _Bar()
