@@ -40,6 +40,8 @@ from scouter.errors import ConfigError, TransientError
 
 _LOCK: Final = 7_316_405
 """Advisory lock of who changes what the folders show."""
+_WAIT: Final = "60s"
+"""Longest wait for that lock: who has it may be frozen."""
 _EPOCH: Final = date(1970, 1, 1)
 _PAGE_BYTES: Final = 4 * 2**20
 """Bytes of spans, or of contexts, that are read together."""
@@ -311,7 +313,7 @@ class Past:
             TransientError: It is not out everywhere; it has to be asked for again.
 
         Cost: the keys of all files are read; files with something of it are written anew. A
-        second erasure waits for that.
+        second erasure waits for that, and is refused after a minute.
         """
         with _disk(self._folder), self._changing():
             if not self._owed.read():
@@ -337,6 +339,7 @@ class Past:
         """Nobody else changes what the folders show."""
         session = Session(self._address, settings("scouter past"))
         try:
+            session.read("SELECT set_config('lock_timeout', $1, false)", [_WAIT])
             session.read(f"SELECT pg_advisory_lock({_LOCK})")
             yield
         finally:

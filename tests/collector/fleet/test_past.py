@@ -474,6 +474,21 @@ def test_one_erasure_waits_for_another(fleet: FleetStore, open_past: Open, url: 
     assert fleet.totals()[TotalKey(TotalName.ERASED, SPACE, label="record")] == 1
 
 
+def test_an_erasure_does_not_wait_for_ever(
+    fleet: FleetStore, open_past: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may be frozen in the middle of one."""
+    monkeypatch.setattr("collector.fleet.past._WAIT", "10ms")
+    past, target = open_past(), EraseTarget(space=SPACE, record_uid="u1")
+
+    def action() -> Erased:
+        with pytest.raises(TransientError, match="lock timeout"):
+            erase(open_past(), fleet, target)
+        return fleet.erase(target)
+
+    assert past.erase(target, action).uids == frozenset()
+
+
 # --- judging -------------------------------------------------------------------------------------
 
 
