@@ -20,6 +20,8 @@ RUNS: Final = (
     ("tests.bench.collector",),
     ("tests.bench.collector_kafka",),
     ("tests.bench.fleet",),
+    ("tests.bench.fleet_log",),
+    ("tests.bench.fleet_page",),
     ("tests.bench.store_copy",),
     ("tests.bench.worker",),
     ("tests.bench.backlog",),

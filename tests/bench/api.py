@@ -38,6 +38,7 @@ from collector.items.limits import Limits
 from collector.log.port import Entry, Item, Kind
 from collector.store.commit import Commit
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TaskRow
+from collector.store.store import Store
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.take import read_entry
@@ -187,11 +188,22 @@ def fill(
         now_ns: End of the day.
         has_records: The evaluated records are stored, too.
     """
+    with closing(AppendingStore(folder)) as store:
+        fill_store(store, spans, evaluations, now_ns, has_records=has_records)
+        store.add_up()  # as a collector does every ten minutes of such a day
+
+
+def fill_store(
+    store: Store, spans: int, evaluations: int, now_ns: int, *, has_records: bool = False
+) -> None:
+    """The same for a store that is open."""
     requests = Requests(1, _STORED_TEXT)
     step_ns = _DAY_NS // spans
-    every = max(1, spans // _PER_TRACE * 2 // evaluations)
+    traces_of_all = max(1, spans // _PER_TRACE)
+    times = max(2, evaluations // traces_of_all)
+    every = max(1, traces_of_all * times // evaluations)
     done, commit, read = 0, Commit(), Prepared()
-    with closing(AppendingStore(folder)) as store, ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:
         registry, limits, on_its_way = ProfileRegistry(store), Limits(), pool.submit(int)
         for first in range(0, spans, _BATCH):
             start_ns = now_ns - _DAY_NS + first * step_ns
@@ -200,7 +212,7 @@ def fill(
             contents = read_entry(Entry(first, first + 1, item), registry, limits)
             read.add(contents)
             traces = [each.span.trace_id for each in contents.spans[:: _PER_TRACE * every]]
-            rows = [_evaluation(done + n, each, start_ns) for n, each in enumerate(traces * 2)]
+            rows = [_evaluation(done + n, each, start_ns) for n, each in enumerate(traces * times)]
             done += len(rows)
             commit.evaluations += rows
             commit.records += map(_record, rows if has_records else ())
@@ -211,7 +223,6 @@ def fill(
                 on_its_way = pool.submit(store.commit, commit)
                 commit, read = Commit(), Prepared()
         on_its_way.result()
-        store.add_up()  # as a collector does every ten minutes of such a day
 
 
 @cache

@@ -75,11 +75,11 @@ def measure(collector: CollectorProgram, options: Any, figures: Figures) -> None
             took_ms: list[float] = []
             size = 0
             for _ in range(options.times):
-                answer, each_ms = _timed(http, address)
+                answer, each_ms = timed(http, address)
                 answer.raise_for_status()
                 took_ms.append(each_ms)
                 size = answer.num_bytes_downloaded
-            _add_times(figures, name, took_ms, _P50_MS, _P95_MS)
+            add_times(figures, name, took_ms, _P50_MS, _P95_MS)
             most = None if name == _TRACE_VIEW else _LATER_KB
             figures.add(f"{name}: page", size / 1000, "kB", at_most=most)
     with browser_page(collector.url) as (page, _):
@@ -136,7 +136,7 @@ def browse(collector: CollectorProgram, options: Any, figures: Figures) -> None:
         ended.set()
         writer.join()
     took_ms = [each for read in reads for each in read.result()]
-    _add_times(figures, "ten readers: a view", took_ms)
+    add_times(figures, "ten readers: a view", took_ms)
     figures.add("ten readers: views", len(took_ms) / options.browse, "/s")
     figures.add("ten readers: memory before", before_mb, "MB")
     figures.add("ten readers: peak memory", status_mb(pid, "VmHWM"), "MB")
@@ -147,22 +147,24 @@ def _read_until(url: str, addresses: Sequence[str], ended: Any) -> list[float]:
     took_ms: list[float] = []
     with httpx.Client(base_url=url, timeout=60) as http:
         while not took_ms or not ended.is_set():
-            answer, each_ms = _timed(http, addresses[len(took_ms) % len(addresses)])
+            answer, each_ms = timed(http, addresses[len(took_ms) % len(addresses)])
             answer.raise_for_status()
             took_ms.append(each_ms)
     return took_ms
 
 
-def _timed(http: httpx.Client, address: str) -> tuple[httpx.Response, float]:
+def timed(http: httpx.Client, address: str) -> tuple[httpx.Response, float]:
+    """Ask once; the answer, and the milliseconds that it took."""
     began = time.perf_counter()
     answer = http.get(address)
     return answer, (time.perf_counter() - began) * 1000
 
 
-def _add_times(
+def add_times(
     figures: Figures, name: str, took_ms: Sequence[float],
     p50: float | None = None, p95: float | None = None,
 ) -> None:  # fmt: skip
+    """Add the median and the 95th percentile, each with its bound."""
     ordered = sorted(took_ms)
     figures.add(f"{name}: p50", statistics.median(ordered), "ms", at_most=p50)
     figures.add(f"{name}: p95", ordered[int(len(ordered) * 0.95)], "ms", at_most=p95)

@@ -112,6 +112,17 @@ def test_bench_of_a_fleet_runs(tmp_path: Path) -> None:
 
 
 @LONG
+def test_bench_of_a_fleets_log_runs(tmp_path: Path) -> None:
+    assert all(each.value > 0 for each in short_form("tests.bench.fleet_log", tmp_path).values())
+
+
+@LONG
+def test_bench_of_a_fleets_page_runs(tmp_path: Path) -> None:
+    found = short_form("tests.bench.fleet_page", tmp_path)
+    assert found["overview: p95"].value > 0
+
+
+@LONG
 def test_bench_of_kafka_runs(kafka: KafkaBroker | ExternalBroker, tmp_path: Path) -> None:
     """Against the broker of the tests; the kill and the outage have tests of their own."""
     more = {"KAFKA_BOOTSTRAP": kafka.bootstrap}
