@@ -93,6 +93,7 @@ class Database:
         self._writing = threading.RLock()
         self._is_closed = False
         self._copying = threading.Lock()
+        self._reading_alone = threading.Lock()
         self._is_invalid = False
         """True while the file has to be opened again, and could not be."""
         self.fault = ""
@@ -112,7 +113,9 @@ class Database:
         spill = folder / f"{_SPILL}-{secrets.token_hex(4)}"
         self._root = duckdb.connect(config=_config(spill, memory_bytes))
         try:
-            most = min(CHECKPOINT_BYTES, memory_bytes // 3)  # what is not written yet is in memory
+            # What is not written yet is in memory, and what is written at once may be read at once:
+            # of long texts DuckDB reads all that stand beside the one it looks for.
+            most = min(CHECKPOINT_BYTES, memory_bytes // 8)
             self._root.execute(f"SET checkpoint_threshold = '{most}B'")
             self._number = self._open(identity)
             for left in set(folder.glob(f"{_SPILL}*")) - {spill}:
@@ -215,11 +218,23 @@ class Database:
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a read of people's and fetch everything; it waits for its turn.
 
+        Where two together need more memory than there is, one is repeated once the others are over,
+        and none begins beside it.
+
         Raises:
             NoMemoryError: There is no memory for it.
             TransientError: There is no disk for it, or the file cannot be read.
         """
-        return self._read(self._people, sql, parameters)
+        try:
+            return self._read(self._people, sql, parameters)
+        except NoMemoryError:
+            with self._reading_alone:
+                others = [self._people.get() for _ in range(_READERS - 1)]
+                try:
+                    return self._read(self._people, sql, parameters)
+                finally:
+                    for each in others:
+                        self._people.put(each)
 
     def read_for_work(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """The same for the worker, which waits for nobody."""

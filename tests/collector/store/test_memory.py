@@ -2,6 +2,7 @@
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -90,3 +91,14 @@ def test_many_readers_at_once_have_memory_enough(tmp_path: Path) -> None:
         each.join()
     assert counts == [400_000] * 16
     file.close()
+
+
+def test_reads_that_fit_only_one_at_a_time_all_end(tmp_path: Path) -> None:
+    """Each takes more than half of the memory; where two meet, one is repeated alone."""
+    sql = (
+        "SELECT sum(length(x))::BIGINT FROM"
+        " (SELECT repeat(i::TEXT, 900000) AS x FROM range(1, 10) t(i) ORDER BY x)"
+    )
+    with closing(Database(tmp_path, 40 * 10**6)) as database, ThreadPoolExecutor(3) as pool:
+        sums = list(pool.map(lambda _: database.read(sql), range(40)))
+    assert sums == [[(9 * 900_000,)]] * 40
