@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from collector.fleet.cache import ANSWER_TABLES, PostgresqlCache, lock_answers
-from collector.fleet.connection import Connection, Link
+from collector.fleet.database import Session
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.sqlite import Kept
 from scouter.errors import ScouterError
@@ -28,7 +28,7 @@ class FleetAnswers:
     kept only by those who know that commit, and while none runs.
 
     Args:
-        link: A connection to the database.
+        session: A connection to the database.
         judge: Asked what is not here.
         entry_of: From the provider that a question names to what stands for it in keys.
         last_seq: The newest commit of the store.
@@ -39,7 +39,7 @@ class FleetAnswers:
 
     def __init__(
         self,
-        link: Link,
+        session: Session,
         judge: Judge,
         entry_of: Callable[[str], str],
         last_seq: Callable[[], int],
@@ -48,9 +48,11 @@ class FleetAnswers:
         max_age_s: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._link, self._clock, self._last_seq = link, clock, last_seq
+        self._session, self._clock, self._last_seq = session, clock, last_seq
         self._judge, self._entry_of, self.max_bytes = judge, entry_of, max_bytes
-        self._cache = PostgresqlCache(link, max_bytes=max_bytes, max_age_s=max_age_s, clock=clock)
+        self._cache = PostgresqlCache(
+            session, max_bytes=max_bytes, max_age_s=max_age_s, clock=clock
+        )
         self._lock = threading.Lock()
         self._spaces: dict[str, _Space] = {}
         self._begun: dict[str, list[str]] = {}
@@ -59,7 +61,7 @@ class FleetAnswers:
         """Erasures whose end could not be written yet: number, space and commit."""
         self._is_told = False
         try:
-            for space, seq in link.run(_known, ANSWER_TABLES).items():
+            for space, seq in session.run(_known, ANSWER_TABLES).items():
                 self._spaces[space] = self._space(space, seq)
         except ScouterError as error:  # each space is known once an answer of it is put
             _log.warning("the cache of judges' answers cannot be read: %s", error)
@@ -87,7 +89,7 @@ class FleetAnswers:
             key,
             reply,
             _sent(space),
-            is_wanted=lambda connection: self._erased(connection, space) is not None,
+            is_wanted=lambda session: self._erased(session, space) is not None,
         )
 
     def kept(self) -> Kept:
@@ -109,8 +111,8 @@ class FleetAnswers:
         number, now = uuid.uuid4().hex, self._clock()
         self._pay()
 
-        def note(connection: Connection) -> None:
-            connection.execute(
+        def note(session: Session) -> None:
+            session.read(
                 "INSERT INTO judge_answers_erasures VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
                 (number, space, now),
             )
@@ -141,9 +143,9 @@ class FleetAnswers:
     def close(self) -> None:
         """Close the connection; a later question opens it again."""
         if self._owed:
-            self._link.close()  # a new attempt to connect waits for nothing then
+            self._session.drop()  # a new attempt to connect waits for nothing then
             self._pay()
-        self._link.close()
+        self._session.drop()
 
     # --- parts ------------------------------------------------------------------------------
 
@@ -154,31 +156,29 @@ class FleetAnswers:
     async def put(self, key: bytes, reply: JudgeReply, shelf: "_Shelf") -> None:
         """Keep one."""
 
-        def is_wanted(connection: Connection) -> bool:
-            seq = self._erased(connection, shelf.space)
+        def is_wanted(session: Session) -> bool:
+            seq = self._erased(session, shelf.space)
             if seq is not None and seq > shelf.seq:
                 self._renew(shelf.space, seq)
             return seq is not None and seq <= shelf.seq
 
         await self._cache.put(key, reply, _own(shelf.space), is_wanted=is_wanted)
 
-    def _erased(self, connection: Connection, space: str) -> int | None:
+    def _erased(self, session: Session, space: str) -> int | None:
         """The commit of a space's last erasure; None while one runs.
 
         Nobody begins or ends one meanwhile, as who does waits for the same lock.
         """
-        rows = connection.execute(
-            "SELECT number, begun_s FROM judge_answers_erasures WHERE space = $1", (space,)
-        ).fetchall()
+        rows = session.read(
+            "SELECT number, begun_s FROM judge_answers_erasures WHERE space = $1", [space]
+        )
         now = self._clock()
         if any(begun_s > now - _LONGEST_S for _, begun_s in rows):
             return None
         for number, _ in rows:  # whoever began it is dead, and what it erased is stored by now
-            _end(connection, number, space, self._last_seq())
-        found = connection.execute(
-            "SELECT since_seq FROM judge_answers_spaces WHERE space = $1", (space,)
-        ).fetchone()
-        return 0 if found is None else int(found[0])
+            _end(session, number, space, self._last_seq())
+        found = session.read("SELECT since_seq FROM judge_answers_spaces WHERE space = $1", [space])
+        return int(found[0][0]) if found else 0
 
     def _pay(self) -> None:
         """Write the ends of erasures that are owed, as far as that can be done now."""
@@ -188,14 +188,14 @@ class FleetAnswers:
             number, space, seq = each
 
             def work(
-                connection: Connection, number: str = number, space: str = space, seq: int = seq
+                session: Session, number: str = number, space: str = space, seq: int = seq
             ) -> None:
-                with connection.transaction():
-                    lock_answers(connection)
-                    _end(connection, number, space, seq)
+                with session.transaction():
+                    lock_answers(session)
+                    _end(session, number, space, seq)
 
             try:
-                self._link.run(work, ANSWER_TABLES)
+                self._session.run(work, ANSWER_TABLES)
             except ScouterError as error:
                 if not self._is_told:
                     _log.warning("no answers of space %r are kept for now: %s", space, error)
@@ -223,13 +223,13 @@ class FleetAnswers:
         return _Space(shelf=shelf, judge=CachedJudge(self._judge, shelf, entry_of=self._entry_of))
 
 
-def remove_answers(link: Link) -> None:
+def remove_answers(session: Session) -> None:
     """Remove all kept answers of a fleet that keeps none any more.
 
     Raises:
         TransientError: They cannot be removed now.
     """
-    PostgresqlCache(link).remove_all()
+    PostgresqlCache(session).remove_all()
 
 
 class _Shelf:
@@ -256,16 +256,16 @@ class _Space:
     judge: CachedJudge
 
 
-def _known(connection: Connection) -> dict[str, int]:
-    rows = connection.execute("SELECT space, since_seq FROM judge_answers_spaces").fetchall()
-    return {space: seq for space, seq in rows}
+def _known(session: Session) -> dict[str, int]:
+    return dict(session.read("SELECT space, since_seq FROM judge_answers_spaces"))
 
 
-def _end(connection: Connection, number: str, space: str, seq: int) -> None:
+def _end(session: Session, number: str, space: str, seq: int) -> None:
     """Note that an erasure has ended, once."""
-    done = connection.execute("DELETE FROM judge_answers_erasures WHERE number = $1", (number,))
-    if done.rowcount:
-        connection.execute(
+    if session.read(
+        "DELETE FROM judge_answers_erasures WHERE number = $1 RETURNING number", [number]
+    ):
+        session.read(
             "INSERT INTO judge_answers_spaces VALUES ($1, $2) ON CONFLICT (space) "
             "DO UPDATE SET since_seq = greatest(judge_answers_spaces.since_seq, $2)",
             (space, seq),

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import closing
 from typing import Final
 
 from collector.alerts.delivery.delivery import Delivery, channels_of
@@ -15,8 +16,8 @@ from collector.app import load_profiles
 from collector.care.retention_clock import RetentionClock
 from collector.fleet.answers import FleetAnswers, remove_answers
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.connection import Link
 from collector.fleet.cursor import FleetCursor
+from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag
 from collector.fleet.hand import FleetHand
 from collector.fleet.leader import Leader
@@ -66,7 +67,7 @@ class FleetApi(FleetProcess):
         profiles = load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
         self.providers = JudgeProviders(
-            settings.provider_entries(), settings.data, ledger=PostgresqlLedger(Link(url))
+            settings.provider_entries(), settings.data, ledger=PostgresqlLedger(open_beside(url))
         )
         for profile in profiles:
             self.providers.check(profile)
@@ -108,7 +109,7 @@ class FleetApi(FleetProcess):
         if settings.past is not None:
             self.past = Past(settings.past, self.store, url, late_s=settings.late_window_s)
         self._clock = RetentionClock(
-            FleetNote(Link(url), RETENTION_NOTE), settings.retention_days * 86_400
+            FleetNote(open_beside(url), RETENTION_NOTE), settings.retention_days * 86_400
         )
         self._place = 0
         self._leader = Leader(url, self._lead)
@@ -230,14 +231,13 @@ class FleetApi(FleetProcess):
     def _kept_answers(self, url: str) -> FleetAnswers | None:
         settings = self.settings
         if not settings.judge_cache_bytes:  # nothing would take out of it what is erased
-            link = Link(url)
-            remove_answers(link)
-            link.close()
+            with closing(open_beside(url)) as session:
+                remove_answers(session)
             return None
         measures = JudgeMeasures(self.metrics.registry)
         judge = CountingJudge(self.providers.judge, self.providers.name_of, measures)
         return FleetAnswers(
-            Link(url),
+            open_beside(url),
             judge,
             self.providers.judge.identity,
             self.store.last_seq,
@@ -252,7 +252,7 @@ class FleetApi(FleetProcess):
         return ResultsSender(
             self.store,
             connect(address, self.settings.results_otlp_headers or {}),
-            FleetCursor(Link(url), address),
+            FleetCursor(open_beside(url), address),
             self.metrics.registry,
             self.known_judges.behind,
         )

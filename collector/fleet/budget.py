@@ -4,9 +4,9 @@ import asyncio
 import datetime
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Final, LiteralString, TypeVar
+from typing import Final, TypeVar
 
-from collector.fleet.connection import Connection, Link, Tables
+from collector.fleet.database import Session, Tables
 from scouter.agent.budget.ledger import Account, Balances, LedgerError, Refused, Reserved
 from scouter.errors import ScouterError
 
@@ -63,11 +63,11 @@ class PostgresqlLedger:
     so that processes reserve one after another. Accounts older than 100 days are deleted.
 
     Args:
-        link: A connection to the database.
+        session: A connection to the database.
     """
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._cleared = ""
 
     async def reserve(self, accounts: Sequence[Account], nano_usd: int) -> Reserved | Refused:
@@ -77,22 +77,22 @@ class PostgresqlLedger:
         wanted = [name for name, _ in keys], [day for _, day in keys]
         tries = 0
 
-        def work(connection: Connection) -> Reserved | Refused:
+        def work(session: Session) -> Reserved | Refused:
             nonlocal tries
             tries += 1
-            with connection.transaction():
-                if tries > 1 and _is_reserved(connection, reserved):
+            with session.transaction():
+                if tries > 1 and _is_reserved(session, reserved):
                     return reserved  # its commit was done, and only the word of it was lost
-                used = _locked(connection, wanted)
+                used = _locked(session, wanted)
                 if len(used) < len(keys):
-                    self._clear(connection, max(wanted[1]))
-                    connection.execute(_OPEN, wanted)
-                    used = _locked(connection, wanted)
+                    self._clear(session, max(wanted[1]))
+                    session.read(_OPEN, wanted)
+                    used = _locked(session, wanted)
                 for each in accounts:
                     spent = used[each.name, each.day]
                     if spent + nano_usd > each.limit_nano_usd:
                         return Refused(account=each, used_nano_usd=spent)
-                connection.execute(_RESERVE, (*wanted, reserved.number, nano_usd))
+                session.read(_RESERVE, (*wanted, reserved.number, nano_usd))
                 return reserved
 
         return await self._done(work)
@@ -100,12 +100,12 @@ class PostgresqlLedger:
     async def settle(self, reserved: Reserved, nano_usd: int) -> None:
         """Replace a reservation by what was spent."""
 
-        def work(connection: Connection) -> None:
-            with connection.transaction():
+        def work(session: Session) -> None:
+            with session.transaction():
                 # If the server crashes, the reservation is there again: too much is counted.
-                connection.execute("SET LOCAL synchronous_commit = off")
-                connection.execute(_LOCK_RESERVED, (reserved.number,))
-                connection.execute(_SETTLE, (reserved.number, nano_usd))
+                session.read("SET LOCAL synchronous_commit = off")
+                session.read(_LOCK_RESERVED, (reserved.number,))
+                session.read(_SETTLE, (reserved.number, nano_usd))
 
         await self._done(work)
 
@@ -124,17 +124,15 @@ class PostgresqlLedger:
             TransientError: They cannot be read now.
         """
 
-        def work(connection: Connection) -> Balances:
+        def work(session: Session) -> Balances:
             return Balances(
-                accounts=connection.execute(
-                    "SELECT name, day, nano_usd FROM budget_accounts"
-                ).fetchall(),
-                reservations=connection.execute(
+                accounts=session.read("SELECT name, day, nano_usd FROM budget_accounts"),
+                reservations=session.read(
                     "SELECT number, name, day, nano_usd FROM budget_reservations"
-                ).fetchall(),
+                ),
             )
 
-        return self._link.run(work, _TABLES)
+        return self._session.run(work, _TABLES)
 
     def take_over(self, balances: Balances) -> None:
         """Write the balances of another ledger, in the place of those with the same names.
@@ -143,43 +141,39 @@ class PostgresqlLedger:
             TransientError: They cannot be written now; nothing has changed.
         """
 
-        def work(connection: Connection) -> None:
-            with connection.transaction():
+        def work(session: Session) -> None:
+            with session.transaction():
                 for row in balances.accounts:
-                    connection.execute(
+                    session.read(
                         "INSERT INTO budget_accounts VALUES ($1, $2, $3) "
                         "ON CONFLICT (name, day) DO UPDATE SET nano_usd = excluded.nano_usd",
                         row,
                     )
                 for row in balances.reservations:
-                    connection.execute(
+                    session.read(
                         "INSERT INTO budget_reservations VALUES ($1, $2, $3, $4) "
                         "ON CONFLICT DO NOTHING",
                         row,
                     )
 
-        self._link.run(work, _TABLES)
+        self._session.run(work, _TABLES)
 
     def close(self) -> None:
         """Close the connection."""
-        self._link.close()
+        self._session.drop()
 
-    async def _sum(self, select: LiteralString, name: str, day: str) -> int:
-        sql: LiteralString = select + " WHERE name = $1 AND day = $2"
+    async def _sum(self, select: str, name: str, day: str) -> int:
+        sql = f"{select} WHERE name = $1 AND day = $2"
+        ((found,),) = await self._done(lambda session: session.read(sql, [name, day]))
+        return int(found or 0)
 
-        def work(connection: Connection) -> int:
-            found = connection.execute(sql, (name, day)).fetchone()
-            return 0 if found is None else int(found[0] or 0)
-
-        return await self._done(work)
-
-    async def _done(self, work: Callable[[Connection], _T]) -> _T:
+    async def _done(self, work: Callable[[Session], _T]) -> _T:
         try:
-            return await asyncio.wrap_future(self._link.submit(work, _TABLES))
+            return await asyncio.wrap_future(self._session.submit(work, _TABLES))
         except ScouterError as error:
             raise LedgerError(f"the ledger cannot be used: {error}") from error
 
-    def _clear(self, connection: Connection, day: str) -> None:
+    def _clear(self, session: Session, day: str) -> None:
         """Forget old days, once a day."""
         if self._cleared == day:
             return
@@ -189,16 +183,14 @@ class PostgresqlLedger:
             "DELETE FROM budget_accounts WHERE day < $1",
             "DELETE FROM budget_reservations WHERE day < $1",
         ):
-            connection.execute(sql, (before.isoformat(),))
+            session.read(sql, (before.isoformat(),))
 
 
-def _locked(
-    connection: Connection, wanted: tuple[list[str], list[str]]
-) -> dict[tuple[str, str], int]:
+def _locked(session: Session, wanted: tuple[list[str], list[str]]) -> dict[tuple[str, str], int]:
     """What was used on accounts, which nobody else changes until the transaction ends."""
-    return {(name, day): used for name, day, used in connection.execute(_LOCK, wanted).fetchall()}
+    return {(name, day): used for name, day, used in session.read(_LOCK, wanted)}
 
 
-def _is_reserved(connection: Connection, reserved: Reserved) -> bool:
+def _is_reserved(session: Session, reserved: Reserved) -> bool:
     sql = "SELECT 1 FROM budget_reservations WHERE number = $1 LIMIT 1"
-    return connection.execute(sql, (reserved.number,)).fetchone() is not None
+    return bool(session.read(sql, [reserved.number]))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
-from collector.fleet.connection import Connection, Link, Tables
+from collector.fleet.database import Session, Tables
 from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
 from scouter.agent.cache.sqlite import Kept
 from scouter.agent.cache.stored_reply import read, size_of, write
@@ -35,6 +35,7 @@ ANSWER_TABLES: Final = Tables(
         )""",
     ),
 )
+_TOTAL: Final = "SELECT answers, bytes FROM judge_answers_total"
 _SCAN: Final = 1_000
 """Most answers that make room in one statement."""
 _OLDEST: Final = """
@@ -62,7 +63,7 @@ class PostgresqlCache:
     what one of them finds holds until it has committed.
 
     Args:
-        link: A connection to the database.
+        session: A connection to the database.
         max_bytes: Most bytes of answers; the oldest make room.
         max_age_s: Answers older than this are not there.
         clock: Seconds since the epoch.
@@ -70,13 +71,13 @@ class PostgresqlCache:
 
     def __init__(
         self,
-        link: Link,
+        session: Session,
         *,
         max_bytes: int = MAX_BYTES,
         max_age_s: float = MAX_AGE_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._link, self._clock = link, clock
+        self._session, self._clock = session, clock
         self._max_bytes, self._max_age_s = max_bytes, max_age_s
         self._is_out = False
 
@@ -84,14 +85,9 @@ class PostgresqlCache:
         """Look an answer up."""
         since = self._clock() - self._max_age_s
 
-        def work(connection: Connection) -> object:
-            found = connection.execute(
-                "SELECT reply FROM judge_answers WHERE shelf = $1 AND key = $2 AND made_s >= $3",
-                (shelf, key, since),
-            ).fetchone()
-            return None if found is None else found[0]
-
-        return read(await self._tried(work))
+        sql = "SELECT reply FROM judge_answers WHERE shelf = $1 AND key = $2 AND made_s >= $3"
+        found = await self._tried(lambda session: session.read(sql, [shelf, key, since]))
+        return read(found[0][0] if found else None)
 
     async def put(
         self,
@@ -99,7 +95,7 @@ class PostgresqlCache:
         reply: JudgeReply,
         shelf: str = "",
         *,
-        is_wanted: Callable[[Connection], bool] = lambda connection: True,
+        is_wanted: Callable[[Session], bool] = lambda session: True,
     ) -> None:
         """Keep an answer.
 
@@ -114,33 +110,33 @@ class PostgresqlCache:
             return
         now = self._clock()
 
-        def work(connection: Connection) -> None:
-            with connection.transaction():
+        def work(session: Session) -> None:
+            with session.transaction():
                 # A crash of the server may take answers; they can be made again.
-                connection.execute("SET LOCAL synchronous_commit = off")
-                answers, total = lock_answers(connection)
-                if not is_wanted(connection):
+                session.read("SET LOCAL synchronous_commit = off")
+                answers, total = lock_answers(session)
+                if not is_wanted(session):
                     return
-                before = connection.execute(
+                before = session.read(
                     "DELETE FROM judge_answers WHERE shelf = $1 AND key = $2 RETURNING bytes",
                     (shelf, key),
-                ).fetchall()
-                connection.execute(
+                )
+                session.read(
                     "INSERT INTO judge_answers (shelf, key, made_s, bytes, reply) "
                     "VALUES ($1, $2, $3, $4, $5)",
                     (shelf, key, now, size_of(text), text),
                 )
                 answers += 1 - len(before)
                 total += size_of(text) - sum(size for (size,) in before)
-                gone = self._make_room(connection, total, now - self._max_age_s)
-                _set_total(connection, answers - gone.answers, total - gone.bytes)
+                gone = self._make_room(session, total, now - self._max_age_s)
+                _set_total(session, answers - gone.answers, total - gone.bytes)
 
         await self._tried(work)
 
     def clear(
         self,
         shelves: Collection[str],
-        also: Callable[[Connection], object] = lambda connection: None,
+        also: Callable[[Session], object] = lambda session: None,
     ) -> None:
         """Remove everything from some shelves, in one transaction.
 
@@ -152,20 +148,19 @@ class PostgresqlCache:
             TransientError: Nothing is removed.
         """
 
-        def work(connection: Connection) -> None:
-            with connection.transaction():
-                answers, total = lock_answers(connection)
-                also(connection)
-                found = connection.execute(
+        def work(session: Session) -> None:
+            with session.transaction():
+                answers, total = lock_answers(session)
+                also(session)
+                ((gone, size),) = session.read(
                     "WITH gone AS ("
                     "DELETE FROM judge_answers WHERE shelf = ANY($1::text[]) RETURNING bytes) "
                     "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone",
-                    (list(shelves),),
-                ).fetchone()
-                if found is not None:
-                    _set_total(connection, answers - found[0], total - found[1])
+                    [list(shelves)],
+                )
+                _set_total(session, answers - gone, total - size)
 
-        self._link.run(work, ANSWER_TABLES)
+        self._session.run(work, ANSWER_TABLES)
 
     def remove_all(self) -> None:
         """Remove everything, and give its room back.
@@ -174,13 +169,13 @@ class PostgresqlCache:
             TransientError: Nothing is removed.
         """
 
-        def work(connection: Connection) -> None:
-            with connection.transaction():
-                lock_answers(connection)
-                connection.execute("TRUNCATE judge_answers")
-                _set_total(connection, 0, 0)
+        def work(session: Session) -> None:
+            with session.transaction():
+                lock_answers(session)
+                session.read("TRUNCATE judge_answers")
+                _set_total(session, 0, 0)
 
-        self._link.run(work, ANSWER_TABLES)
+        self._session.run(work, ANSWER_TABLES)
 
     def kept(self) -> Kept:
         """The size of the cache.
@@ -188,34 +183,27 @@ class PostgresqlCache:
         Raises:
             TransientError: It cannot be read now.
         """
-
-        def work(connection: Connection) -> Kept:
-            found = connection.execute("SELECT answers, bytes FROM judge_answers_total").fetchone()
-            return Kept(0, 0) if found is None else Kept(*found)
-
-        return self._link.run(work, ANSWER_TABLES)
+        return self._session.run(_total, ANSWER_TABLES)
 
     def close(self) -> None:
         """Close the connection; a later call opens it again."""
-        self._link.close()
+        self._session.drop()
 
-    def _make_room(self, connection: Connection, total: int, since: float) -> Kept:
+    def _make_room(self, session: Session, total: int, since: float) -> Kept:
         """Take out what is too old or too much; tells what went."""
         answers = size = 0
         while True:
-            found = connection.execute(
-                _OLDEST, (since, total - size - self._max_bytes, _SCAN)
-            ).fetchone()
-            if found is None or not found[0]:
-                return Kept(answers, size)
-            answers, size = answers + found[0], size + found[1]
-            if found[0] < _SCAN:
+            ((gone, bytes_gone),) = session.read(
+                _OLDEST, [since, total - size - self._max_bytes, _SCAN]
+            )
+            answers, size = answers + gone, size + bytes_gone
+            if gone < _SCAN:
                 return Kept(answers, size)
 
-    async def _tried(self, work: Callable[[Connection], _T]) -> _T | None:
+    async def _tried(self, work: Callable[[Session], _T]) -> _T | None:
         """Do something; None, and a word in the log, where it cannot be done."""
         try:
-            found = await asyncio.wrap_future(self._link.submit(work, ANSWER_TABLES))
+            found = await asyncio.wrap_future(self._session.submit(work, ANSWER_TABLES))
         except ScouterError as error:
             if not self._is_out:
                 self._is_out = True
@@ -225,13 +213,16 @@ class PostgresqlCache:
         return found
 
 
-def lock_answers(connection: Connection) -> Kept:
+def lock_answers(session: Session) -> Kept:
     """Wait for who writes, and have others wait until the transaction ends; tells the size."""
-    sql = "SELECT answers, bytes FROM judge_answers_total FOR UPDATE"
-    found = connection.execute(sql).fetchone()
-    return Kept(0, 0) if found is None else Kept(*found)
+    return _total(session, f"{_TOTAL} FOR UPDATE")
 
 
-def _set_total(connection: Connection, answers: int, size: int) -> None:
+def _total(session: Session, sql: str = _TOTAL) -> Kept:
+    ((answers, size),) = session.read(sql)
+    return Kept(answers, size)
+
+
+def _set_total(session: Session, answers: int, size: int) -> None:
     sql = "UPDATE judge_answers_total SET answers = $1, bytes = $2"
-    connection.execute(sql, (answers, size))
+    session.read(sql, (answers, size))

@@ -5,8 +5,7 @@ Kept answers of judges stay behind: they are made again where they are missing.
 """
 
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +13,8 @@ from collector.access.tokens import TokenFile
 from collector.care.retention_clock import FILE_NAME as RETENTION_NAME
 from collector.care.retention_clock import FileNote
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.connection import Link
 from collector.fleet.cursor import SENT_TO, FleetCursor
+from collector.fleet.database import open_beside
 from collector.fleet.notes import RETENTION_NOTE, FleetNote, all_notes
 from collector.fleet.tokens import FleetTokens
 from collector.judging.ledger import LEDGER_NAME
@@ -37,28 +36,28 @@ def copy_to_fleet(folder: Path, url: str) -> None:
         TransientError: The database takes nothing now; some may be there.
         LedgerError: The ledger cannot be read.
     """
-    with _link(url) as link:
+    with closing(open_beside(url)) as session:
         tokens = TokenFile(folder).all()
         if tokens:
-            FleetTokens(link).take_over(tokens)
+            FleetTokens(session).take_over(tokens)
         if (folder / LEDGER_NAME).exists():
             file = SqliteLedger(folder / LEDGER_NAME)
             try:
-                PostgresqlLedger(link).take_over(file.balances())
+                PostgresqlLedger(session).take_over(file.balances())
             finally:
                 file.close()
         try:
             if (folder / NOTES_NAME).exists():
                 known = json.loads((folder / NOTES_NAME).read_text(encoding="utf-8"))
                 for name, text in known.items():
-                    FleetNote(link, name).write(str(text))
+                    FleetNote(session, name).write(str(text))
             retention = FileNote(folder / RETENTION_NAME).read()
             if retention is not None:
-                FleetNote(link, RETENTION_NOTE).write(retention)
+                FleetNote(session, RETENTION_NOTE).write(retention)
             if (folder / CURSOR_NAME).exists():
                 found = json.loads((folder / CURSOR_NAME).read_text(encoding="utf-8"))
                 place = ResultPlace(int(found["seq"]), int(found["ordinal"]))
-                FleetCursor(link, str(found["endpoint"])).write(place)
+                FleetCursor(session, str(found["endpoint"])).write(place)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             names = f"{RETENTION_NAME}, {CURSOR_NAME} or {NOTES_NAME}"
             raise ConfigError(
@@ -75,18 +74,18 @@ def copy_to_folder(url: str, folder: Path) -> None:
         TransientError: The database gives nothing now.
         LedgerError: The ledger cannot be written.
     """
-    with _link(url) as link:
-        TokenFile(folder).take_over(FleetTokens(link).all())
-        balances = PostgresqlLedger(link).balances()
+    with closing(open_beside(url)) as session:
+        TokenFile(folder).take_over(FleetTokens(session).all())
+        balances = PostgresqlLedger(session).balances()
         if balances.accounts:
             file = SqliteLedger(folder / LEDGER_NAME)
             try:
                 file.take_over(balances)
             finally:
                 file.close()
-        notes = all_notes(link)
+        notes = all_notes(session)
         places = [
-            (FleetCursor(link, name.removeprefix(SENT_TO)).read(), name.removeprefix(SENT_TO))
+            (FleetCursor(session, name.removeprefix(SENT_TO)).read(), name.removeprefix(SENT_TO))
             for name in notes
             if name.startswith(SENT_TO)
         ]
@@ -100,12 +99,3 @@ def copy_to_folder(url: str, folder: Path) -> None:
                 CursorFile(folder / CURSOR_NAME, endpoint).write(place)
         except OSError as error:
             raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
-
-
-@contextmanager
-def _link(url: str) -> Generator[Link]:
-    link = Link(url)
-    try:
-        yield link
-    finally:
-        link.close()

@@ -4,7 +4,7 @@ import json
 import logging
 from typing import Final
 
-from collector.fleet.connection import Link
+from collector.fleet.database import Session
 from collector.fleet.notes import FleetNote
 from collector.store.rows import FIRST_RESULT, ResultPlace
 
@@ -20,12 +20,12 @@ class FleetCursor:
     the one that took its place, send some results twice and leave none out.
 
     Args:
-        link: A connection to the database.
+        session: A connection to the database.
         endpoint: The endpoint that took it; another one begins with the first evaluation.
     """
 
-    def __init__(self, link: Link, endpoint: str) -> None:
-        self._note = FleetNote(link, f"{SENT_TO}{endpoint}")
+    def __init__(self, session: Session, endpoint: str) -> None:
+        self._note = FleetNote(session, f"{SENT_TO}{endpoint}")
 
     def read(self) -> ResultPlace:
         """Read the place at which to go on; the beginning if none is known."""

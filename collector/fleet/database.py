@@ -5,13 +5,17 @@ import math
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.waiting import Ready
 
-from collector.fleet.schema import columns_of
+from collector.fleet.schema import MAKE, columns_of
 from collector.store.reads import Rows
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
 
@@ -24,12 +28,25 @@ WRITE_S: Final = 60.0
 """Longest statement of a commit: copying rows is one, and its process may stand still in it."""
 READ_S: Final = 300.0
 """Longest read of people's."""
-_CONNECT_S: Final = 10
+_LIFE: Final[Mapping[str, Any]] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""Of a network that swallows what is sent; an address may say otherwise."""
+_ANSWER_S: Final = 5.0
+"""Behind the longest statement: a server that has not answered by then is frozen."""
+_REST_S: Final = 0.5
+"""After a failed attempt to connect, the next one waits so long: the others fail at once."""
 _NUL: Final = "\0"
 _NO_NUL: Final = "�"
 """PostgreSQL has no text with a NUL: U+FFFD takes its place, in rows and in questions alike."""
 _LAST_WORDS: Final = frozenset({"FATAL", "PANIC"})
 """Severities of errors with which the server ends a connection."""
+_READ_ONLY: Final = "25006"
+"""SQLSTATE of a server that takes no writes any more: another one may have its place."""
 _TYPES: Final = {
     "BIGINT": "int8",
     "TEXT": "text",
@@ -38,7 +55,15 @@ _TYPES: Final = {
     "DOUBLE PRECISION": "float8",
 }
 
-_Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+_DURABLE: Final = (
+    "SELECT CASE WHEN current_setting('synchronous_commit') = 'off'"
+    " THEN set_config('synchronous_commit', 'on', false) END"
+)
+"""What is committed is on the disk, whatever the database is set to."""
+_IS_THERE: Final = (
+    "SELECT 1 FROM pg_class WHERE relname = $1 AND relnamespace = current_schema()::regnamespace"
+)
+"""Not `to_regclass`, which may remember what it looked for in vain."""
 T = TypeVar("T")
 
 
@@ -58,63 +83,106 @@ class NoDayError(TransientError):
 
 
 class Address:
-    """The address of a database; its password is in no text but `url`.
+    """The address of a database; its passwords are in no text but `url`.
 
     Args:
         url: A URL or DSN of libpq.
+        password: Of the user, if it is not in the URL.
 
     Raises:
         ConfigError: It is neither.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, password: str | None = None) -> None:
         try:
-            parts = conninfo_to_dict(url)
+            parts = conninfo_to_dict(url, **({} if password is None else {"password": password}))
         except psycopg.Error:  # its text may have the password
-            raise ConfigError(
-                "this is no address of a PostgreSQL database: give one such as"
-                " postgresql://user:password@host:5432/database"
-            ) from None
-        self.url: Final = make_conninfo(
-            url, **{name: each for name, each in _LIFE.items() if name not in parts}
-        )
-        host, port = parts.get("host") or "localhost", parts.get("port") or 5432
-        self._name = f"{host}:{port}/{parts.get('dbname') or parts.get('user') or ''}"
-        password = parts.get("password")
-        self._password = str(password) if password else None
+            raise ConfigError("postgresql: expected postgresql://USER@HOST:PORT/DATABASE") from None
+        self.url: Final = make_conninfo("", **{**_LIFE, **parts})
+        host = parts.get("host") or parts.get("hostaddr") or "localhost"
+        name = parts.get("dbname") or parts.get("user") or ""
+        self._name = f"{host}:{parts.get('port') or 5432}/{name}"
+        words = (parts.get("password"), parts.get("sslpassword"))
+        self._secrets = [str(each) for each in words if each]
 
     def __str__(self) -> str:
         return self._name
 
     def text(self, error: BaseException) -> str:
-        """The first line of an error, without the password."""
+        """The first line of an error, without the passwords."""
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return line.replace(self._password, "…") if self._password else line
+        for each in self._secrets:
+            line = line.replace(each, "***")
+        return line
 
 
-_LIFE: Final[Mapping[str, Any]] = {
-    "connect_timeout": _CONNECT_S,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """Tables that belong together, and are made together."""
+
+    name: str
+    """One of them: if it is there, all are."""
+    statements: tuple[str, ...]
+
+
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
+    """Gives up a server that does not answer, though its machine is there.
+
+    No time limit of the server helps then, nor one of TCP.
+    """
+
+    most_s = math.inf
+
+    def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:  # noqa: ANN401 as psycopg's
+        """Wait for the answer to a statement."""
+        return super().wait(_within(gen, self.most_s), *args, **kwargs)
+
+
+def _within(gen: PQGen[T], most_s: float) -> PQGen[T]:
+    until = time.monotonic() + most_s
+    try:
+        ready = yield next(gen)
+        while ready != Ready.NONE or time.monotonic() < until:
+            ready = yield gen.send(ready)
+    except StopIteration as end:
+        return end.value
+    raise psycopg.OperationalError(f"no answer for {most_s:g} s")
 
 
 class Session:
-    """A connection that is made anew where it was lost; used by one thread at a time.
+    """A connection that is opened when it is first used, and made anew where it was lost.
+
+    `run`, `submit` and `drop` are for any thread, all else for one at a time.
 
     Args:
         address: The database.
         settings: Settings of PostgreSQL for each connection.
+        answer_s: So many seconds after its longest statement, a server without an answer counts as
+            lost.
+        clock: Monotonic seconds.
     """
 
-    def __init__(self, address: Address, settings: Mapping[str, str]) -> None:
-        self._address, self._settings = address, dict(settings)
+    def __init__(
+        self,
+        address: Address,
+        settings: Mapping[str, str],
+        *,
+        answer_s: float = _ANSWER_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.address: Final = address
+        self._settings, self._clock = dict(settings), clock
+        statement_s = int(self._settings["statement_timeout"]) / 1000
+        self._most_s = statement_s + answer_s if statement_s else math.inf
         self._connection: _Connection | None = None
         self._is_closed = False
         self._is_inside = False
         """True inside a transaction: with its connection that is lost, too."""
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-postgresql")
+        self._made: set[str] = set()
+        self._failed: tuple[float, str] | None = None
+        """Time and text of the last `run`, if it left no connection."""
 
     def _open(self) -> _Connection:
         if self._is_closed:
@@ -123,21 +191,72 @@ class Session:
             if self._is_inside:
                 raise psycopg.OperationalError("the connection was lost")
             self._connection = None
-            connection: _Connection = psycopg.connect(
-                self._address.url, autocommit=True, cursor_factory=psycopg.RawCursor
+            self._made.clear()  # it may be gone with the database
+            connection = _Connection.connect(
+                self.address.url, autocommit=True, cursor_factory=psycopg.RawCursor
             )
+            connection.most_s = self._most_s
             try:
-                pairs = ", ".join(
-                    f"set_config(${2 * at + 1}, ${2 * at + 2}, false)"
+                pairs = "".join(
+                    f", set_config(${2 * at + 1}, ${2 * at + 2}, false)"
                     for at in range(len(self._settings))
                 )
                 values = [each for pair in self._settings.items() for each in pair]
-                connection.execute(cast("Any", f"SELECT {pairs}"), values)
+                connection.execute(cast("Any", f"{_DURABLE}{pairs}"), values)
             except BaseException:
                 connection.close()
                 raise
             self._connection = connection
         return self._connection
+
+    def run(self, work: "Callable[[Session], T]", tables: Tables | None = None) -> T:
+        """Do something, one after another; once more if the connection was lost.
+
+        Args:
+            work: Does it with this session; something that may be done twice.
+            tables: Made before, where they are not there.
+
+        Raises:
+            TransientError: The database cannot be used now; it is not known whether the work was
+                done.
+            DataError: It refuses a value.
+        """
+        with self._lock:
+            if self._failed is not None and self._clock() < self._failed[0] + _REST_S:
+                raise TransientError(self._failed[1])
+            was_open = self._is_alive
+            try:
+                return self._attempt(work, tables)
+            except TransientError:
+                if not was_open or self._is_alive:
+                    raise
+            return self._attempt(work, tables)
+
+    def submit(self, work: "Callable[[Session], T]", tables: Tables | None = None) -> "Future[T]":
+        """Do the same in a thread of its own, so that an event loop does not wait."""
+        return self._thread.submit(self.run, work, tables)
+
+    def _attempt(self, work: "Callable[[Session], T]", tables: Tables | None) -> T:
+        self._failed = None
+        try:
+            if tables is not None and tables.name not in self._made:
+                self._make(tables)
+                self._made.add(tables.name)
+            return work(self)
+        except TransientError as error:
+            if not self._is_alive:
+                self._failed = self._clock(), str(error)
+            raise
+
+    def _make(self, tables: Tables) -> None:
+        """Make tables that are not there: one process at a time, all of them or none."""
+        if self.read(_IS_THERE, [tables.name]):  # who may make no tables can use those of others
+            return
+        with self.transaction():
+            self.read(f"SELECT pg_advisory_xact_lock({MAKE})")
+            if not self.read(_IS_THERE, [tables.name]):
+                for each in tables.statements:
+                    self.read(each)
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a read and fetch everything; once more if the connection was lost before.
@@ -145,7 +264,7 @@ class Session:
         Raises:
             TransientError: PostgreSQL does not answer now.
         """
-        was_open = self._connection is not None
+        was_open = self._is_alive
         try:
             return self._run(sql, parameters)
         except TransientError:
@@ -216,27 +335,36 @@ class Session:
             raise NoDayError(self._text(error)) from None
         except (psycopg.DataError, UnicodeEncodeError, OverflowError) as error:
             raise DataError(f"a value cannot be stored: {self._text(error)}") from None
-        except (
-            psycopg.OperationalError,
-            psycopg.InterfaceError,
-            psycopg.InternalError,
-            psycopg.errors.UndefinedTable,  # another process has dropped a day
-        ) as error:
-            if error.diag.severity_nonlocalized in _LAST_WORDS and self._connection is not None:
-                self._connection.close()  # the server has closed it, which may not be seen yet
+        except psycopg.Error as error:
+            if self._connection is not None and _is_last(error):
+                self._connection.close()  # the server may have done so, which is not seen yet
             raise TransientError(
-                f"PostgreSQL at {self._address} takes or gives nothing now ({self._text(error)});"
+                f"PostgreSQL at {self.address} takes or gives nothing now ({self._text(error)});"
                 " this goes on by itself once it does"
             ) from None
 
     def _text(self, error: BaseException) -> str:
-        return self._address.text(error)
+        return self.address.text(error)
+
+    def drop(self) -> None:
+        """Wait for what was begun, and close the connection; a later use opens another one."""
+        with self._lock:
+            self._failed = None
+            if self._connection is not None:
+                self._connection.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, for good."""
         self._is_closed = True
         if self._connection is not None:
             self._connection.close()
+
+
+def _is_last(error: psycopg.Error) -> bool:
+    """True if only a new connection helps."""
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate == _READ_ONLY or error.diag.severity_nonlocalized in _LAST_WORDS
 
 
 class Pool:
@@ -302,6 +430,26 @@ def settings(
         "timezone": "UTC",
         "jit": "off",
     }
+
+
+def open_beside(
+    url: str, password: str | None = None, *, clock: Callable[[], float] = time.monotonic
+) -> Session:
+    """Open a session for what is beside the store: tokens, money, answers, notes.
+
+    Nobody waits for ever, also not for a process that was frozen in a transaction.
+
+    Args:
+        url: The database.
+        password: Of the user, if it is not in the URL.
+        clock: Monotonic seconds.
+
+    Raises:
+        ConfigError: The URL is none.
+    """
+    return Session(
+        Address(url, password), settings("scouter", statement_s=30.0, idle_s=5.0), clock=clock
+    )
 
 
 def insist(action: Callable[[], T], most_s: float, pause_s: float = 0.2) -> T:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from collector.fleet.connection import Connection, Link, Tables
+from collector.fleet.database import Session, Tables
 
 RETENTION_NOTE: Final = "retention"
 """Name of the note of retention's clock."""
@@ -16,30 +16,26 @@ _TABLES: Final = Tables(
 )
 
 
-def all_notes(link: Link) -> dict[str, str]:
+def all_notes(session: Session) -> dict[str, str]:
     """All notes by name.
 
     Raises:
         TransientError: They cannot be read now.
     """
-
-    def work(connection: Connection) -> dict[str, str]:
-        rows = connection.execute("SELECT name, content FROM fleet_notes").fetchall()
-        return {str(name): str(content) for name, content in rows}
-
-    return link.run(work, _TABLES)
+    sql = "SELECT name, content FROM fleet_notes"
+    return dict(session.run(lambda each: each.read(sql), _TABLES))
 
 
 class FleetNote:
     """A note, such as `RetentionClock` has one.
 
     Args:
-        link: A connection to the database.
+        session: A connection to the database.
         name: Its name, one for all processes.
     """
 
-    def __init__(self, link: Link, name: str) -> None:
-        self._link, self._name = link, name
+    def __init__(self, session: Session, name: str) -> None:
+        self._session, self._name = session, name
 
     def __str__(self) -> str:
         return f"the note {self._name!r}"
@@ -50,13 +46,9 @@ class FleetNote:
         Raises:
             TransientError: It cannot be read now.
         """
-
-        def work(connection: Connection) -> str | None:
-            sql = "SELECT content FROM fleet_notes WHERE name = $1"
-            found = connection.execute(sql, (self._name,)).fetchone()
-            return None if found is None else str(found[0])
-
-        return self._link.run(work, _TABLES)
+        sql = "SELECT content FROM fleet_notes WHERE name = $1"
+        found = self._session.run(lambda each: each.read(sql, [self._name]), _TABLES)
+        return found[0][0] if found else None
 
     def write(self, text: str) -> None:
         """Keep a text in the place of the one before.
@@ -64,12 +56,8 @@ class FleetNote:
         Raises:
             TransientError: It cannot be written now.
         """
-
-        def work(connection: Connection) -> None:
-            connection.execute(
-                "INSERT INTO fleet_notes VALUES ($1, $2) "
-                "ON CONFLICT (name) DO UPDATE SET content = excluded.content",
-                (self._name, text),
-            )
-
-        self._link.run(work, _TABLES)
+        sql = (
+            "INSERT INTO fleet_notes VALUES ($1, $2) "
+            "ON CONFLICT (name) DO UPDATE SET content = excluded.content"
+        )
+        self._session.run(lambda each: each.read(sql, [self._name, text]), _TABLES)

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from collector.fleet.connection import Link
-from collector.fleet.database import Address, Session, settings
+from collector.fleet.database import Address, Session, open_beside, settings
 from collector.fleet.notes import FleetNote
 from collector.fleet.past_erase import find_in, find_marks, sweep
 from collector.fleet.past_files import MANIFEST, Rolling, day_folders, sync_folder
@@ -125,9 +124,9 @@ class Past:
         if not os.access(folder, os.W_OK):
             raise ConfigError(f"past {folder}: no permission to write there")
         self._address = Address(url)
-        self._link = link = Link(url)
-        self._owed = FleetNote(link, "past erasure owed since")
-        self._newest = FleetNote(link, "past erasure")
+        self._beside = beside = open_beside(url)
+        self._owed = FleetNote(beside, "past erasure owed since")
+        self._newest = FleetNote(beside, "past erasure")
         self._stopping = threading.Event()
 
     # --- days --------------------------------------------------------------------------------
@@ -177,7 +176,7 @@ class Past:
 
     def close(self) -> None:
         """Close the connection."""
-        self._link.close()
+        self._beside.close()
 
     def _last(self) -> tuple[int | None, int]:
         """The newest day that is written, and the commit up to which it goes."""

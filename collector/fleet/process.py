@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from collector.access.gate import Gate
 from collector.api.app import PROBES, make_app
 from collector.api.parts import ProbeParts, Unready
-from collector.fleet.connection import Link
+from collector.fleet.database import open_beside
 from collector.fleet.tokens import FleetTokens
 from collector.fleet.topic_log import TopicLog
 from collector.metrics import CollectorMetrics
@@ -67,7 +67,7 @@ class FleetProcess:
         )
         if settings.tls is not None:
             settings.tls.check()
-        self.tokens = FleetTokens(Link(database_url(settings)))
+        self.tokens = FleetTokens(open_beside(database_url(settings)))
         settings.check_door(has_token=self.tokens.has_any())
         self.gate = Gate(
             self.tokens,

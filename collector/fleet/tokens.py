@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from collector.access.caller import Scope
 from collector.access.port import Token, Tokens
-from collector.fleet.connection import Connection, Link, Tables
+from collector.fleet.database import Session, Tables, open_beside
 from scouter.errors import ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -34,17 +34,17 @@ class FleetTokens(Tokens):
     alone, as nobody can revoke one either. A process that could never read them lets nobody in.
 
     Args:
-        link: A connection to the database; best one of its own.
+        session: A connection to the database; best one of its own.
         now_ns: Wall clock.
     """
 
-    def __init__(self, link: Link, now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, session: Session, now_ns: Callable[[], int] = time.time_ns) -> None:
         super().__init__(now_ns)
-        self._link = link
+        self._session = session
         self._known: Mapping[str, Token] | None = None
         self._stamp: object = None
         self._had_any = False
-        self.where: Final = f"PostgreSQL at {link.where}"
+        self.where: Final = f"PostgreSQL at {session.address}"
         """Their place, for people."""
         self.fault = ""
         """Reason that the tokens cannot be read now; empty if they can."""
@@ -62,13 +62,13 @@ class FleetTokens(Tokens):
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._link.close()
+        self._session.drop()
 
     def look(self) -> None:
         """Take over what is in the table now; without a database, what is known stays."""
         with self._looking:
             try:
-                self._link.run(self._read, _TABLES)
+                self._session.run(self._read, _TABLES)
             except ScouterError as error:
                 if not self.fault:
                     _log.warning(
@@ -86,20 +86,16 @@ class FleetTokens(Tokens):
         """End a token."""
         now_ns = self._now_ns()
 
-        def work(connection: Connection) -> bool:
-            # The second half of the condition is for one who does it again after a loss.
-            done = connection.execute(
-                "UPDATE access_tokens SET revoked_ns = $2 "
-                "WHERE id = $1 AND (revoked_ns IS NULL OR revoked_ns = $2)",
-                (token_id, now_ns),
-            )
-            return bool(done.rowcount)
-
-        return self._link.run(work, _TABLES)
+        # The second half of the condition is for one who does it again after a loss.
+        sql = (
+            "UPDATE access_tokens SET revoked_ns = $2 "
+            "WHERE id = $1 AND (revoked_ns IS NULL OR revoked_ns = $2) RETURNING id"
+        )
+        return bool(self._session.run(lambda each: each.read(sql, [token_id, now_ns]), _TABLES))
 
     def all(self) -> list[Token]:
         """Every token that was ever made, oldest first."""
-        found = self._link.run(_rows, _TABLES)
+        found = self._session.run(_rows, _TABLES)
         return sorted(found.values(), key=lambda each: each.created_ns)
 
     def take_over(self, tokens: Iterable[Token]) -> None:
@@ -108,21 +104,8 @@ class FleetTokens(Tokens):
         Raises:
             TransientError: They cannot be stored now; some may be.
         """
-        rows = [
-            (each.id, each.name, each.secret_hash, " ".join(sorted(each.scopes)), each.space,
-             each.created_ns, each.expires_ns, each.revoked_ns)
-            for each in tokens
-        ]  # fmt: skip
-
-        def work(connection: Connection) -> None:
-            for row in rows:
-                connection.execute(
-                    "INSERT INTO access_tokens VALUES ($1, $2, $3, $4, $5, $6, $7, $8) "
-                    "ON CONFLICT (id) DO NOTHING",
-                    row,
-                )
-
-        self._link.run(work, _TABLES)
+        for each in tokens:
+            self._add(each)
 
     def has_any(self) -> bool:
         """Say whether a token was ever made."""
@@ -138,25 +121,23 @@ class FleetTokens(Tokens):
         return known
 
     def _add(self, token: Token) -> None:
-        def work(connection: Connection) -> None:
-            connection.execute(
-                "INSERT INTO access_tokens VALUES ($1, $2, $3, $4, $5, $6, $7, NULL) "
-                "ON CONFLICT (id) DO NOTHING",
-                (
-                    token.id, token.name, token.secret_hash, " ".join(sorted(token.scopes)),
-                    token.space, token.created_ns, token.expires_ns,
-                ),
-            )  # fmt: skip
+        sql = (
+            "INSERT INTO access_tokens VALUES ($1, $2, $3, $4, $5, $6, $7, $8) "
+            "ON CONFLICT (id) DO NOTHING"
+        )
+        row = (
+            token.id, token.name, token.secret_hash, " ".join(sorted(token.scopes)), token.space,
+            token.created_ns, token.expires_ns, token.revoked_ns,
+        )  # fmt: skip
+        self._session.run(lambda each: each.read(sql, row), _TABLES)
 
-        self._link.run(work, _TABLES)
-
-    def _read(self, connection: Connection) -> None:
+    def _read(self, session: Session) -> None:
         """Read the rows, if they have changed: they come and are revoked, and never go."""
         sql = "SELECT count(*), count(revoked_ns), max(created_ns) FROM access_tokens"
-        stamp = connection.execute(sql).fetchone()
+        stamp = session.read(sql)
         if self._known is not None and stamp == self._stamp:
             return
-        known = _rows(connection)
+        known = _rows(session)
         self._had_any = self._had_any or bool(known)
         self._known, self._stamp = known, stamp
 
@@ -179,14 +160,14 @@ def open_tokens(url: str, password: str | None = None) -> FleetTokens:
     Raises:
         ConfigError: The URL is none.
     """
-    return FleetTokens(Link(url, password))
+    return FleetTokens(open_beside(url, password))
 
 
-def _rows(connection: Connection) -> dict[str, Token]:
-    rows = connection.execute(
+def _rows(session: Session) -> dict[str, Token]:
+    rows = session.read(
         "SELECT id, name, secret_hash, scopes, space, created_ns, expires_ns, revoked_ns "
         "FROM access_tokens"
-    ).fetchall()
+    )
     return {row[0]: _token(row) for row in rows}
 
 

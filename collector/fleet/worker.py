@@ -11,7 +11,7 @@ from typing import Final
 from collector.api.parts import Unready
 from collector.fleet.answers import FleetAnswers
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.connection import Link
+from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag, name_of
 from collector.fleet.member import Member
 from collector.fleet.partition import OwnedPartition, PendingOfShare
@@ -200,7 +200,7 @@ class FleetWorker(FleetProcess):
     def _judges(self, url: str) -> tuple[Callable[[str, int], Judge], Callable[[str], str | None]]:
         """The judges of all partitions: one budget and one cache of answers in the whole fleet."""
         settings = self.settings
-        ledger = PostgresqlLedger(Link(url))
+        ledger = PostgresqlLedger(open_beside(url))
         self.providers = JudgeProviders(settings.provider_entries(), settings.data, ledger=ledger)
         self._judge_measures = measures = JudgeMeasures(self.metrics.registry)
         providers = self.providers
@@ -208,7 +208,7 @@ class FleetWorker(FleetProcess):
         if not settings.judge_cache_bytes:
             return (lambda space, read_seq: counting), providers.name_of
         answers = FleetAnswers(
-            Link(url),
+            open_beside(url),
             counting,
             providers.judge.identity,
             self.store.last_seq,

@@ -11,7 +11,7 @@ import pytest
 
 from collector.fleet.answers import FleetAnswers, remove_answers
 from collector.fleet.cache import PostgresqlCache
-from collector.fleet.connection import Connection, Link
+from collector.fleet.database import open_beside
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.keys import cache_key
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, as_judge
@@ -31,7 +31,7 @@ class TestPostgresqlCache(JudgeCacheContract):
         with ExitStack() as stack:
 
             def make(most: int, age: float, clock: Clock) -> PostgresqlCache:
-                made = PostgresqlCache(Link(url), max_bytes=most, max_age_s=age, clock=clock)
+                made = PostgresqlCache(open_beside(url), max_bytes=most, max_age_s=age, clock=clock)
                 stack.callback(made.close)
                 return made
 
@@ -48,75 +48,68 @@ def put(cache: PostgresqlCache, names: str, shelf: str = "", text: str = "") -> 
 
 def test_the_total_is_that_of_the_rows(url: str) -> None:
     """Whatever was put, put again, driven out or cleared, by two processes in turn."""
-    link = Link(url)
-    caches = [PostgresqlCache(Link(url), max_bytes=30_000) for _ in range(2)]
+    session = open_beside(url)
+    caches = [PostgresqlCache(open_beside(url), max_bytes=30_000) for _ in range(2)]
     for at, names in enumerate(["abcdef", "abc", "ghijkl", "a", "mnop"]):
         put(caches[at % 2], names, shelf="xy"[at % 2], text="t" * 1_500)
         caches[at % 2].clear(["y"]) if at == 3 else None
-        found = link.run(
-            lambda each: each.execute(
-                "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM judge_answers"
-            ).fetchone()
+        (found,) = session.read(
+            "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM judge_answers"
         )
         assert caches[0].kept() == found
-        assert found is not None
         assert found[1] <= 30_000
-    for each in (*caches, link):
+    session.close()
+    for each in caches:
         each.close()
 
 
 def test_many_that_are_too_old_make_room_at_once(url: str) -> None:
     """More than one statement takes."""
     clock = Clock()
-    cache = PostgresqlCache(Link(url), max_age_s=DAY_S, clock=clock)
+    cache = PostgresqlCache(open_beside(url), max_age_s=DAY_S, clock=clock)
     put(cache, "a")
 
-    def many(connection: Connection) -> None:
-        connection.execute(
-            "INSERT INTO judge_answers (shelf, key, made_s, bytes, reply) "
-            "SELECT 'old', decode(lpad(n::text, 8, '0'), 'hex'), $1, 10, '[1,\"\"]' "
-            "FROM generate_series(1, 2500) AS n",
-            (clock.now,),
-        )
-        connection.execute(
-            "UPDATE judge_answers_total SET answers = answers + 2500, bytes = bytes + 25000"
-        )
-
-    link = Link(url)
-    link.run(many)
+    session = open_beside(url)
+    session.read(
+        "INSERT INTO judge_answers (shelf, key, made_s, bytes, reply) "
+        "SELECT 'old', decode(lpad(n::text, 8, '0'), 'hex'), $1, 10, '[1,\"\"]' "
+        "FROM generate_series(1, 2500) AS n",
+        [clock.now],
+    )
+    session.read("UPDATE judge_answers_total SET answers = answers + 2500, bytes = bytes + 25000")
     assert cache.kept().answers == 2_501
     clock.now += DAY_S + 1
     put(cache, "b")
     assert cache.kept().answers == 1
-    for each in (cache, link):
-        each.close()
+    cache.close()
+    session.close()
 
 
 def test_who_keeps_none_any_more_removes_them(url: str) -> None:
-    link = Link(url)
-    cache = PostgresqlCache(link)
+    session = open_beside(url)
+    cache = PostgresqlCache(session)
     put(cache, "abc", shelf="own shop")
-    other = Link(url)
+    other = open_beside(url)
     remove_answers(other)
     other.close()
     assert cache.kept() == (0, 0)
     put(cache, "a")
     assert cache.kept().answers == 1
-    link.close()
+    session.close()
 
 
 def test_a_server_that_is_away_is_told_once_and_comes_back(
     own_server: PostgresqlServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = own_server.new_database("own")
-    cache = PostgresqlCache(Link(url))
+    cache = PostgresqlCache(open_beside(url))
     put(cache, "a")
     own_server.crash()
     put(cache, "b")
     assert asyncio.run(kept(cache, "ab")) == ""
     own_server.start()
     cache.close()
-    cache = PostgresqlCache(Link(url))
+    cache = PostgresqlCache(open_beside(url))
     put(cache, "c")
     assert asyncio.run(kept(cache, "bc")) == "c", "what was just put may be lost, and no more"
     (told,) = caplog.records
@@ -150,7 +143,7 @@ class Fleet:
             return f"about {request.messages[0]['content']}"
 
         made = FleetAnswers(
-            Link(self._url), as_judge(answer), str, lambda: self.seq,
+            open_beside(self._url), as_judge(answer), str, lambda: self.seq,
             max_bytes=LARGE, max_age_s=DAY_S, clock=self.clock,
         )  # fmt: skip
         self._running.append(made)
@@ -276,7 +269,7 @@ def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet
     threads = [
         threading.Thread(target=work, args=(each, number)) for number, each in enumerate(workers)
     ]
-    link, kept_at_all = Link(url), 0
+    session, kept_at_all = open_beside(url), 0
     for each in threads:
         each.start()
     try:
@@ -286,7 +279,7 @@ def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet
             api.end_erasing("shop", fleet.seq)
             asked = len(fleet.asked)
             wait_until(lambda asked=asked: len(fleet.asked) > asked + 20, what="questions")
-            rows = link.run(lambda found: found.execute("SELECT reply FROM judge_answers"))
+            rows = session.read("SELECT reply FROM judge_answers")
             replies = [str(json.loads(text)[0]) for (text,) in rows]
             assert [each for each in replies if int(each.split()[-1]) < fleet.seq] == []
             kept_at_all += len(replies)
@@ -294,7 +287,7 @@ def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet
         stopping.set()
         for each in threads:
             each.join()
-        link.close()
+        session.close()
     assert kept_at_all > 40
 
 

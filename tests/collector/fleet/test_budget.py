@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.connection import Connection, Link, Tables
+from collector.fleet.database import Address, Session, Tables, open_beside, settings
 from scouter.agent.budget.ledger import LedgerError, Reserved
 from tests.contracts.ledger import DAY, LedgerContract, Make, account
 from tests.support.postgresql_server import PostgresqlServer
@@ -26,7 +26,7 @@ class TestPostgresqlLedger(LedgerContract):
 
     @pytest.fixture
     def make(self, url: str) -> Iterator[Make]:
-        ledger = PostgresqlLedger(Link(url))
+        ledger = PostgresqlLedger(open_beside(url))
         yield lambda: ledger
         ledger.close()
 
@@ -35,7 +35,7 @@ WORKER = '''
 """Spends until nothing is left. The bill is what the provider wrote down."""
 import asyncio, os, random, sys
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.connection import Connection, Link, Tables
+from collector.fleet.database import open_beside
 from scouter.agent.budget.ledger import Account, LedgerError, Refused, to_nano_usd
 
 url, bill, seed = sys.argv[1:]
@@ -45,7 +45,7 @@ accounts = [
     for name in draw.sample(["all", f"entry {int(seed) % 2}"], 2)
 ]
 bills = os.open(bill, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
-ledger = PostgresqlLedger(Link(url))
+ledger = PostgresqlLedger(open_beside(url))
 
 async def one():
     while True:
@@ -119,7 +119,7 @@ class Spenders:
 
 
 def spent(url: str, name: str = "all") -> int:
-    ledger = PostgresqlLedger(Link(url))
+    ledger = PostgresqlLedger(open_beside(url))
     try:
         return asyncio.run(ledger.spent_nano_usd(name, DAY))
     finally:
@@ -167,19 +167,19 @@ def test_a_crash_of_the_server_takes_no_reservation_back(
     assert spenders.billed <= spent(url) <= LIMIT
 
 
-class LosingLink(Link):
+class LosingSession(Session):
     """Loses the connection right behind the first reservation, before the word of it is out."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(url)
+        super().__init__(Address(url), settings("scouter"))
         self.has_lost = False
 
-    def run(self, work: Callable[[Connection], T], tables: Tables | None = None) -> T:
-        def work_and_lose(connection: Connection) -> T:
-            found = work(connection)
+    def run(self, work: Callable[[Session], T], tables: Tables | None = None) -> T:
+        def work_and_lose(session: Session) -> T:
+            found = work(session)
             if not self.has_lost and isinstance(found, Reserved):
                 self.has_lost = True
-                connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+                session.read("SELECT pg_terminate_backend(pg_backend_pid())")
             return found
 
         return super().run(work_and_lose, tables)
@@ -187,11 +187,11 @@ class LosingLink(Link):
 
 def test_a_reservation_is_made_once_where_the_word_of_it_is_lost(url: str) -> None:
     """Done again on a new connection, it finds what it did."""
-    link = LosingLink(url)
-    ledger = PostgresqlLedger(link)
+    session = LosingSession(url)
+    ledger = PostgresqlLedger(session)
     assert asyncio.run(ledger.spent_nano_usd("a", DAY)) == 0  # there is a connection to lose
     found = asyncio.run(ledger.reserve([account("a")], 60))
-    assert link.has_lost
+    assert session.has_lost
     assert isinstance(found, Reserved)
     assert asyncio.run(ledger.spent_nano_usd("a", DAY)) == 60
     asyncio.run(ledger.settle(found, 10))
@@ -202,7 +202,7 @@ def test_a_reservation_is_made_once_where_the_word_of_it_is_lost(url: str) -> No
 def test_nothing_is_put_aside_without_the_server(own_server: PostgresqlServer) -> None:
     url = own_server.new_database("own")
     own_server.crash()
-    ledger = PostgresqlLedger(Link(url))
+    ledger = PostgresqlLedger(open_beside(url))
     with pytest.raises(LedgerError, match=r"the ledger cannot be used: PostgreSQL at /tmp"):
         asyncio.run(ledger.reserve([account("a")], 1))
     ledger.close()
@@ -212,13 +212,12 @@ def test_nothing_is_put_aside_without_the_server(own_server: PostgresqlServer) -
 
 
 def test_old_days_are_forgotten(url: str) -> None:
-    link = Link(url)
-    ledger = PostgresqlLedger(link)
+    session = open_beside(url)
+    ledger = PostgresqlLedger(session)
     for day in ("2026-01-01", "2026-11-22", DAY):
         found = asyncio.run(ledger.reserve([account("a", day=day)], 10))
         assert isinstance(found, Reserved)
     for table in ("budget_accounts", "budget_reservations"):
-        sql = f"SELECT day FROM {table} ORDER BY day".encode()  # noqa: S608 two names
-        rows = link.run(lambda found, sql=sql: found.execute(sql).fetchall())
+        rows = session.read(f"SELECT day FROM {table} ORDER BY day")  # noqa: S608 two names
         assert rows == [("2026-11-22",), (DAY,)]
     ledger.close()

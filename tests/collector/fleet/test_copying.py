@@ -18,10 +18,10 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.care.data_folder import open_data
 from collector.fleet import copying
-from collector.fleet.connection import Link
 from collector.fleet.copy_command import store as program
 from collector.fleet.copying import Plan, Source, Target, copy_store
 from collector.fleet.cursor import FleetCursor
+from collector.fleet.database import open_beside
 from collector.fleet.notes import FleetNote
 from collector.fleet.share import Share, share_of
 from collector.fleet.store import FleetStore
@@ -225,21 +225,21 @@ def test_notes_of_a_fleet_come_back(
 ) -> None:
     """A folder has no use for them; a later fleet has, as for the files of its past days."""
     run(folder, url)
-    link = Link(url)
-    FleetNote(link, "past erasure").write("7")
-    FleetCursor(link, "http://other").write(ResultPlace(3, 1))
-    link.close()
+    session = open_beside(url)
+    FleetNote(session, "past erasure").write("7")
+    FleetCursor(session, "http://other").write(ResultPlace(3, 1))
+    session.close()
     run(url, tmp_path / "back")
     name = f"again_{url.partition('?')[0].rpartition('/')[2]}"
     postgresql_server.new_database(name)
     again = f"postgresql://postgres@/{name}?host={postgresql_server.folder}"
     run(tmp_path / "back", again)
 
-    link = Link(again)
-    assert FleetNote(link, "past erasure").read() == "7"
-    assert FleetCursor(link, "http://other").read() == ResultPlace(3, 1)
-    assert FleetCursor(link, "http://there").read() == ResultPlace(9, 2)
-    link.close()
+    session = open_beside(again)
+    assert FleetNote(session, "past erasure").read() == "7"
+    assert FleetCursor(session, "http://other").read() == ResultPlace(3, 1)
+    assert FleetCursor(session, "http://there").read() == ResultPlace(9, 2)
+    session.close()
 
 
 def test_numbers_go_on_behind_the_highest(
@@ -308,7 +308,7 @@ def test_each_partition_has_what_is_its_own(
         ("refused", partition_of(_trace(5).encode(), PARTITIONS)),
         ("unstorable", partition_of(_trace(4).encode(), PARTITIONS)),
     ]
-    tokens = FleetTokens(Link(url))
+    tokens = FleetTokens(open_beside(url))
     assert tokens.all() == TokenFile(folder).all()
     tokens.close()
     for share in shares:

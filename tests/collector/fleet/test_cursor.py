@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from collector.care.retention_clock import RetentionClock
-from collector.fleet.connection import Link
 from collector.fleet.cursor import FleetCursor
+from collector.fleet.database import Session, open_beside
 from collector.fleet.notes import FleetNote
 from collector.store.rows import FIRST_RESULT, ResultPlace
 from scouter.errors import TransientError
@@ -17,8 +17,8 @@ DAY_NS = 86_400 * 10**9
 
 
 @pytest.fixture
-def link(url: str) -> Iterator[Link]:
-    made = Link(url)
+def session(url: str) -> Iterator[Session]:
+    made = open_beside(url)
     yield made
     made.close()
 
@@ -27,45 +27,45 @@ class TestFleetCursor(CursorContract):
     """Fulfils the contract."""
 
     @pytest.fixture
-    def make(self, url: str, link: Link) -> Make:
-        return lambda endpoint: FleetCursor(link, endpoint)
+    def make(self, url: str, session: Session) -> Make:
+        return lambda endpoint: FleetCursor(session, endpoint)
 
 
-def test_each_endpoint_has_a_place_of_its_own(link: Link) -> None:
-    FleetCursor(link, "http://a").write(ResultPlace(7, 3))
-    FleetCursor(link, "http://b").write(ResultPlace(8, 0))
-    assert FleetCursor(link, "http://a").read() == ResultPlace(7, 3)
+def test_each_endpoint_has_a_place_of_its_own(session: Session) -> None:
+    FleetCursor(session, "http://a").write(ResultPlace(7, 3))
+    FleetCursor(session, "http://b").write(ResultPlace(8, 0))
+    assert FleetCursor(session, "http://a").read() == ResultPlace(7, 3)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"seq": 3}', '{"seq": "x", "ordinal": 1}'])
-def test_a_broken_place_sends_all_again(link: Link, content: str) -> None:
-    FleetNote(link, "results sent to http://a").write(content)
-    assert FleetCursor(link, "http://a").read() == FIRST_RESULT
+def test_a_broken_place_sends_all_again(session: Session, content: str) -> None:
+    FleetNote(session, "results sent to http://a").write(content)
+    assert FleetCursor(session, "http://a").read() == FIRST_RESULT
 
 
 def test_a_database_that_is_away_is_no_place(own_server: PostgresqlServer) -> None:
     """Else all results would be sent again after each outage."""
-    link = Link(own_server.new_database("own"))
-    cursor = FleetCursor(link, "http://a")
+    session = open_beside(own_server.new_database("own"))
+    cursor = FleetCursor(session, "http://a")
     cursor.write(ResultPlace(7, 3))
     own_server.crash()
     with pytest.raises(TransientError):
         cursor.read()
     with pytest.raises(TransientError):
         cursor.write(ResultPlace(8, 0))
-    link.close()
+    session.drop()
     own_server.start()
     assert cursor.read() == ResultPlace(7, 3)
-    link.close()
+    session.close()
 
 
-def test_retention_remembers_a_jump_of_the_clock_on_another_machine(link: Link) -> None:
+def test_retention_remembers_a_jump_of_the_clock_on_another_machine(session: Session) -> None:
     """A date that is set a year ahead takes nothing out, also after the owner has changed."""
     days = [20_000.0]
 
     def clock() -> RetentionClock:
         return RetentionClock(
-            FleetNote(link, "retention"), 30 * 86_400,
+            FleetNote(session, "retention"), 30 * 86_400,
             lambda: int(days[0] * DAY_NS), lambda: 0.0,
         )  # fmt: skip
 
@@ -79,11 +79,11 @@ def test_retention_remembers_a_jump_of_the_clock_on_another_machine(link: Link) 
 def test_retention_goes_on_without_its_note(
     own_server: PostgresqlServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    link = Link(own_server.new_database("own"))
+    session = open_beside(own_server.new_database("own"))
     clock = RetentionClock(
-        FleetNote(link, "retention"), 86_400, lambda: 20_000 * DAY_NS, lambda: 0.0
+        FleetNote(session, "retention"), 86_400, lambda: 20_000 * DAY_NS, lambda: 0.0
     )
     own_server.crash()
     assert clock.now_ns(None) == 20_000 * DAY_NS
     assert "cannot write the note 'retention': PostgreSQL at" in caplog.text
-    link.close()
+    session.close()

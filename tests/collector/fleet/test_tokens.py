@@ -16,7 +16,7 @@ from collector.access.caller import Scope
 from collector.access.commands import token
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
-from collector.fleet.connection import Link
+from collector.fleet.database import open_beside
 from collector.fleet.tokens import FleetTokens
 from collector.problem import ProblemError
 from scouter.errors import ConfigError, TransientError
@@ -38,7 +38,7 @@ class TestFleetTokens(TokensContract):
     @pytest.fixture
     def make(self, url: str, clock: Clock, made: list[FleetTokens]) -> Make:
         def make() -> FleetTokens:
-            made.append(FleetTokens(Link(url), clock.ns))
+            made.append(FleetTokens(open_beside(url), clock.ns))
             return made[-1]
 
         return make
@@ -55,7 +55,7 @@ class TestFleetTokens(TokensContract):
 
 def test_a_thread_follows(url: str) -> None:
     with ExitStack() as stack:
-        gateway, command = FleetTokens(Link(url)), FleetTokens(Link(url))
+        gateway, command = FleetTokens(open_beside(url)), FleetTokens(open_beside(url))
         stack.callback(command.close)
         stack.callback(gateway.close)
         gateway.start()
@@ -72,7 +72,7 @@ def test_what_is_known_stays_good_while_the_database_is_away(
     url = own_server.new_database("own")
     caplog.set_level(logging.INFO)
     clock = Clock()
-    tokens = FleetTokens(Link(url), clock.ns)
+    tokens = FleetTokens(open_beside(url), clock.ns)
     _, text = tokens.create("", [Scope.INGEST], "shop")
     _, short = tokens.create("", [Scope.INGEST], "shop", int((clock.now + 3_600) * 1e9))
     tokens.look()
@@ -106,11 +106,11 @@ def test_what_is_known_stays_good_while_the_database_is_away(
 
 def test_nobody_waits_while_a_frozen_server_is_asked(url: str) -> None:
     """Requests are answered in an event loop: it stands still for no look at the table."""
-    link = Link(url)
-    tokens = FleetTokens(link)
+    session = open_beside(url)
+    tokens = FleetTokens(session)
     _, text = tokens.create("", [Scope.INGEST], "shop")
     tokens.look()
-    pid = link.run(lambda each: each.info.backend_pid)
+    pid = session.read("SELECT pg_backend_pid()")[0][0]
     os.kill(pid, signal.SIGSTOP)
     looking = threading.Thread(target=tokens.look)
     try:
@@ -129,11 +129,11 @@ def test_who_never_read_them_lets_nobody_in(own_server: PostgresqlServer) -> Non
     """It says that it cannot know, and lets in as soon as it can."""
     url = own_server.new_database("own")
     clock = Clock()
-    maker = FleetTokens(Link(url), clock.ns)
+    maker = FleetTokens(open_beside(url), clock.ns)
     _, text = maker.create("", [Scope.READ], "shop")
     maker.close()
     own_server.crash()
-    tokens = FleetTokens(Link(url, clock=clock), clock.ns)
+    tokens = FleetTokens(open_beside(url, clock=clock), clock.ns)
     gate = Gate(tokens, "default", requests_per_s=100, is_reachable=True, clock=clock)
     assert tokens.fault
     with pytest.raises(TransientError, match="cannot be read now"):
@@ -151,7 +151,7 @@ def test_who_never_read_them_lets_nobody_in(own_server: PostgresqlServer) -> Non
 def test_that_there_are_none_does_not_stay_good(own_server: PostgresqlServer) -> None:
     """Somebody may make the first one where this process cannot see it."""
     url = own_server.new_database("own")
-    tokens = FleetTokens(Link(url))
+    tokens = FleetTokens(open_beside(url))
     assert not tokens.has_any()
     own_server.crash()
     tokens.look()
@@ -161,10 +161,10 @@ def test_that_there_are_none_does_not_stay_good(own_server: PostgresqlServer) ->
 
 
 def test_secrets_are_not_kept(url: str) -> None:
-    link = Link(url)
-    tokens = FleetTokens(link)
+    session = open_beside(url)
+    tokens = FleetTokens(session)
     _, text = tokens.create("ci", [Scope.READ], "default")
-    rows = link.run(lambda found: found.execute("SELECT * FROM access_tokens").fetchall())
+    rows = session.read("SELECT * FROM access_tokens")
     assert len(rows) == 1
     assert text.split("_", 2)[2] not in repr(rows)
     tokens.close()
@@ -179,7 +179,7 @@ def test_the_commands_take_a_database_in_place_of_a_folder(
     made = run(token, ["create", "--scope", "read", "--name", "ada", "--postgresql", url])
     assert made.exit_code == 0, made.output
     assert "it is kept in PostgreSQL at /tmp/pg-" in made.stderr
-    tokens = FleetTokens(Link(url))
+    tokens = FleetTokens(open_beside(url))
     found = tokens.find(made.stdout.strip())
     assert found is not None
     monkeypatch.setenv("SCOUTER_COLLECTOR_POSTGRESQL", url)
