@@ -65,7 +65,7 @@ class NvidiaRun:
         timeout_s: Seconds for the conversation of a row.
         retries: More tries for a row whose agent raised.
         progress: False: no progress bar; None: one if a person watches.
-        environ: Environment in which `DATASET_FILTER` is looked up.
+        environ: Environment in which `DATASET_FILTER` and the file's variables are looked up.
         note: Called with a sentence about each setting that is not used.
     """
 
@@ -122,7 +122,7 @@ def run_config(run: NvidiaRun) -> NvidiaResults:
     Raises:
         ScouterError: A file, a name or an argument is wrong.
     """
-    file = read_config(run.config)
+    file = read_config(run.config, run.environ)
     for note in file.notes:
         run.note(note)
     conversations = _conversations(file, run)

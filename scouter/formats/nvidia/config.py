@@ -1,5 +1,6 @@
 """The config file of an agent, as far as it tells how the agent is evaluated."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,8 +8,10 @@ from typing import Annotated, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from scouter.errors import ConfigError
 from scouter.evaluate.files.read import Document, read_document
 from scouter.evaluate.report.rules import Compat
+from scouter.formats.nvidia.variables import replaced
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -202,18 +205,23 @@ class EvalFile:
         return own if own.is_absolute() or own.exists() else self.path.parent / own
 
 
-def read_config(path: str | Path) -> EvalFile:
-    """Read the parts `eval`, `llms` and `object_stores` of a config file.
+def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> EvalFile:
+    """Read the part `eval` of a config file, and what it names of `llms` and `object_stores`.
+
+    Args:
+        path: The file.
+        environ: Variables that stand in the file; by default those of the process.
 
     Raises:
         FileFormatError: Names file, line and field.
     """
     document = read_document(path)
+    environ = os.environ if environ is None else environ
     told = document.value if isinstance(document.value, dict) else {}
     section = told.get("eval")
     if not isinstance(section, dict):
         raise document.error("there is no section 'eval'", expected="eval: {general, evaluators}")
-    general = _model(document, _General, section.get("general"), ("eval", "general"))
+    general = _model(document, environ, _General, section.get("general"), ("eval", "general"))
     notes = [*_ignored(told, section, general)]
     left_out: list[str] = []
     evaluators: dict[str, ReportConfig | QAConfig | TrajectoryConfig] = {}
@@ -223,13 +231,19 @@ def read_config(path: str | Path) -> EvalFile:
         if model is None:
             left_out.append(f"evaluator {name!r} (_type: {kind})")
             continue
-        evaluators[name] = _model(document, model, value, ("eval", "evaluators", name))
+        evaluators[name] = _model(document, environ, model, value, ("eval", "evaluators", name))
     return EvalFile(
         path=Path(path),
         general=general,
         evaluators=evaluators,
-        llms=_models(document, LlmConfig, told, "llms"),
-        object_stores=_models(document, StoreConfig, told, "object_stores"),
+        llms=_models(document, environ, LlmConfig, "llms", _llms_of(document, evaluators)),
+        object_stores=_models(
+            document,
+            environ,
+            StoreConfig,
+            "object_stores",
+            {each.object_store for each in evaluators.values() if isinstance(each, ReportConfig)},
+        ),
         left_out=tuple(left_out),
         notes=tuple(notes),
     )
@@ -265,15 +279,47 @@ def _objects(
     return list(value.items())
 
 
+def _llms_of(
+    document: Document, evaluators: Mapping[str, ReportConfig | QAConfig | TrajectoryConfig]
+) -> set[str]:
+    """The names of the models that evaluators ask; the agent's own may be of any kind."""
+    told = document.value if isinstance(document.value, dict) else {}
+    known = dict(_objects(document, told.get("llms"), ("llms",)))
+    found: set[str] = set()
+    for name, each in evaluators.items():
+        judge = each.metric_configs.llm_judge if isinstance(each, ReportConfig) else each
+        if judge is None:
+            continue
+        if judge.llm_name not in known:
+            raise document.error(
+                f"evaluator {name!r}: llm_name {judge.llm_name!r}: there is no such entry in llms: "
+                f"({', '.join(known) or 'none'})",
+                ("eval", "evaluators", name),
+            )
+        found.add(judge.llm_name)
+    return found
+
+
 def _models(
-    document: Document, model: type[M], told: Mapping[str, JsonValue], section: str
+    document: Document, environ: Mapping[str, str], model: type[M], section: str, used: set[str]
 ) -> dict[str, M]:
+    told = document.value if isinstance(document.value, dict) else {}
     found = _objects(document, told.get(section), (section,))
-    return {name: _model(document, model, value, (section, name)) for name, value in found}
+    return {
+        name: _model(document, environ, model, value, (section, name))
+        for name, value in found
+        if name in used
+    }
 
 
-def _model(document: Document, model: type[M], value: JsonValue, loc: tuple[str, ...]) -> M:
+def _model(
+    document: Document,
+    environ: Mapping[str, str],
+    model: type[M],
+    value: JsonValue,
+    loc: tuple[str, ...],
+) -> M:
     try:
-        return model.model_validate(value)
-    except ValidationError as error:
+        return model.model_validate(replaced(value, environ))
+    except (ValidationError, ConfigError) as error:
         raise document.wrap(error, loc, model) from error

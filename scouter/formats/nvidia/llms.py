@@ -77,16 +77,6 @@ class NamedLlms:
         entries = settings.model_copy(update={"providers": both})
         return NamedLlms(llms=llms, entries=entries, providers=providers)
 
-    def check(self, name: str) -> None:
-        """Refuse a model that is not in the file.
-
-        Raises:
-            ConfigError: Names those there are.
-        """
-        if name not in self.llms:
-            known = ", ".join(self.llms) or "none"
-            raise ConfigError(f"llm_name {name!r}: there is no such entry in llms: ({known})")
-
     def asked(
         self,
         name: str,
@@ -97,9 +87,8 @@ class NamedLlms:
         """The judge that a model is.
 
         Raises:
-            ConfigError: There is no such model, or it could not be asked.
+            ConfigError: It could not be asked.
         """
-        self.check(name)
         llm, provider = self.llms[name], self.providers[name]
         settings: dict[str, JsonValue] = {
             each: getattr(llm, each) for each in _SETTINGS if getattr(llm, each) is not None

@@ -417,7 +417,7 @@ def test_a_judge_that_has_no_number_is_an_error(project: Path, run: Run) -> None
     ("old", "new", "said"),
     [
         ("_type: nim", "_type: aws_bedrock", "llms.eval_llm_judge: the _type 'aws_bedrock'"),
-        ("http://127.0.0.1:9/v1", "${LLM_URL}", "llms.eval_llm_judge: Value error, expected an"),
+        ("http://127.0.0.1:9/v1", "LLM_URL", "llms.eval_llm_judge: Value error, expected an"),
         ("llm_name: eval_llm_judge\n      evaluation_method_id: qa", "llm_name: other",
          "evaluator 'qa_evaluator': llm_name 'other': there is no such entry"),
         ("metrics.yml", "none.yml", "none.yml"),
