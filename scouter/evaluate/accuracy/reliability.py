@@ -139,10 +139,12 @@ def tool_names(run_result: object) -> list[str]:
         items = cast("Sequence[object]", run_result)
         if any(isinstance(item, Span) for item in items):
             return _names_of(agent_work(cast("Sequence[Span]", items)).tool_calls)
-        if all(hasattr(item, "tool_calls") for item in items):
+        have = [hasattr(item, "tool_calls") for item in items]
+        if all(have):
             return [name for item in items for name in _names_of(cast("Any", item).tool_calls)]
-        return _names_of(items)
-    if callable(run_result):
+        if not any(have):
+            return _names_of(items)
+    elif callable(run_result):
         from pkgutil import resolve_name  # needed only where an agent is run
 
         run: Callable[[Callable[[], object]], list[Span]] = resolve_name(_CAPTURED)

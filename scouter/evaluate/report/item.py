@@ -49,8 +49,11 @@ class EvalItem:
         """
         found = self.entry.get(METHODS_KEY)
         if not isinstance(found, list):
+            fault = "missing required 'evaluation_method' field"
+            if found is not None:
+                fault = f"has invalid 'evaluation_method' field: {found}"
             raise DataError(
-                f"Item {self.id} missing required 'evaluation_method' field. Must be a list like "
+                f"Item {self.id} {fault}. Must be a list like "
                 '["qa"], ["trajectory"], ["report"], or ["qa", "trajectory", "report"]'
             )
         return [str(each) for each in found]

@@ -411,6 +411,26 @@ MASTRA: Final = Convention(
     has_span_per_call=True,
 )  # fmt: skip
 
+NAT: Final = Convention(
+    name="NeMo Agent Toolkit",
+    source="nvidia-nat 1.3 to 1.9, the spans of its own exporters; a tool's function is a span of "
+    "its own inside the tool's",
+    kinds={
+        "nat.span.kind": {
+            "llm": Kind.MODEL, "tool": Kind.TOOL, "agent": Kind.AGENT, "workflow": Kind.WORKFLOW,
+            "retriever": Kind.RETRIEVAL, "embedding": Kind.EMBEDDING, "embedder": Kind.EMBEDDING,
+            "guardrail": Kind.GUARDRAIL, "reranker": _HELPER, "evaluator": _HELPER,
+            "function": None, "task": None, "chain": None, "span": None, "custom": None,
+            "unknown": None,
+        },
+    },
+    tools={
+        F.TOOL: ("nat.subspan.name",), F.ARGUMENTS: ("input.value",), F.RESULT: ("output.value",),
+    },
+    models={F.INPUT: ("input.value",), F.OUTPUT: ("output.value",)},
+    agents={F.AGENT: ("nat.subspan.name",)},
+)  # fmt: skip
+
 OPENLIT: Final = Convention(
     name="OpenLIT",
     source="openlit 1.x: what it writes beside OpenTelemetry's names",
@@ -425,7 +445,7 @@ LAST: Final = Convention(
 
 CONVENTIONS: Final = (
     CLAUDE_CODE, MASTRA, OTEL, VERCEL, OPENINFERENCE, OPENLLMETRY, LANGSMITH, LOGFIRE, LANGFUSE,
-    MLFLOW, HAYSTACK, OPENLIT, LAST,
+    MLFLOW, HAYSTACK, NAT, OPENLIT, LAST,
 )  # fmt: skip
 """Conventions in the order in which they count."""
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
@@ -274,3 +275,10 @@ def test_a_list_is_one_run() -> None:
     assert agent.asked == ["a", "b"] * 2
     with pytest.raises(ValueError, match="empty list"):
         PerformanceEvaluator(agent, [])
+
+
+def test_a_list_of_tasks_and_something_else_is_refused_as_a_list() -> None:
+    """The task has calls, and is no fault; as in Upsonic the list is named."""
+    task = SimpleNamespace(tool_calls=[{"tool_name": "search"}])
+    with pytest.raises(TypeError, match="evaluation: list"):
+        ReliabilityEvaluator(["search"]).run([task, "search"])

@@ -327,12 +327,14 @@ def test_what_goes_wrong_is_an_error_of_its_item(folder: Path) -> None:
         item(None, failure="RuntimeError: down"),
         EvalItem(id="3", entry={}),
         item("http://x/r1.md"),
+        EvalItem(id="5", entry={"evaluation_method": "report"}),
     ]
     verdicts = stored(folder).evaluate(items).items
-    assert [each.score is None for each in verdicts] == [True, True, True, False]
+    assert [each.score is None for each in verdicts] == [True, True, True, False, True]
     assert "none.json" in verdicts[0].error
     assert verdicts[1].error == "the agent failed: RuntimeError: down"
     assert "missing required 'evaluation_method' field" in verdicts[2].error
+    assert "Item 5 has invalid 'evaluation_method' field: report. Must" in verdicts[4].error
     with pytest.raises(ConfigError, match="no such folder"):
         stored(folder / "elsewhere")
     (folder / "store/bad.md").write_bytes(b"\xff\xfe")
