@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from collector.histogram import BatchHistogram
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import OUT_OF_RATE, Outcome
 
 _COMMIT_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _SYNC_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -91,8 +91,6 @@ UNCOUNTED: Final = TotalKey(TotalName.LOST, "", label="unknown")
 """Counter of losses whose size nobody knows."""
 
 
-LEFT_OUT: Final = frozenset({Reason.SAMPLED.value, Reason.BUDGET.value})
-"""Reasons of skips that are in no rate."""
 OTHER: Final = "(other)"
 """The label of what has no series of its own."""
 _MOST_CHANGES: Final = 10_000
@@ -107,7 +105,7 @@ def task_label(outcome: Outcome, reason: str | None) -> str:
 
     No rate counts such a skip. With this label, rates can be computed from the counters alone.
     """
-    is_left_out = outcome is Outcome.SKIPPED and reason in LEFT_OUT
+    is_left_out = outcome is Outcome.SKIPPED and reason in OUT_OF_RATE
     return str(reason) if is_left_out else outcome.value
 
 
@@ -121,7 +119,7 @@ _SERIES: Final = {
     TotalName.TASKS: (
         "scouter_evaluations",
         "First evaluations of tasks. Outcomes in a pass rate are passed, failed, errored and "
-        "skipped (by a gate); sampled, budget and pending are not.",
+        "skipped (by a gate); sampled, budget, not_applicable and pending are not.",
         ("space", "profile", "alias", "task", "outcome"),
     ),
     TotalName.RECORDS: (

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from pydantic import JsonValue
 
 from scouter.evaluate.judge.usage import JudgeUsage
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import NOT_ASKED, Outcome
 from scouter.evaluate.results.score import ASSERTIONS, own_score, score_of
 from scouter.evaluate.spans.derived import derived_uid
 from scouter.model.span import Span
@@ -217,8 +217,7 @@ class EvaluationRow:
     def is_partial(self) -> bool:
         """True if a judge was not asked, for its budget or its sample."""
         return any(
-            task.outcome is Outcome.SKIPPED and task.reason not in (None, Reason.GATE)
-            for task in self.tasks
+            task.outcome is Outcome.SKIPPED and task.reason in NOT_ASKED for task in self.tasks
         )
 
     @property

@@ -33,6 +33,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     "gate": "a gate before it did not pass",
     "sampled": "not among the sampled records",
     "budget": "the judges' budget is spent",
+    "not_applicable": "the task is not about such records",
 }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from scouter.errors import ScouterError
+from scouter.evaluate.engine.plan import reads_spans
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import compile_template, has_template, template_paths
@@ -13,7 +14,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.report import ReportTask
-from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
@@ -69,6 +70,8 @@ def carry(
 
 
 def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
+    if task.when is not None and not reads_spans(when_task(task.when)):
+        return None  # a scenario has no context of which the condition could hold
     changes: dict[str, object] = {}
     if has_template(task.expected_value):
         try:

@@ -182,10 +182,9 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     @cached_property
     def reads_nothing_else(self) -> bool:
         """True if every task reads spans, so that a record without a context can be judged."""
-        from scouter.evaluate.engine.plan import reads_spans  # the engine, with all it needs
+        from scouter.evaluate.engine.plan import needs_no_context  # the engine, with all it needs
 
-        # A judge reads the question and the answer from the context.
-        return all(reads_spans(each) and each.judge_prompt is None for each in self.tasks)
+        return all(map(needs_no_context, self.tasks))
 
     def get_execution_plan(self) -> "Plan":
         """The compiled tasks; `stages` are the ids in the order in which they are run."""

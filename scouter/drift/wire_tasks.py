@@ -24,7 +24,7 @@ from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.rubric import rubric_schema
 from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
-from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import read_reference
@@ -110,6 +110,9 @@ class TaskCosts:
 
     def _add(self, task: Task, inside: str) -> None:
         self._expected(task, inside)
+        if task.when is not None:
+            self._spend("tasks", 1, "when")
+            self._add(when_task(task.when), f"{inside}when.")
         if not isinstance(task, TraceAssertionTask | ScoredTask):
             self._path(f"{inside}context_path", task.context_path)
         match task:

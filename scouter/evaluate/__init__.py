@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         TraceAssertionTask,
     )
     from scouter.evaluate.tasks.trajectory import TrajectoryTask
+    from scouter.evaluate.tasks.when import When
     from scouter.evaluate.trajectory.metrics import (
         trajectory_any_order_match,
         trajectory_exact_match,
@@ -176,6 +177,7 @@ __all__ = (
     "TrajectoryEvaluator",
     "TrajectoryStep",
     "TrajectoryTask",
+    "When",
     "WorkflowComparison",
     "check_gates",
     "check_tool_calls",

@@ -24,12 +24,12 @@ class Outcome(StrEnum):
 DECIDED: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)
 """Outcomes in which a task can end; `pending` is not one of them."""
 WORST_FIRST: Final = (
-    Outcome.ERRORED, Outcome.PENDING, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED,
+    Outcome.PENDING, Outcome.FAILED, Outcome.ERRORED, Outcome.PASSED, Outcome.SKIPPED,
 )  # fmt: skip
-"""All outcomes, the worst first.
+"""All outcomes, in the order in which one of them decides over several.
 
-`pending` comes after `errored`: a pending task can still become errored, and nothing makes
-an errored one good.
+A proven failure outranks missing evidence. `pending` comes before both: a pending task can still
+fail, and nothing is counted before all is decided.
 """
 
 
@@ -76,6 +76,14 @@ class Reason(StrEnum):
     """Skipped: the task judges a part of the records, and this one is not among them."""
     BUDGET = "budget"
     """Skipped: what a judge may spend is spent."""
+    NOT_APPLICABLE = "not_applicable"
+    """Skipped: the condition on which the task is judged does not hold."""
+
+
+NOT_ASKED: Final = frozenset({Reason.SAMPLED, Reason.BUDGET})
+"""Reasons of skips that leave a record undecided: a judge was not asked."""
+OUT_OF_RATE: Final = NOT_ASKED | {Reason.NOT_APPLICABLE}
+"""Reasons of skips that are in no rate."""
 
 
 def is_in_rate(outcome: Outcome, reason: Reason | None) -> bool:

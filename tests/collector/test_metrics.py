@@ -10,7 +10,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
 from collector.judging.measures import JudgeMeasures
-from collector.metrics import CollectorMetrics, TotalKey, TotalName, with_few_changes
+from collector.metrics import (
+    CollectorMetrics,
+    TotalKey,
+    TotalName,
+    task_label,
+    with_few_changes,
+)
+from scouter.evaluate.outcome import Outcome
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource
@@ -214,3 +221,10 @@ def test_every_series_is_in_both_formats(start: Start, answers: Path) -> None:
         for name, family in families_of(service).items()
     }
     assert found == {name: kind for name, kind in plain.items() if not name.endswith("_created")}
+
+
+@pytest.mark.parametrize("reason", ["sampled", "budget", "not_applicable"])
+def test_a_skip_that_is_in_no_rate_has_a_label_of_its_own(reason: str) -> None:
+    assert task_label(Outcome.SKIPPED, reason) == reason
+    assert task_label(Outcome.SKIPPED, "gate") == "skipped"
+    assert task_label(Outcome.ERRORED, reason) == "errored"

@@ -32,20 +32,21 @@ class ControlContract(OpenedStore):
         assert store.last_outcomes(SPACE, "p1", 2) == outcomes[1:]
         assert store.last_outcomes(SPACE, "p1", 9) == outcomes
 
-    @pytest.mark.parametrize("reason", ["budget", "sampled", "gate"])
+    @pytest.mark.parametrize("reason", ["budget", "sampled", "gate", "not_applicable"])
     @pytest.mark.parametrize("other", [Outcome.PASSED, Outcome.FAILED])
     def test_an_evaluation_without_a_judges_is_no_outcome(
         self, store: AppendingStore, reason: str, other: Outcome
     ) -> None:
-        """A task that a gate skipped is decided, however."""
+        """A task that a gate skipped, or that does not apply, is decided, however."""
+        asked = reason in ("gate", "not_applicable")
         tasks = (
             TaskRow(task_id="a", task_type="Assertion", outcome=other),
             TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=reason),
         )
         row = evaluation("u1", other, tasks=tasks)
-        assert row.is_partial is (reason != "gate")
+        assert row.is_partial is not asked
         store.append_evaluations([row, evaluation("u2")]).result()
-        decided = [other] if reason == "gate" else []
+        decided = [other] if asked else []
         assert store.last_outcomes(SPACE, "p1", 9) == [*decided, Outcome.PASSED]
 
     def test_profiles_keep_their_latest_body_and_one_is_active(self, open_store: Open) -> None:

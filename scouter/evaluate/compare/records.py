@@ -317,12 +317,16 @@ def _gone(matched: Matched) -> list[Row]:
 
 
 def _errored(matched: Matched) -> list[tuple[str, str]]:
-    errored_before = {row.identity for row in matched.old_rows if row.outcome is _ERRORED}
+    errored_before = {row.identity for row in matched.old_rows if _has_error(row)}
     return [
         (name_of(row, with_attempt=matched.is_repeated), _error_message(row))
         for row in matched.new_rows
-        if row.outcome is _ERRORED and row.identity not in errored_before
+        if _has_error(row) and row.identity not in errored_before
     ]
+
+
+def _has_error(row: Row) -> bool:
+    return row.outcome is _ERRORED or any(t.outcome is _ERRORED for t in row.tasks.values())
 
 
 def _error_message(row: Row) -> str:

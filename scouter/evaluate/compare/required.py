@@ -10,6 +10,8 @@ from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.run import RunResults
 
+_NO_MISS: Final = frozenset({Reason.SAMPLED, Reason.NOT_APPLICABLE})
+"""Reasons of skips that say nothing of what is required."""
 _MESSAGE: Final = 300
 """Characters of a message that a reason keeps."""
 
@@ -48,7 +50,8 @@ def required_of(results: RunResults) -> tuple[Required, ...]:
 
     A required scenario is met if every attempt of it passed as a whole. A required task is met if
     it passed wherever it was run. There, failed and errored results are misses, and so are those
-    that a gate or the budget skipped; results that were not sampled count neither way.
+    that a gate or the budget skipped; results that were not sampled, and
+    those of a task that did not apply, count neither way.
 
     Args:
         results: The run, which knows what is required.
@@ -123,7 +126,7 @@ def _tasks(
 ) -> Iterator[Required]:
     found: dict[str, list[TaskRow]] = {task_id: [] for task_id in required}
     for row in rows:
-        if row.task.reason is not Reason.SAMPLED:
+        if row.task.reason not in _NO_MISS:
             found[row.task.task_id].append(row)
     for task_id, results_of in found.items():
         yield Required(
@@ -148,7 +151,7 @@ def _tasks(
 
 def _is_miss(row: TaskRow) -> bool:
     outcome = row.task.outcome
-    return outcome is not Outcome.PASSED and row.task.reason is not Reason.SAMPLED
+    return outcome is not Outcome.PASSED and row.task.reason not in _NO_MISS
 
 
 def _joined(*parts: str, end: str) -> str:

@@ -75,7 +75,7 @@ def compare_scenarios(
         ],
         added=scenarios.added,
         removed=scenarios.removed,
-        newly_errored=[name for name in judged.added if _outcome(now[name]) is Outcome.ERRORED],
+        newly_errored=[name for name in judged.added if _errs(now[name])],
         no_longer_judged=[
             name
             for name in judged.removed
@@ -101,6 +101,11 @@ def _outcome(results: Sequence[ScenarioAttempt]) -> Outcome:
     return worst(result.outcome for result in results)
 
 
+def _errs(results: Sequence[ScenarioAttempt]) -> bool:
+    return any(each.outcome is Outcome.ERRORED for result in results
+               for each in (result, *result.task_results))  # fmt: skip
+
+
 def _telling(results: Sequence[ScenarioAttempt]) -> ScenarioAttempt:
     """The attempt that says most about what went wrong."""
     outcome = _outcome(results)
@@ -120,7 +125,7 @@ def _own(old: Sequence[ScenarioAttempt], now: Sequence[ScenarioAttempt], thresho
     passed = [sum(item.passed for item in items) for items in (old, now)]
     tries = [sum(map(is_decided, items)) for items in (old, now)]
     flipped = all(tries) and falls_beyond_flakiness(passed[0], tries[0], passed[1], tries[1])
-    errors_now = _outcome(now) is Outcome.ERRORED and _outcome(old) is not Outcome.ERRORED
+    errors_now = _errs(now) and not _errs(old)
     is_worse = flipped or errors_now or change.is_unrelated or change.regressed(threshold)
     return _Own(change=change, is_worse=is_worse)
 

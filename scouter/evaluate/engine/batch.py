@@ -177,7 +177,7 @@ class Way:
         self.keys: Keys = ()
         self.comparison: Comparison | None = None
         """None for a task that is evaluated record by record."""
-        if not isinstance(task, AssertionTask) or task.item_context_path is not None:
+        if not isinstance(task, AssertionTask) or task.item_context_path or task.when:
             return
         keys = Path(task.context_path).plain_keys
         if keys is None or has_template(task.expected_value):

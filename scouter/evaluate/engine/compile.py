@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
+from scouter.evaluate.engine.conditional import conditional
 from scouter.evaluate.engine.doubt import doubting_aggregate, doubting_work, on_spans
 from scouter.evaluate.engine.judge_task import compile_judge
 from scouter.evaluate.engine.trajectory import compile_trajectory
@@ -28,7 +29,7 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.tagged import Tagged
-from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import (
     AttributeFilterAssertion,
     MultiResponseMode,
@@ -58,34 +59,42 @@ def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
         ConfigError: The task can never work; names it.
     """
     try:
-        match task:
-            case AssertionTask():
-                return _assertion(task, stage)
-            case LLMJudgeTask():
-                return compile_judge(task, stage)
-            case TraceAssertionTask():
-                return _trace(task, stage)
-            case AgentAssertionTask():
-                return _agent(task, stage)
-            case TrajectoryTask():
-                return _trajectory(task, stage)
-            case JourneyTask():
-                from scouter.evaluate.engine.journey import compile_journey  # few need it
-
-                wire = task.model_dump(mode="json", include=_OF_JOURNEY)
-                return compile_journey(task, _subject(task, stage, wire, f"journey_{task.measure}"))
-            case ReportTask():
-                wire = task.model_dump(mode="json", include=_OF_REPORT)
-                return _report(task, _subject(task, stage, wire, "report"))
-            case ReliabilityTask():
-                from scouter.evaluate.engine.reliability import compile_reliability  # few need it
-
-                wire = task.model_dump(mode="json", include=_OF_RELIABILITY)
-                return compile_reliability(task, _subject(task, stage, wire, "reliability"))
+        compiled = _compiled(task, stage)
+        if task.when is None:
+            return compiled
+        holds = compile_task(when_task(task.when), stage)
+        return conditional(compiled, holds.run, task.expected_value)
     except ConfigError as error:
-        if str(error).startswith("task "):
+        if str(error).startswith(f"task {task.id!r}"):
             raise
         raise ConfigError(f"task {task.id!r}: {error}") from error
+
+
+def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
+    match task:
+        case AssertionTask():
+            return _assertion(task, stage)
+        case LLMJudgeTask():
+            return compile_judge(task, stage)
+        case TraceAssertionTask():
+            return _trace(task, stage)
+        case AgentAssertionTask():
+            return _agent(task, stage)
+        case TrajectoryTask():
+            return _trajectory(task, stage)
+        case JourneyTask():
+            from scouter.evaluate.engine.journey import compile_journey  # few need it
+
+            wire = task.model_dump(mode="json", include=_OF_JOURNEY)
+            return compile_journey(task, _subject(task, stage, wire, f"journey_{task.measure}"))
+        case ReportTask():
+            wire = task.model_dump(mode="json", include=_OF_REPORT)
+            return _report(task, _subject(task, stage, wire, "report"))
+        case ReliabilityTask():
+            from scouter.evaluate.engine.reliability import compile_reliability  # few need it
+
+            wire = task.model_dump(mode="json", include=_OF_RELIABILITY)
+            return compile_reliability(task, _subject(task, stage, wire, "reliability"))
 
 
 def _trajectory(task: TrajectoryTask, stage: int) -> CompiledTask | AskingTask:

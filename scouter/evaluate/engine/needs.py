@@ -21,7 +21,10 @@ def may_read(task: Task, id: str) -> bool:
     A name that stands in a path or template counts, wherever it stands there. A JSONPath, and a
     task on its whole scope, may read every value.
     """
+    when = task.when
     if isinstance(task, AssertionTask) and not task.context_path:
+        return True
+    if when is not None and when.assertion is None and not when.context_path:
         return True
     name = re.compile(rf"(?<!\w){re.escape(id)}(?!\w)", re.IGNORECASE)
     return any(path.startswith("$") or name.search(path) for path in _paths(task))
@@ -31,7 +34,9 @@ def _paths(task: Task) -> Iterator[str]:
     wire: dict[str, JsonValue] = task.model_dump(mode="json")
     if isinstance(task, LLMJudgeTask):
         del wire["context_path"]  # it leads into the judge's answer
-    yield from (path for each in _PATHS if isinstance(path := wire.get(each), str))
+    for fields in (wire, wire.get("when")):
+        if isinstance(fields, dict):
+            yield from (path for each in _PATHS if isinstance(path := fields.get(each), str))
     yield from _templates(wire)
 
 

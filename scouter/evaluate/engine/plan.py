@@ -13,7 +13,7 @@ from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
-from scouter.evaluate.tasks.task import Task, tasks_digest
+from scouter.evaluate.tasks.task import Task, tasks_digest, when_task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
@@ -110,6 +110,7 @@ def _compiled(
     digest: str,
 ) -> Plan:
     compiled = tuple(map(compile_task, given, levels))
+    read = [each for task in given for each in _with_condition(task)]
     judges = {at: each for at, each in enumerate(compiled) if isinstance(each, AskingTask)}
     stages: list[list[int]] = [[] for _ in range(max(levels, default=-1) + 1)]
     for at, level in enumerate(levels):
@@ -129,8 +130,8 @@ def _compiled(
             for task, needs in zip(given, dependencies, strict=True)
         ),
         is_flat=not any(dependencies),
-        shares_responses=any(isinstance(task, AgentAssertionTask) for task in given),
-        makes_texts=any(has_template(task.expected_value) for task in given),
+        shares_responses=any(isinstance(each, AgentAssertionTask) for each in read),
+        makes_texts=any(has_template(each.expected_value) for each in read),
     )
 
 
@@ -151,7 +152,20 @@ def _doubted(
 
 
 def reads_spans(task: Task) -> bool:
-    """Tell whether a task looks at spans itself; what it depends on is not asked."""
+    """Tell whether a task or its condition looks at spans; what it depends on is not asked."""
+    return any(map(_reads_spans, _with_condition(task)))
+
+
+def needs_no_context(task: Task) -> bool:
+    """Tell whether a task looks at spans only; a judge reads question and answer elsewhere."""
+    return task.judge_prompt is None and all(map(_reads_spans, _with_condition(task)))
+
+
+def _with_condition(task: Task) -> list[Task]:
+    return [task] if task.when is None else [task, when_task(task.when)]
+
+
+def _reads_spans(task: Task) -> bool:
     if isinstance(task, TrajectoryTask | JourneyTask | ReliabilityTask):
         return task.reads_spans
     return isinstance(task, TraceAssertionTask) or (
@@ -172,11 +186,11 @@ def _check_scopes(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]
                     f"its depends_on is {tasks[need].scope}; tasks can depend on those of their "
                     "own scope only"
                 )
-        if (
-            task.scope == "session"
-            and isinstance(task, AgentAssertionTask)
-            and task.source == "context"
-            and not task.context_path
+        if task.scope == "session" and any(
+            isinstance(each, AgentAssertionTask)
+            and each.source == "context"
+            and not each.context_path
+            for each in _with_condition(task)
         ):
             raise ConfigError(
                 f"task {task.id!r}: a session's context is no response; give the context_path of "

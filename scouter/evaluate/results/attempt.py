@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 from pydantic import BaseModel, Field, JsonValue
 
 from scouter.evaluate.judge.usage import JudgeUsage
-from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.counting import is_counted, rate_of
+from scouter.evaluate.outcome import NOT_ASKED, Outcome, Reason
+from scouter.evaluate.results.counting import rate_of
 from scouter.evaluate.results.file import JsonRows
 from scouter.evaluate.results.json_spans import JsonSpans
 from scouter.evaluate.results.record_result import record_outcome
@@ -110,7 +110,7 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
         outcome = record_outcome(tasks) if error is None else Outcome.ERRORED
         if error_reason is Reason.INCOMPLETE and any(t.outcome is Outcome.FAILED for t in tasks):
             outcome = Outcome.FAILED
-        if outcome is Outcome.PASSED and not all(map(is_counted, tasks)):
+        if outcome is Outcome.PASSED and any(task.reason in NOT_ASKED for task in tasks):
             outcome = Outcome.SKIPPED
         return cls(
             scenario_id=scenario_id,

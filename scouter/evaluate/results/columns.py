@@ -5,6 +5,7 @@ over all of them again and again. So results lie in columns, and objects are mad
 reads.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from operator import eq
@@ -12,7 +13,7 @@ from typing import Final, cast, overload
 
 from pydantic import JsonValue
 
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import OUT_OF_RATE, Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.model.record import EvalRecord
@@ -161,12 +162,26 @@ class RecordColumns(Sequence[RecordResult]):
             map(_worst, zip(*(column.codes[start:] for column in self.tasks), strict=True))
         )
 
-    def counts(self) -> dict[Outcome, int]:
+    def counts(self) -> Counter[Outcome]:
         """Count task results by outcome; all four are there."""
-        return {
-            outcome: sum(column.codes.count(code) for column in self.tasks)
-            for code, outcome in enumerate(OUTCOMES)
-        }
+        return Counter(
+            {
+                outcome: sum(column.codes.count(code) for column in self.tasks)
+                for code, outcome in enumerate(OUTCOMES)
+            }
+        )
+
+    def out_of_rate(self) -> Counter[Outcome]:
+        """Count the task results, all of them skipped, that are in no rate."""
+        reasons = (rest[0] for column in self.tasks for rest in column.rest.values())
+        return Counter({Outcome.SKIPPED: sum(reason in OUT_OF_RATE for reason in reasons)})
+
+    def have_errors(self) -> list[bool]:
+        """Tell of each record whether a task of it errored."""
+        columns = [column.codes for column in self.tasks if _ERRORED in column.codes]
+        if not columns:
+            return [False] * len(self)
+        return [_ERRORED in codes for codes in zip(*columns, strict=True)]
 
     def count(self, value: object) -> int:
         """Count equal items, as a list does."""
@@ -243,8 +258,8 @@ class RecordColumns(Sequence[RecordResult]):
 
 def _worst(codes: tuple[int, ...]) -> int:
     """`record_outcome` by codes."""
-    if _ERRORED in codes:
-        return _ERRORED
     if _FAILED in codes:
         return _FAILED
+    if _ERRORED in codes:
+        return _ERRORED
     return _PASSED if _PASSED in codes else _SKIPPED

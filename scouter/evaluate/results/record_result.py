@@ -72,6 +72,11 @@ class RecordResult:
         known = ", ".join(repr(task.task_id) for task in self.tasks)
         raise MissingKeyError(f"no task {task_id!r}; the tasks are {known}")
 
+    @property
+    def has_error(self) -> bool:
+        """True if a task errored; such a record may be a failed one."""
+        return any(task.outcome is _ERRORED for task in self.tasks)
+
     def to_json(self) -> dict[str, JsonValue]:
         """Write all fields as plain JSON."""
         return {
@@ -117,7 +122,7 @@ def record_outcome(results: Iterable[EvalTaskResult]) -> Outcome:
     """Sum up the tasks of one record.
 
     Returns:
-        Errored if any task is, else pending if any task is, else failed if any task is, else
+        Pending if any task is, else failed if any task is, else errored if any task is, else
         passed; skipped only if all tasks are, and if there are none.
     """
     # Compared by identity with names of this module: looking a member of an enum up, and hashing
@@ -125,11 +130,11 @@ def record_outcome(results: Iterable[EvalTaskResult]) -> Outcome:
     worst = _SKIPPED
     for result in results:
         outcome = result.outcome
-        if outcome is _ERRORED:
+        if outcome is _PENDING:
             return outcome
-        if worst is _PENDING:
+        if worst is _FAILED:
             continue
-        if outcome is _FAILED or outcome is _PENDING or worst is _SKIPPED:
+        if outcome is _FAILED or outcome is _ERRORED or worst is _SKIPPED:
             worst = outcome
     return worst
 

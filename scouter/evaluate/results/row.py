@@ -152,7 +152,7 @@ class ResultRow:
     @property
     def success(self) -> bool:
         """True if every task could be decided, passed or not."""
-        return self.record.outcome is not Outcome.ERRORED
+        return not self.record.has_error
 
     @property
     def error_message(self) -> str | None:

@@ -206,16 +206,22 @@ class ResultRows:
     @property
     def failed_count(self) -> int:
         """Records with at least one errored task."""
-        return self._outcomes().count(Outcome.ERRORED)
+        return sum(self._have_errors())
 
     @property
     def errored_tasks(self) -> list[str]:
         """Uids of the records with an errored task."""
         return [
             uid
-            for uid, outcome in zip(self._uids(), self._outcomes(), strict=True)
-            if outcome is Outcome.ERRORED
+            for uid, has_error in zip(self._uids(), self._have_errors(), strict=True)
+            if has_error
         ]
+
+    def _have_errors(self) -> list[bool]:
+        records = self.records
+        if isinstance(records, RecordColumns):
+            return records.have_errors()
+        return [record.has_error for record in records]
 
     def _outcomes(self) -> list[Outcome]:
         records = self.records
@@ -235,8 +241,8 @@ class ResultRows:
     def pass_rate(self) -> float:
         """Passed of all task results, of those skipped only those that a gate did; in [0, 1]."""
         records = self.records
-        if isinstance(records, RecordColumns):  # no judge, so that only gates skip
-            return pass_rate(self.counts)
+        if isinstance(records, RecordColumns):
+            return pass_rate(records.counts() - records.out_of_rate())
         return pass_rate(
             count_outcomes(
                 task

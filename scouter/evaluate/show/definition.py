@@ -16,6 +16,7 @@ from scouter.evaluate.show.words import (
     sentence,
     told,
 )
+from scouter.evaluate.tasks.trace import TraceAssertion
 
 _KINDS: Final[Mapping[str, str]] = {
     "Assertion": "assertion",
@@ -75,6 +76,8 @@ class Definition:
     """Of expected and actual value; empty where they have none."""
     judge: Judge | None
     depends_on: Sequence[str]
+    when: Words
+    """The condition on which it is judged; empty for always."""
     is_gate: bool
     is_required: bool
     is_of_session: bool
@@ -99,15 +102,31 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
         kind=_KINDS.get(kind, kind),
         passes=sentence(measure, task["operator"], task["expected_value"]),
         reads=reads,
-        is_of_spans=any("spans of the trace" in each.text for each in reads),
+        is_of_spans=any("spans of the trace" in each.text for each in reads)
+        or _is_of_spans(task.get("when")),
         unit="ms" if _TIMES & (task.get("assertion") or {}).keys() else "",
         judge=None if judge is None else _judge(task, judge),
         depends_on=task.get("depends_on", ()),
+        when=_condition(task.get("when")),
         is_gate=task.get("condition", False),
         is_required=task.get("required", False),
         is_of_session=task.get("scope", "record") == "session",
         written=task,
     )
+
+
+def _condition(when: Mapping[str, Any] | None) -> Words:
+    if when is None:
+        return ()
+    assertion = when.get("assertion")
+    measure = at_path(when) if assertion is None else measured(assertion)
+    return sentence(measure, when["operator"], when.get("expected_value"))
+
+
+def _is_of_spans(when: Mapping[str, Any] | None) -> bool:
+    if when is None or not (assertion := when.get("assertion")):
+        return False
+    return when.get("source") == "spans" or bool(assertion.keys() & TraceAssertion.kinds.keys())
 
 
 def _with_expected(reads: Words, expected: object) -> Words:

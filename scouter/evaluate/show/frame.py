@@ -207,7 +207,7 @@ class _Rows:
             into["record_id"].append(plain_text(record.record_id))
             into["session_id"].append(plain_text(record.session_id))
             into["trace_id"].append(record.trace_id)
-            into["success"].append(record.outcome is not _ERRORED)
+            into["success"].append(counts.error is None)
             into["record_outcome"].append(_NAMES[record.outcome])
             into["workflow_total_tasks"].append(counts.total)
             into["workflow_passed_tasks"].append(counts.passed)

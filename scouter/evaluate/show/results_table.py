@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import DECIDED, Outcome
+from scouter.evaluate.results.counting import is_counted, rate_of
 from scouter.evaluate.results.row import ResultRow
 from scouter.evaluate.results.rows import ResultRows
 from scouter.model.visible import visible
@@ -67,17 +68,19 @@ def print_table(results: ResultRows, show_tasks: bool) -> None:
 
 def _record_rows(results: ResultRows) -> Iterable[Sequence[Cell]]:
     for aligned in results:
-        counts = aligned.eval_set
+        about, tasks = aligned.eval_set, aligned.record.tasks
+        # As everywhere but in the original's own fields: a gate is a task, too.
+        outcomes = [task.outcome for task in tasks if is_counted(task)]
         yield (
-            f"{counts.created_at:%Y-%m-%d %H:%M:%S}",
+            f"{about.created_at:%Y-%m-%d %H:%M:%S}",
             aligned.record_id,
             aligned.record_uid,
             aligned.outcome,
-            counts.total_tasks,
-            counts.passed_tasks,
-            counts.failed_tasks,
-            f"{counts.pass_rate:.1%}",
-            counts.duration_ms,
+            len(outcomes),
+            outcomes.count(Outcome.PASSED),
+            outcomes.count(Outcome.FAILED) + outcomes.count(Outcome.ERRORED),
+            f"{rate_of(tasks):.1%}",
+            about.duration_ms,
         )
 
 

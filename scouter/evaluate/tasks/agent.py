@@ -13,6 +13,7 @@ from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
+    from scouter.evaluate.tasks.when import When
 
 
 class AgentAssertion(Tagged):
@@ -356,6 +357,7 @@ class AgentAssertionTask(TaskBase):
             *,
             source: Literal["context", "spans"] = "context",
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             required: bool = False,
             calls_told_by: CallsToldBy | Literal["spans", "messages", "nobody"] | None = None,
             task_type: Literal["AgentAssertion"] = "AgentAssertion",

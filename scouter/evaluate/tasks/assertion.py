@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from scouter.evaluate.tasks.base import Scope, TaskBase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
+    from scouter.evaluate.tasks.when import When
 
 
 class AssertionTask(TaskBase):
@@ -51,6 +52,7 @@ class AssertionTask(TaskBase):
             condition: bool | None = None,
             *,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             required: bool = False,
             task_type: Literal["Assertion"] = "Assertion",
         ) -> None: ...

@@ -17,6 +17,7 @@ from scouter.evaluate.files.read import load_model
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.tasks.json_input import JsonInput
 from scouter.evaluate.tasks.prompt_file import prompts_beside
+from scouter.evaluate.tasks.when import When
 
 if TYPE_CHECKING:
     from scouter.evaluate.judge.prompt import Prompt
@@ -67,6 +68,8 @@ class TaskBase(BaseModel):
     """Tasks that run before; their actual values can be read under their ids."""
     condition: bool = False
     """True makes the task a gate: where it does not pass, dependents are skipped."""
+    when: When | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where this does not hold, the task is `skipped` (`not_applicable`), and in no rate."""
     required: bool = Field(default=False, exclude_if=False.__eq__)
     """True stops a release where the task does not pass; a collector judges by it as ever."""
     scope: Scope = Field(default="record", exclude_if="record".__eq__)

@@ -10,7 +10,10 @@ from scouter.evaluate.tasks.base import Scope
 from scouter.evaluate.tasks.scored import ScoredTask
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scouter.evaluate.operators.comparison import ComparisonOperator
+    from scouter.evaluate.tasks.when import When
 
 JourneyMeasure: TypeAlias = Literal["success", "completion", "recall", "precision", "parameter_f1"]
 
@@ -65,6 +68,7 @@ class JourneyTask(ScoredTask):
             depends_on: list[str] | None = None,
             condition: bool | None = None,
             scope: Scope = "session",
+            when: When | Mapping[str, object] | None = None,
             task_type: Literal["Journey"] = "Journey",
         ) -> None: ...
 

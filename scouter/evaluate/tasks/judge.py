@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
+    from scouter.evaluate.tasks.when import When
 
 DEFAULT_RETRIES: Final = 3
 
@@ -149,6 +150,7 @@ class LLMJudgeTask(TaskBase):
             condition: bool | None = None,
             *,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             required: bool = False,
             scale: tuple[float, float] | None = None,
             may_abstain: bool = False,

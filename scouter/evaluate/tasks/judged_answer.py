@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.base import Scope
+    from scouter.evaluate.tasks.when import When
 
 QA_CRITERIA: Final = """\
 Ask yourself: Does the agent's answer state the same facts? Does it have everything that the right \
@@ -131,6 +132,7 @@ class QATask(_JudgedAnswer):
             max_retries: int | None = None,
             condition: bool | None = None,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             samples: int = 1,
             sample_rate: float = 1.0,
             task_type: Literal["QA"] = "QA",
@@ -183,6 +185,7 @@ class AccuracyTask(_JudgedAnswer):
             max_retries: int | None = None,
             condition: bool | None = None,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             samples: int = 1,
             sample_rate: float = 1.0,
             task_type: Literal["Accuracy"] = "Accuracy",

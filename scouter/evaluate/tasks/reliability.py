@@ -8,10 +8,11 @@ from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.base import Scope
+    from scouter.evaluate.tasks.when import When
 
 
 def _is_none(value: object) -> bool:
@@ -65,6 +66,7 @@ class ReliabilityTask(ScoredTask):
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             calls_told_by: CallsToldBy | str | None = None,
             task_type: Literal["Reliability"] = "Reliability",
         ) -> None: ...

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.base import Scope
+    from scouter.evaluate.tasks.when import When
 
 _PATTERN: Final = "regex"
 _VARIABLES: Final = {("field",), ("reference",), ("actual",)}
@@ -127,6 +128,7 @@ class ReportTask(ScoredTask):
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             task_type: Literal["Report"] = "Report",
         ) -> None: ...
 

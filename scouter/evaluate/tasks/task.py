@@ -21,8 +21,9 @@ from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.report import ReportTask
-from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from scouter.evaluate.tasks.when import When
 from scouter.model.agent_work import CallsToldBy
 
 Task = Annotated[
@@ -99,12 +100,39 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
 
 def with_calls_told_by(tasks: Iterable[Task], by: CallsToldBy | None) -> tuple[Task, ...]:
     """Say of all tasks that read calls from spans who tells of them; those that say it keep it."""
-    return tuple(
-        task.model_copy(update={"calls_told_by": by})
-        if _reads_calls_from_spans(task) and task.calls_told_by is None
-        else task
-        for task in tasks
-    )
+    told = {"calls_told_by": by}
+    found: list[Task] = []
+    for task in tasks:
+        when, changes = task.when, dict[str, object]()
+        if _reads_calls_from_spans(task) and task.calls_told_by is None:
+            changes |= told
+        if when is not None and when.source == "spans" and when.calls_told_by is None:
+            changes["when"] = when.model_copy(update=told)
+        found.append(task.model_copy(update=changes) if changes else task)
+    return tuple(found)
+
+
+def when_task(when: When) -> AssertionTask | TraceAssertionTask | AgentAssertionTask:
+    """Make the task that tells whether a condition holds.
+
+    Raises:
+        ConfigError: It says where to look for what is not looked for there.
+    """
+    fields: dict[str, object] = {
+        "id": "when", "operator": when.operator, "expected_value": when.expected_value,
+    }  # fmt: skip
+    assertion, path, source = when.assertion, when.context_path, when.source
+    if assertion is None:
+        if source == "spans":
+            raise ConfigError("when: source: spans needs an assertion")
+        return AssertionTask.model_validate({**fields, "context_path": path})
+    fields["assertion"] = assertion
+    if isinstance(assertion, TraceAssertion):
+        if path is not None:
+            raise ConfigError(f"when: {assertion.kind} reads spans; leave out the context_path")
+        return TraceAssertionTask.model_validate(fields)
+    where = {"context_path": path, "source": source, "calls_told_by": when.calls_told_by}
+    return AgentAssertionTask.model_validate({**fields, **where})
 
 
 def _reads_calls_from_spans(

@@ -1,6 +1,6 @@
 """TraceAssertionTask: check the spans of the record's trace."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -20,6 +20,7 @@ from scouter.evaluate.tasks.tagged import Tagged
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
+    from scouter.evaluate.tasks.when import When
 
 
 class AggregationType(StrEnum):
@@ -67,9 +68,11 @@ class AttributeFilterTask(BaseModel):
         if (self.Assertion is None) == (self.AgentAssertion is None):
             raise ValueError("expected exactly one of Assertion and AgentAssertion")
         inner = self.Assertion or self.AgentAssertion
-        if inner is not None and (inner.depends_on or inner.condition or inner.required):
+        if inner is not None and (
+            inner.depends_on or inner.condition or inner.required or inner.when
+        ):
             raise ValueError(
-                "a task inside a filter stands alone: no depends_on, condition or required"
+                "a task inside a filter stands alone: no depends_on, condition, required or when"
             )
         return self
 
@@ -319,6 +322,7 @@ class TraceAssertionTask(TaskBase):
             condition: bool | None = None,
             *,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             required: bool = False,
             task_type: Literal["TraceAssertion"] = "TraceAssertion",
         ) -> None: ...

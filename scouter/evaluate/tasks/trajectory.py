@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.base import Scope
+    from scouter.evaluate.tasks.when import When
 
 TrajectoryMetricName = Literal[
     "exact_match", "in_order_match", "any_order_match", "precision", "recall", "single_tool_use"
@@ -161,6 +162,7 @@ class TrajectoryTask(ScoredTask):
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
             scope: Scope = "record",
+            when: When | Mapping[str, object] | None = None,
             calls_told_by: CallsToldBy | str | None = None,
             task_type: Literal["Trajectory"] = "Trajectory",
         ) -> None: ...

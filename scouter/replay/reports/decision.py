@@ -246,7 +246,13 @@ def _is_decided(results: ScenarioEvalResults) -> bool:
 
 def _errors(results: ScenarioEvalResults) -> Iterator[str]:
     """Count the scenarios and records that errored; what each of them met stands beside it."""
-    errored = [item for item in results.scenario_results if item.outcome is Outcome.ERRORED]
+    # A conversation that was cut leaves its tasks open; one of them that failed is no error.
+    errored = [
+        item
+        for item in results.scenario_results
+        if item.outcome is Outcome.ERRORED
+        or (not item.error and any(t.outcome is Outcome.ERRORED for t in item.task_results))
+    ]
     raised = {item.scenario_id for item in errored if item.error}
     undecided = {item.scenario_id for item in errored if not item.error}
     of = counted(len(results.scenarios), "scenario")
@@ -255,8 +261,7 @@ def _errors(results: ScenarioEvalResults) -> Iterator[str]:
     if undecided:
         yield f"a check could not be decided in {len(undecided)} of {of}"
     for alias, rows in results.dataset_results.items():
-        count = sum(row.outcome is Outcome.ERRORED for row in rows.aligned_results)
-        if count:
+        if count := rows.failed_count:
             yield f"{alias}: {count} of {counted(len(rows), 'record')} errored"
 
 

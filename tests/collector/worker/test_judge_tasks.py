@@ -122,7 +122,7 @@ def test_what_needs_no_judge_is_decided_at_once(begin: Any) -> None:
         "nobody": "sampled", "left": "sampled", "lost": "missing_path",
         "behind": "gate", "both": "gate",
     }  # fmt: skip
-    assert (one.outcome, two.outcome) == (ERRORED, ERRORED)  # whatever the judge will say
+    assert (one.outcome, two.outcome) == (PENDING, PENDING)  # a judge may still find a failure
 
 
 def test_an_evaluation_is_pending_until_it_is_settled(begin: Any) -> None:

@@ -1,6 +1,7 @@
 """The page on tasks in files: its profile runs, and every kind is written as it can be read."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -16,10 +17,11 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.trace import TraceAssertion
 from scouter.model.record import EvalRecord
+from scouter.model.span import Span
 from tests.support.replay_results import span
 
 PAGE = (Path(__file__).parents[3] / "docs/tasks.md").read_text(encoding="utf-8")
-PROFILE, *LISTS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+PROFILE, MIXED, *LISTS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 CALL = {"type": "tool_use", "id": "1", "name": "find_order", "input": {"id": "A-7"}}
 RESPONSE: JsonValue = {
@@ -63,6 +65,30 @@ def test_the_profile_of_the_page_runs(tmp_path: Path) -> None:
         "one_lookup": "passed",
         "friendly": "skipped",
     }
+
+
+def test_the_profile_of_mixed_records_runs(tmp_path: Path) -> None:
+    """Each task is judged where it applies, and nowhere else."""
+    path = tmp_path / "mixed.yaml"
+    path.write_text(MIXED, encoding="utf-8")
+    tasks = AgentEvalProfile.from_file(path).tasks
+    spans = [
+        span("agent", 1, None, 0, 9),
+        replace(
+            span("find_order", 2, 1, 1, 5), attributes={"gen_ai.operation.name": "execute_tool"}
+        ),
+    ]
+
+    def told(topic: str, seen: list[Span]) -> list[str]:
+        context = {"topic": topic, "order": {"id": "A-7"}, "answer": "A-7, sir."}
+        record = EvalRecord(context, trace_id=seen[0].trace_id)
+        (found,) = EvalDataset([record], tasks, seen).evaluate()
+        return [str(task.reason or task.outcome) for task in found.eval_set.records]
+
+    assert told("refund", spans) == ["passed", "passed"]
+    assert told("weather", spans) == ["not_applicable", "passed"]
+    other = replace(spans[1], name="greet")
+    assert told("refund", [spans[0], other]) == ["passed", "not_applicable"]
 
 
 @pytest.mark.parametrize(

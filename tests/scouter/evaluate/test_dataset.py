@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import platform
+import re
 import time
 from typing import Any
 
@@ -161,6 +162,24 @@ def test_tables_go_to_the_standard_output(monkeypatch: pytest.MonkeyPatch) -> No
     assert results["a"].record_id == "a"  # printing changes nothing
 
 
+def test_a_table_counts_a_closed_gate_as_a_failure() -> None:
+    """What it says of the record, its counts say too; `eval_set` has the original's numbers."""
+    found = EvalDataset([EvalRecord({"kind": "chat"}, id="r")], TASKS).evaluate()
+    (row,) = [cells for cells in _cells(found) if "r" in cells]
+
+    assert row[row.index("failed") :][:5] == ["failed", "3", "0", "1", "0.0%"]
+    assert (found["r"].eval_set.failed_tasks, found["r"].eval_set.total_tasks) == (0, 0)
+
+
+def _cells(results: EvalResults) -> list[list[str]]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        results.as_table()
+    return [
+        [cell.strip() for cell in re.split("[│┃]", line)] for line in out.getvalue().splitlines()
+    ]
+
+
 def test_each_record_sees_only_its_own_trace() -> None:
     traces = ["a" * 32, "b" * 32]
     spans = [
@@ -228,7 +247,9 @@ def result_of(outcome: str) -> EvalTaskResult:
         (["passed", "skipped"], "passed"),
         (["skipped", "failed", "passed"], "failed"),
         (["failed", "passed", "failed"], "failed"),
-        (["failed", "errored", "passed"], "errored"),
+        (["failed", "errored", "passed"], "failed"),
+        (["errored", "passed"], "errored"),
+        (["failed", "pending", "errored"], "pending"),
         (["skipped", "skipped"], "skipped"),
         ([], "skipped"),
     ],

@@ -33,7 +33,7 @@ def test_attempts_of_a_scenario_are_one_row() -> None:
     query = "What about {}?".format
     assert ["shaky", query("shaky"), "66.7% (2/3)", "83.3% (5/6)", "flaky", "t (1)"] in found
     assert ["sound", query("sound"), "100.0% (3/3)", "100.0% (3/3)", "passed"] in found
-    assert ["broken", query("broken"), "0.0% (0/3)", "0.0% (0/3)", "errored", "t (3)"] in found
+    assert ["broken", query("broken"), "0.0% (0/3)", "0.0% (0/3)", "failed", "t (3)"] in found
     assert ["Attempts of each", "3"] in found
     assert ["Scenarios passed", "33.3% (1/3)"] in found
     assert (run.metrics.passed_scenarios, run.metrics.total_scenarios) == (1, 3)

@@ -197,6 +197,37 @@ def test_a_sentence_has_an_end() -> None:
     assert marked(found.passes) == f"[a] is [{'x' * 200}…]"
 
 
+@pytest.mark.parametrize(
+    ("when", "words", "is_of_spans"),
+    [
+        (
+            {"context_path": "topic", "operator": "Equals", "expected_value": "refund"},
+            "[topic] is [refund]",
+            False,
+        ),
+        (
+            {
+                "assertion": {"ToolCalled": {"name": "pay"}}, "source": "spans",
+                "operator": "Equals", "expected_value": True,
+            },
+            "the tool [pay] was called",
+            True,
+        ),
+        (
+            {
+                "assertion": {"TraceSpanCount": {}}, "operator": "LessThan", "expected_value": 9,
+            },
+            "the number of spans in the trace is less than [9]",
+            True,
+        ),
+    ],
+)  # fmt: skip
+def test_a_condition_is_told(when: dict[str, Any], words: str, is_of_spans: bool) -> None:
+    wire = AssertionTask("t", "a", 1, "Equals", when=when).model_dump(mode="json")
+    found = definition_of(wire)
+    assert (marked(found.when), found.is_of_spans) == (words, is_of_spans)
+
+
 def test_a_judge_is_named_with_its_criteria() -> None:
     task = LLMJudgeTask(
         "t", PROMPT, True, "all_met", "Equals", depends_on=["gate"], condition=True,
