@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import wait_until
+from tests.support.processes import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).parents[1]
 
@@ -92,7 +92,7 @@ def test_demo_runs_installed(scouter: Path, elsewhere: tuple[Path, dict[str, str
         env=wide,
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     for text in ("policy_looked_up", "FIRING", "/metrics", "Regressed: exit code 1"):

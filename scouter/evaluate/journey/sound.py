@@ -10,7 +10,7 @@ from scouter.evaluate.journey.arguments import compare_arguments, f1_of_argument
 from scouter.evaluate.journey.asking import ASSERT, JourneyJudge, JudgeError
 from scouter.evaluate.journey.assign import Place, assign, comes_after
 from scouter.evaluate.journey.case import Case, Check, Goal
-from scouter.evaluate.journey.fuzzy import NO_LINK, FuzzyChain, Likeness, fold
+from scouter.evaluate.journey.fuzzy import FuzzyChain, Likeness, fold
 from scouter.evaluate.journey.graph import pairs
 from scouter.evaluate.journey.message import (
     INTERACTION,
@@ -113,7 +113,7 @@ def evaluate_soundly(
             broken,
             checks,
             success,
-            [] if success is not None else [each for each in problems if _is_open(each)],
+            [] if success is not None else [each for each in problems if each == TOO_MANY],
         ),
         messages=tuple(messages),
         reasons=reasons_of(messages, call_results),
@@ -298,24 +298,16 @@ def _success(
     checks: Sequence[CheckResult],
     problems: Sequence[str],
 ) -> bool | None:
-    """All goals in order and all statements true; None where a missing verdict could be the cause.
-
-    A goal that only a link of the fuzzy chain could have met is undecided if none could compare.
-    """
+    """All goals in order and all statements true; None where a missing verdict may be the cause."""
     if any(check.passed is False for check in checks):
         return False
-    if any(map(_is_open, problems)):
+    if TOO_MANY in problems:
         return None
     if broken:
         return False
     if not all(goal.met for goal in goals):
         return False
     return None if any(check.passed is None for check in checks) else True
-
-
-def _is_open(problem: str) -> bool:
-    """Tell whether a problem leaves the success of the journey undecided."""
-    return problem == TOO_MANY or problem.startswith(NO_LINK)
 
 
 def _of_tools(

