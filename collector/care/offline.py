@@ -9,11 +9,11 @@ from collector.log.offline import segment_paths
 from collector.store.conservation import ConservationReads
 from collector.store.files import FIRST_FILE, sync_folder
 from collector.store.offline import OfflineReads
-from collector.store.retention import UpkeepReads
+from collector.store.retention import RestReads, UpkeepReads
 from scouter.errors import ConfigError
 
 
-class OfflineStore(OfflineReads, ConservationReads, UpkeepReads):
+class OfflineStore(OfflineReads, ConservationReads, UpkeepReads, RestReads):
     """The store of a data folder, read without changing it; see `OfflineReads`."""
 
 

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from collector.store.opening import read_mark
 from collector.store.reads import Rows
 from collector.store.schema import COLUMNS, COPYING, VERSION, duckdb_tables
 from collector.store.totals import TotalReads
+from collector.worker.session import uid_of
 from scouter.errors import ConfigError, TransientError
 from scouter.transport.kafka.partition import partition_of
 
@@ -93,6 +95,11 @@ _SQL: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Rows of tables that a fleet parts, with what the partition follows from: the key of the log, or
 of sessions their id behind their space. Rows without a key are of no partition."""
+_BEGUN_SESSIONS: Final = "SELECT DISTINCT uid FROM begun WHERE starts_with(uid, 'session:')"
+_SESSIONS: Final = """
+    SELECT DISTINCT r.space, p.uid, coalesce(nullif(r.session_id, ''), r.uid)
+    FROM records r JOIN profiles p ON p.space = r.space
+"""
 _COMMITS: Final = (
     "SELECT seq, 0::BIGINT, low_seq, received_ns FROM offsets WHERE seq > $1 AND seq <= $2"
 )
@@ -189,7 +196,27 @@ class FolderSource:
         values = [after, until, *([self._newest_ns] if table == "bodies" else [])]
         found = self.reads.read(sql.format(columns=columns), values)
         part = self._part
+        if table == "begun":
+            return [(*row[:-2], self._part_of_begun(row[1], row[2], row[-2])) for row in found]
         return [(*row[:-2], part(row[-2], row[-1])) for row in found]
+
+    def _part_of_begun(self, space: str, uid: str, key: str | None) -> int:
+        """The partition of what was begun; a session has there a hash of its id."""
+        return self._part(key, None) if key is not None else self._shares.get((space, uid), NOBODY)
+
+    @cached_property
+    def _shares(self) -> Mapping[tuple[str, str], int]:
+        """The shares of the sessions that were begun, by space and `record_uid`.
+
+        Cost: linear in sessions and profiles, if there is any such session.
+        """
+        wanted = {uid for (uid,) in self.reads.read(_BEGUN_SESSIONS)}
+        rows = self.reads.read(_SESSIONS) if wanted else []
+        return {
+            (space, uid): share_of(space, session_id, self._partitions)
+            for space, profile_uid, session_id in rows
+            if (uid := uid_of(profile_uid, session_id)) in wanted
+        }
 
     def _part(self, key: str | None, space: str | None) -> int:
         known = self._parts.get((key, space))

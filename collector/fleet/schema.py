@@ -66,7 +66,6 @@ _FLEET: Final = (
         seq BIGINT, share BIGINT, space TEXT COLLATE "C", uid TEXT COLLATE "C"
     )
     """,
-    "CREATE TABLE erasures (seq BIGINT)",
     """
     CREATE VIEW offsets AS SELECT c.seq, c.log_offset,
         (SELECT coalesce(

@@ -323,8 +323,6 @@ def change_of(gone: Gone) -> Change:
         for evaluation_id, text in gone.blank.items():
             run("UPDATE evaluations SET body = $3 WHERE space = $1 AND evaluation_id = $2",
                 evaluation_id, text)  # fmt: skip
-        if not gone.is_superseded:
-            connection.execute("INSERT INTO erasures SELECT coalesce(max(seq), 0) FROM offsets", [])
 
     return change
 

@@ -14,6 +14,7 @@ from collector.metrics import UNCOUNTED, TotalKey, TotalName, Totals
 from collector.store.bodies import trace_hash
 from collector.store.commit import Commit, arrow_tables, count_rows, rows_table, text_hash
 from collector.store.database import MEMORY_BYTES
+from collector.store.erase import Gone
 from collector.store.files import FIRST_FILE
 from collector.store.opening import (
     NOTED,
@@ -24,8 +25,8 @@ from collector.store.opening import (
     lost_since,
     missing_files,
 )
-from collector.store.reads import Change, Rows
-from collector.store.retention import UpkeepReads, remove_before
+from collector.store.reads import Change, Connection, Rows
+from collector.store.retention import RestReads, UpkeepReads, remove_before
 from collector.store.store import Store
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.totals import added
@@ -46,7 +47,7 @@ _NEWEST: Final = """
 """
 
 
-class FileStore(Store, UpkeepReads):
+class FileStore(Store, UpkeepReads, RestReads):
     """The store of one collector.
 
     Any thread may commit, erase and read.
@@ -314,6 +315,9 @@ class FileStore(Store, UpkeepReads):
         time_ns = self.age_at(min(1.0, 1.1 * (1 - max_bytes / used)))
         return 0 if time_ns is None else self.remove_before(time_ns + 1)
 
+    def _rests_of(self, gone: Gone) -> Sequence[Change]:
+        return () if gone.is_superseded else (_note_rests,)
+
     def purge(
         self, until: Callable[[], bool] = lambda: False, erased_to: int | None = None
     ) -> bool:
@@ -403,3 +407,7 @@ class FileStore(Store, UpkeepReads):
         """Write everything into its files and close them."""
         self._database.close()
         self._mark.close()
+
+
+def _note_rests(connection: Connection) -> None:
+    connection.execute("INSERT INTO erasures SELECT coalesce(max(seq), 0) FROM offsets", [])

@@ -181,6 +181,10 @@ class UpkeepReads(Reads):
         ((found,),) = self.read_for_work(_AGE, [ratio])
         return found
 
+
+class RestReads(Reads):
+    """Reads of what was erased and whose bytes may still be in a file."""
+
     def has_rests(self) -> bool:
         """Say whether bytes of what was erased may still be on the disk."""
         return bool(self.read_for_work("SELECT 1 FROM erasures LIMIT 1"))

@@ -1,7 +1,7 @@
 """The store: everything that was accepted and decided, behind one class."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from collector.key_filter import KeyFilter
 from collector.metrics import TotalKey, TotalName, Totals
@@ -16,6 +16,7 @@ from collector.store.judges import Judges
 from collector.store.labels import Labels
 from collector.store.profiles import Profiles
 from collector.store.rates import RateReads
+from collector.store.reads import Change
 from collector.store.record_text import SessionTextReads
 from collector.store.spans import SpanReads
 from collector.store.task_results import TaskResultReads
@@ -115,6 +116,11 @@ class Store(
     def close(self) -> None:
         """Write what waits, and end."""
 
+    def _rests_of(self, gone: Gone) -> Sequence[Change]:
+        """Changes that note bytes of what is erased, where somebody takes them out later."""
+        del gone
+        return ()
+
     def erase(self, target: EraseTarget) -> Erased:
         """Take out everything that a target names; no read finds it from then on.
 
@@ -129,7 +135,7 @@ class Store(
             gone = self.find_gone(target)
             marks = gone.tombstones(target)
             evaluations, letters = self._counts_of(gone)
-            changes = [] if gone.is_empty else [change_of(gone)]
+            changes = [] if gone.is_empty else [change_of(gone), *self._rests_of(gone)]
             if marks or changes:
                 self.write({"erased": marks, **gone.counts.rows()}, changes)
             self.tombstones.add_all(marks)

@@ -37,6 +37,7 @@ from collector.store.reads import Rows
 from collector.store.rows import FIRST_RESULT, ResultPlace
 from collector.store.rows import Scope as Judged
 from collector.store.schema import COLUMNS, NOT_COPIED
+from collector.worker.session import uid_of
 from scouter.agent.budget.ledger import Account, Reserved
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.errors import ConfigError, TransientError
@@ -122,7 +123,12 @@ def _fill(folder: Path, records: int = 30) -> None:
                 evaluation(f"of s{each}", session_id=f"s{each}", scope=Judged.SESSION)
                 for each in range(5)
             ],
-            begun=[RecordId(SPACE, "u8"), RecordId("", "log:7")],
+            begun=[
+                RecordId(SPACE, "u8"),
+                RecordId(SPACE, uid_of(PROFILE, "s2")),
+                RecordId(SPACE, uid_of(PROFILE, "nobody's")),
+                RecordId("", "log:7"),
+            ],
         )
     )
     for table in _OTHERS:
@@ -145,6 +151,9 @@ def _fill(folder: Path, records: int = 30) -> None:
     assert isinstance(asyncio.run(ledger.reserve([account], 7)), Reserved)
     ledger.close()
     CursorFile(folder / CURSOR_NAME, "http://there").write(ResultPlace(9, 2))
+
+
+PROFILE: Final = str(_value("TEXT", 1))
 
 
 @pytest.fixture
@@ -284,9 +293,13 @@ def test_each_partition_has_what_is_its_own(
         uid: partition_of((row.trace_id or uid).encode(), PARTITIONS)
         for uid, row in waiting.items()
     }
-    noted = [share.part for share in shares if share.begun(share.low_seq)]
-    assert RecordId(SPACE, "u8") in begun
-    assert noted == [found["u8"]]
+    noted = {key: share.part for share in shares for key in share.begun(share.low_seq)}
+    lost = RecordId(SPACE, uid_of(PROFILE, "nobody's"))
+    assert {*noted, lost, RecordId("", "log:7")} == set(begun)
+    assert noted == {
+        RecordId(SPACE, "u8"): found["u8"],
+        RecordId(SPACE, uid_of(PROFILE, "s2")): share_of(SPACE, "s2", PARTITIONS),
+    }
     assert all((share.offset, share.low_seq, share.epoch) == (0, 1, 1) for share in shares)
     sessions = fleet.read("SELECT session_id, part FROM evaluations WHERE scope = 'session'")
     assert len(sessions) == 5

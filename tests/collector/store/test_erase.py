@@ -177,13 +177,13 @@ def test_the_sheet_counts_what_was_erased(store: Own) -> None:
     assert (spans.accepted, spans.stored, spans.erased) == (6, 3, 3)
 
 
-def test_what_others_replaced_leaves_no_rests(store: Own) -> None:
+def test_what_others_replaced_leaves_no_rests(of_files: FileStore) -> None:
     """Nobody asked for its bytes to go: the file is not written anew for each such record."""
-    fill(store, "a")
-    erased = store.erase(EraseTarget(space="a", superseded=("r3",)))
-    assert (erased.uids, store.has_rests()) == ({"r3"}, False)
-    store.erase(EraseTarget(space="a", record_uid="r0"))
-    assert store.has_rests()
+    fill(of_files, "a")
+    erased = of_files.erase(EraseTarget(space="a", superseded=("r3",)))
+    assert (erased.uids, of_files.has_rests()) == ({"r3"}, False)
+    of_files.erase(EraseTarget(space="a", record_uid="r0"))
+    assert of_files.has_rests()
 
 
 def texts_in(folder: Path) -> bytes:
