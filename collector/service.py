@@ -22,7 +22,7 @@ from scouter.errors import ConfigError
 _log: Final = logging.getLogger(__name__)
 
 
-def _make(settings: CollectorSettings, *, accept_loss: bool) -> Served:
+def _make(settings: CollectorSettings, listener: socket.socket, *, accept_loss: bool) -> Served:
     """Make what a role needs; a collector of its own loads nothing of a fleet."""
     if settings.role == "all":
         from collector.app import Collector
@@ -34,7 +34,7 @@ def _make(settings: CollectorSettings, *, accept_loss: bool) -> Served:
         raise ConfigError(
             f"role {settings.role}: it needs {error.name}: pip install 'scouter-agents[fleet]'"
         ) from error
-    return make_role(settings)
+    return make_role(settings, listener)
 
 
 def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> None:
@@ -49,7 +49,7 @@ def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> 
     """
     listener = _listen(settings.listen)
     try:
-        collector = _make(settings, accept_loss=accept_loss)
+        collector = _make(settings, listener, accept_loss=accept_loss)
     except BaseException:
         listener.close()
         raise

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
 import psycopg
+from psycopg import pq
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.waiting import Ready
@@ -47,6 +48,8 @@ _LAST_WORDS: Final = frozenset({"FATAL", "PANIC"})
 """Severities of errors with which the server ends a connection."""
 _READ_ONLY: Final = "25006"
 """SQLSTATE of a server that takes no writes any more: another one may have its place."""
+_FULL: Final = ("too many", "connection slots")
+"""What a server says that has no room for one more connection: waiting helps."""
 _TYPES: Final = {
     "BIGINT": "int8",
     "TEXT": "text",
@@ -107,6 +110,36 @@ class Address:
 
     def __str__(self) -> str:
         return self._name
+
+    def check(self) -> None:
+        """Look whether a server is there that lets this process in.
+
+        Raises:
+            ConfigError: It is up, and refuses.
+            TransientError: None answers now, or none has room for one more.
+        """
+        # A standby that is to be the next primary refuses nobody.
+        url = make_conninfo(self.url, target_session_attrs="any")
+        for is_again in (False, True):
+            try:
+                psycopg.connect(url).close()
+                return
+            except psycopg.OperationalError as error:
+                said = self.text(error)
+                # The driver does not give the SQLSTATE of a refusal, but libpq knows which one a
+                # server has while it starts. What was refused then is tried once more. A ping
+                # stops all threads: none where nobody answers.
+                is_up = (
+                    not isinstance(error, psycopg.errors.ConnectionTimeout)
+                    and pq.PGconn.ping(url.encode()) == pq.Ping.OK
+                )
+                if not is_up or any(each in said for each in _FULL):
+                    raise TransientError(f"PostgreSQL at {self} is away ({said})") from None
+                if is_again:
+                    raise ConfigError(
+                        f"PostgreSQL at {self} does not let this process in ({said}): check user,"
+                        " password and database"
+                    ) from None
 
     def text(self, error: BaseException) -> str:
         """The first line of an error, without the passwords."""

@@ -56,7 +56,7 @@ class FleetProcess:
         metrics: Its series.
 
     Raises:
-        ConfigError: Database, topic, certificate or door cannot be used.
+        ConfigError: Database, topic or door cannot be used.
         TransientError: The brokers do not answer.
     """
 
@@ -65,8 +65,6 @@ class FleetProcess:
         self.max_connections = connections_that_fit(
             settings.max_connections, 1 if settings.grpc is None else 2
         )
-        if settings.tls is not None:
-            settings.tls.check()
         self.tokens = FleetTokens(open_beside(database_url(settings)))
         settings.check_door(has_token=self.tokens.has_any())
         self.gate = Gate(

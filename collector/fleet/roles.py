@@ -1,16 +1,26 @@
 """The roles of a fleet's processes."""
 
+import socket
+
+from collector.fleet.waiting import wait_for_far_sides
 from collector.served import Served
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError, TransientError
 
 
-def make_role(settings: CollectorSettings) -> Served:
-    """Make the process that a setting asks for.
+def make_role(settings: CollectorSettings, listener: socket.socket) -> Served:
+    """Make the process that a setting asks for, once Kafka and PostgreSQL are there.
+
+    Args:
+        settings: Its settings.
+        listener: Its address, which is answered while it waits.
 
     Raises:
         ConfigError: It cannot start.
     """
+    if settings.tls is not None:
+        settings.tls.check()
+    wait_for_far_sides(settings, listener)
     try:
         match settings.role:
             case "gateway":

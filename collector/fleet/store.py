@@ -30,8 +30,9 @@ class FleetStore(Retention):
         idle_s: A process that stands still inside a transaction loses it after so many seconds.
 
     Raises:
-        ConfigError: The database cannot be reached, its server is too old, or its tables are of
+        ConfigError: The database does not let us in, its server is too old, or its tables are of
             another version.
+        TransientError: It is away.
     """
 
     def take(self, part: int, owner: str, topic_id: str = "") -> Share:

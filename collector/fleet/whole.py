@@ -90,11 +90,12 @@ class Whole(Writing, UpkeepReads):
         idle_s: A process that stands still inside a transaction loses it after so many seconds.
 
     Raises:
-        ConfigError: The database cannot be reached, its server is too old, or its tables are of
+        ConfigError: The database does not let us in, its server is too old, or its tables are of
             another version.
     """
 
     def __init__(self, url: str, *, idle_s: float = IDLE_S) -> None:
+        TransientError: It is away.
         address = Address(url)
         self._idle_s: Final = idle_s
         super().__init__(
@@ -122,21 +123,20 @@ class Whole(Writing, UpkeepReads):
 
     def _open(self) -> int:
         """Make what is not there; returns the number of partitions, 0 where nobody fixed it."""
-        try:
-            ((version, text),) = self._maker.read(
-                "SELECT current_setting('server_version_num')::INTEGER,"
-                " current_setting('server_version')"
-            )
-            if version < OLDEST_SERVER:
-                raise ConfigError(
-                    f"PostgreSQL at {self._address} is {text}: upgrade it to 15 or newer"
-                )
-            with self._changing():
-                return self._make()
-        except TransientError as error:
+        self._address.check()
+        ((version, text, may_make),) = self._maker.read(
+            "SELECT current_setting('server_version_num')::INTEGER,"
+            " current_setting('server_version'), has_schema_privilege('public', 'CREATE')"
+        )
+        if version < OLDEST_SERVER:
+            raise ConfigError(f"PostgreSQL at {self._address} is {text}: upgrade it to 15 or newer")
+        if not may_make:
             raise ConfigError(
-                f"{error}. Start PostgreSQL, or give the address of one that runs"
-            ) from None
+                f"the user of {self._address} may make no tables: make it the owner, or"
+                " GRANT CREATE ON SCHEMA public"
+            )
+        with self._changing():
+            return self._make()
 
     def _make(self) -> int:
         """Make the tables, or look at those that are there, inside a transaction."""

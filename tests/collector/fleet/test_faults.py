@@ -19,7 +19,7 @@ from collector.fleet.store import FleetStore
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit
 from collector.store.reads import Connection
-from scouter.errors import ConfigError, TransientError
+from scouter.errors import TransientError
 from tests.collector.fleet.store_support import rows, standing
 from tests.contracts.store_data import SPACE, record, span
 from tests.support.postgresql_server import PostgresqlServer
@@ -116,7 +116,7 @@ def test_the_store_goes_on_by_itself_once_postgresql_is_back(
             attempt()
     assert "this goes on by itself" in share.fault()
     assert (share.offset, share.is_broken) == (1, False)
-    with pytest.raises(ConfigError, match="Start PostgreSQL"):
+    with pytest.raises(TransientError, match="is away"):
         FleetStore(own_url)
 
     own_server.start()

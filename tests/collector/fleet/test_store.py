@@ -5,7 +5,10 @@ import pytest
 from collector.fleet.share import FencedError
 from collector.fleet.store import FleetStore
 from collector.store.commit import Commit
-from scouter.errors import ConfigError
+from collector.store.erase import EraseTarget
+from scouter.errors import ConfigError, TransientError
+from tests.contracts.store_data import SPACE, record
+from tests.support.postgresql_server import PostgresqlServer
 
 
 def test_number_of_partitions_is_fixed_once(fleet: FleetStore, url: str) -> None:
@@ -43,9 +46,53 @@ def test_topic_made_anew_is_refused(fleet: FleetStore) -> None:
         fleet.take(1, "new", "another")
 
 
-def test_password_is_in_no_text(url: str) -> None:
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ("postgresql://me:secret@[::1", ConfigError),
+        ("postgresql://me:secret@127.0.0.1:1/none", TransientError),
+    ],
+)
+def test_password_is_in_no_text(bad: str, kind: type[Exception]) -> None:
     """Neither of an address that nobody can read, nor of one where nobody answers."""
-    for bad in ("postgresql://me:secret@[::1", "postgresql://me:secret@127.0.0.1:1/none"):
-        with pytest.raises(ConfigError) as found:
-            FleetStore(bad)
-        assert "secret" not in str(found.value)
+    with pytest.raises(kind) as found:
+        FleetStore(bad)
+    assert "secret" not in str(found.value)
+
+
+def test_a_server_that_refuses_is_told_from_one_that_is_away(
+    own_server: PostgresqlServer,
+) -> None:
+    """Waiting helps only where it is away, or has no room for one more connection."""
+    url = own_server.new_database("own")
+    FleetStore(url).close()
+    with pytest.raises(ConfigError, match=r'database "none" does not exist.*check user, password'):
+        FleetStore(url.replace("dbname=own", "dbname=none"))
+    with own_server.connect() as admin:
+        admin.execute("CREATE ROLE shut LOGIN")
+        admin.execute("REVOKE CONNECT ON DATABASE own FROM public")
+        with pytest.raises(ConfigError, match="permission denied"):
+            FleetStore(f"{url} user=shut")
+        admin.execute("ALTER ROLE shut CONNECTION LIMIT 0")
+        admin.execute("GRANT CONNECT ON DATABASE own TO public")
+        with pytest.raises(TransientError, match="too many connections for role"):
+            FleetStore(f"{url} user=shut")
+        admin.execute("ALTER ROLE shut CONNECTION LIMIT -1")
+        with pytest.raises(ConfigError, match="GRANT CREATE"):
+            FleetStore(f"{url} user=shut")
+    own_server.crash()
+    with pytest.raises(TransientError, match="is away"):
+        FleetStore(url)
+    own_server.start()
+    FleetStore(url).close()
+
+
+def test_an_erasure_leaves_no_note_of_bytes_that_nobody_takes_out(fleet: FleetStore) -> None:
+    """PostgreSQL writes over them by itself."""
+    share = fleet.take(0, "me")
+    share.commit(Commit(records=[record("u1")]))
+    assert fleet.erase(EraseTarget(space=SPACE, record_uid="u1")).uids == {"u1"}
+    tables = fleet.read("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    assert ("erased",) in tables
+    assert ("erasures",) not in tables
+    share.close()
