@@ -103,9 +103,13 @@ class AlertMonitor:
         self._lock = threading.Lock()
         self._looked_ns = 0
         self._alerts: dict[tuple[str, str], _Alert] = {}
-        self._events: Final = {
-            (event.space, event.profile_uid): event for event in store.last_alert_events()
-        }
+        self._events: dict[tuple[str, str], AlertEvent] = {}
+        self.load()
+
+    def load(self) -> None:
+        """Read the last events of all profiles, as another process may have kept some."""
+        found = self._store.last_alert_events()
+        self._events = {(event.space, event.profile_uid): event for event in found}
 
     def watch(self, space: str, profile: AgentEvalProfile) -> None:
         """Begin to watch a profile, from its stored outcomes; without a condition do nothing."""

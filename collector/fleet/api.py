@@ -16,6 +16,7 @@ from collector.app import load_profiles
 from collector.care.retention_clock import RetentionClock
 from collector.fleet.answers import FleetAnswers, remove_answers
 from collector.fleet.budget import PostgresqlLedger
+from collector.fleet.conditions import FleetConditions
 from collector.fleet.cursor import FleetCursor
 from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag
@@ -111,7 +112,6 @@ class FleetApi(FleetProcess):
         self._clock = RetentionClock(
             FleetNote(open_beside(url), RETENTION_NOTE), settings.retention_days * 86_400
         )
-        self._place = 0
         self._leader = Leader(url, self._lead)
         self._followers = [
             Follower("scouter-fleet-lag", self.lag.look),
@@ -119,7 +119,7 @@ class FleetApi(FleetProcess):
             Follower("scouter-fleet-standby", self._stand_by, _STAND_BY_S),
         ]
         self._duties = [
-            Follower("scouter-fleet-alerts", self._follow_results, _FOLLOW_S),
+            Follower("scouter-fleet-alerts", self._conditions.look, _FOLLOW_S),
             Follower("scouter-fleet-tidy", self._tidy, _TIDY_S),
         ]
         if self.past is not None:
@@ -175,6 +175,7 @@ class FleetApi(FleetProcess):
         self.providers.ledger.close()
         self.store.close()
         self.close()
+        self._leader.close()
 
     # --- parts ------------------------------------------------------------------------------
 
@@ -189,6 +190,7 @@ class FleetApi(FleetProcess):
             self._behind,
         )
         self.delivery = Delivery(
+        self._conditions = FleetConditions(self.store, self.monitor)
             channels_of(settings),
             self.store,
             self.metrics.registry,
@@ -284,9 +286,9 @@ class FleetApi(FleetProcess):
 
     # --- duties -----------------------------------------------------------------------------
 
-    def _lead(self) -> None:
+    def _lead(self, epoch: str) -> None:
         """Begin with the duties."""
-        self._place = self.store.last_seq()
+        self.store.have_duties(epoch)
         self._watch_active()
         if self.settings.drift != "off":
             self.watcher.start()
@@ -333,7 +335,8 @@ class FleetApi(FleetProcess):
         """Let the alerts follow the active profiles."""
         known = self.registry.everything()
         if self._leader.has_duties:  # it writes what becomes of alerts
-            self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
+            active = [(each.space, each.profile) for each in known if each.is_active]
+            self._conditions.follow(active)
         self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
 
     def _profiles_changed(self) -> None:
@@ -344,15 +347,6 @@ class FleetApi(FleetProcess):
     def _follow_profiles(self) -> None:
         if self.registry.follow():
             self._watch_active()
-
-    def _follow_results(self) -> None:
-        """Tell the alerts of what the workers have stored since the last time."""
-        seq = self.store.last_seq()
-        rows = self.store.evaluations_between(self._place, seq)
-        self._place = seq
-        first = [row for row in rows if row.revision == 1 or row.is_first_decided]
-        if first:
-            self.monitor.observe(first)
 
     def _tidy(self) -> None:
         """Take out what is too old, and add up counts."""

@@ -29,6 +29,8 @@ NOBODY: Final = -1
 DAY_NS: Final = 86_400 * 10**9
 COPYING: Final = "copying"
 """Key in `meta` of a database into which a copy is being made: what it is made of."""
+DUTIES: Final = "duties"
+"""Key in `meta` of the epoch of the duties: each api that gets them raises it."""
 
 MAKE: Final = 7_316_401
 """Advisory lock of who changes tables."""

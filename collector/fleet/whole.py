@@ -18,6 +18,7 @@ from collector.fleet.database import (
 from collector.fleet.schema import (
     COPYING,
     DAILY,
+    DUTIES,
     MAKE,
     NOBODY,
     OLDEST_SERVER,
@@ -58,6 +59,8 @@ _SPANS: Final = f"""
     WHERE seq > $1 AND seq <= $2 AND NOT (is_event = 1 AND name = '{RESULT_EVENT}')
     GROUP BY space, trace_id
 """
+_HAS_DUTIES: Final = "SELECT 1 FROM public.meta WHERE key = $1 AND value = $2 FOR SHARE"
+"""Who takes them waits for the end of the transaction."""
 _MADE: Final = """
     SELECT body FROM evaluations WHERE seq > $1 AND seq <= $2 ORDER BY seq, ordinal
 """
@@ -92,10 +95,10 @@ class Whole(Writing, UpkeepReads):
     Raises:
         ConfigError: The database does not let us in, its server is too old, or its tables are of
             another version.
+        TransientError: It is away.
     """
 
     def __init__(self, url: str, *, idle_s: float = IDLE_S) -> None:
-        TransientError: It is away.
         address = Address(url)
         self._idle_s: Final = idle_s
         super().__init__(
@@ -104,6 +107,7 @@ class Whole(Writing, UpkeepReads):
         )
         self._maker: Final = Session(address, settings("scouter schema", idle_s=idle_s))
         self._making: Final = threading.Lock()
+        self._epoch: str | None = None
         self._days: set[int] = set()
         """Days that have tables."""
         self._counting: Final = threading.Lock()
@@ -332,6 +336,18 @@ class Whole(Writing, UpkeepReads):
         self._days.clear()
 
     _need_days, _forget_days = need_days, forget_days
+
+    def have_duties(self, epoch: str) -> None:
+        """Write from now on only as long as nobody else has the duties of the fleet; see `Leader`.
+
+        Args:
+            epoch: That of the duties of this process.
+        """
+        self._epoch = epoch
+
+    def _fence(self) -> None:
+        if self._epoch is not None and not self._writer.read(_HAS_DUTIES, [DUTIES, self._epoch]):
+            raise TransientError("another api has the duties now: nothing is written here")
 
     def need_from(self, seq: int) -> None:
         """Nothing: it is a share that joins."""
