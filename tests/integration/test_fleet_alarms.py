@@ -1,0 +1,150 @@
+"""A fleet raises the same alarms as one collector for the same traffic."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from scouter.alert.condition import AlertCondition, AlertThreshold
+from scouter.alert.config import AgentAlertConfig
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.support.collector_process import CollectorProcess
+from tests.support.fleet import Fleet, small_fleet
+from tests.support.kafka_broker import ExternalBroker, KafkaBroker
+from tests.support.postgresql_server import PostgresqlServer
+from tests.support.processes import wait_until
+
+BATCH: Final = 60
+HEALTHY: Final = ([42] * 9 + [41]) * 100
+"""As many as a detector learns from, so that their order changes no reference."""
+FALLEN: Final = [42, 41] * 60
+ALERT: Final = AgentAlertConfig(
+    alert_condition=AlertCondition(0.9, AlertThreshold.Below, 0.03), window=5_000
+)
+"""A window that all records fit into: one that counted twice, or not at all, would show."""
+
+
+def profile(alias: str, *tasks: AssertionTask, **config: Any) -> AgentEvalProfile:
+    return AgentEvalProfile(list(tasks), AgentEvalConfig(**config), alias=alias)
+
+
+PROFILES: Final = (
+    profile(
+        "falls", AssertionTask("right", "answer", 42, "Equals"),
+        AssertionTask("found", "kept", 42, "Equals"), alert_config=ALERT,
+    ),
+    profile("stays", AssertionTask("there", "answer", 40, "GreaterThan"), alert_config=ALERT),
+)  # fmt: skip
+
+
+def records(answers: Sequence[int], first: int, *, is_healthy: bool) -> Iterator[dict[str, Any]]:
+    """Of each answer a record for each profile; a second lies between two answers."""
+    for n, answer in enumerate(answers, first):
+        context = {"answer": answer, **({"kept": 42} if is_healthy or n % 2 else {})}
+        at = f"2026-11-02T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}Z"
+        for each in PROFILES:
+            yield {"uid": f"{each.alias}{n}", "profile": each.alias, "created_at": at,
+                   "context": context}  # fmt: skip
+
+
+def send(url: str, sent: Sequence[dict[str, Any]]) -> None:
+    for at in range(0, len(sent), BATCH):
+        body = {"records": sent[at : at + BATCH]}
+        httpx.post(f"{url}/v1/records", json=body, timeout=120).raise_for_status()
+
+
+class Alarms:
+    """What a collector, or a fleet, makes of the traffic.
+
+    Args:
+        way: Takes the records.
+        api: Is asked.
+    """
+
+    def __init__(self, way: CollectorProcess, api: CollectorProcess) -> None:
+        self._way, self._api = way, api
+
+    def run(self) -> None:
+        """Send a healthy start, then the fall, until all of it is evaluated and looked at."""
+        for answers, first, is_healthy in (
+            (HEALTHY, 0, True),
+            (FALLEN, len(HEALTHY), False),
+        ):
+            send(self._way.url, list(records(answers, first, is_healthy=is_healthy)))
+            number = first + len(answers)
+            self._api.wait_evaluated(number * len(PROFILES))
+            wait_until(
+                lambda number=number: set(self.taken().values()) == {number},
+                what=f"the detectors have {number} records of each profile",
+                every_s=0.2,
+            )
+            wait_until(
+                lambda number=number: {each["n"] for each in self.conditions()} == {number},
+                what=f"the conditions have {number} records of each profile",
+                every_s=0.2,
+            )
+
+    def taken(self) -> Mapping[str, int]:
+        """Records of the series of errors, by profile: each record is in one."""
+        items = self._api.get("/api/v1/drift/series")["items"]
+        return {each["profile"]: each["records"] for each in items if each["kind"] == "error"}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        names = ("profile", "state", "condition", "pass_rate", "lower", "upper", "passed", "n")
+        items = self._api.get("/api/v1/alerts")["items"]
+        return [{name: each[name] for name in names} for each in items]
+
+    def drift(self) -> list[tuple[Any, ...]]:
+        """The alerts without what depends on the moment: how much had been seen of a fall."""
+        names = ("profile", "task", "kind", "service", "environment", "version", "state", "stands",
+                 "condition")  # fmt: skip
+        return sorted(
+            (*(each[name] for name in names), each["opened"]["healthy"], each["opened"]["against"],
+             *((fell["task"], fell["kind"]) for fell in each["fell"]))
+            for each in self._api.get("/api/v1/alerts")["drift"]
+        )  # fmt: skip
+
+
+@pytest.fixture
+def profiles(tmp_path: Path) -> list[str]:
+    flags: list[str] = []
+    for each in PROFILES:
+        flags += ["--profile", str(each.save_to_json(tmp_path / f"{each.alias}.json"))]
+    return flags
+
+
+def test_the_same_traffic_raises_the_same_alarms(
+    tmp_path: Path, kafka: KafkaBroker | ExternalBroker, profiles: list[str]
+) -> None:
+    """Of detectors, with their series and references, and of conditions with all their counts."""
+    (tmp_path / "one").mkdir()
+    one = CollectorProcess(tmp_path / "one", *profiles)
+    one.start()
+    try:
+        alone = Alarms(one, one)
+        alone.run()
+        expected, counted = alone.drift(), alone.conditions()
+    finally:
+        one.close()
+    assert {(each[0], each[1], each[2]) for each in expected} >= {
+        ("falls", "", "pass"), ("falls", "right", "pass"), ("falls", "found", "error"),
+    }  # fmt: skip
+    assert {each["profile"]: each["state"] for each in counted} == {
+        "falls": "firing", "stays": "inactive",
+    }  # fmt: skip
+
+    server = PostgresqlServer()
+    try:
+        fleet = Fleet(tmp_path, kafka, server, f"alarms-{uuid.uuid4().hex[:8]}", *profiles)
+        with small_fleet(fleet, workers=2) as (gateway, api):
+            together = Alarms(gateway, api)
+            together.run()
+            assert together.drift() == expected
+            assert together.conditions() == counted
+    finally:
+        server.stop()
