@@ -20,8 +20,7 @@ from collector.care.housekeeping import Housekeeping
 from collector.exemplars import TraceExemplars
 from collector.items.limits import Limits
 from collector.judging.answers import KeptAnswers, remove_answers
-from collector.judging.gold import GoldAsker, GoldMeasures
-from collector.judging.gold_items import GoldFile
+from collector.judging.gold import gold_asker
 from collector.judging.judges import CountingJudge, LookupCountingJudge
 from collector.judging.known import given_calibrations, keep_calibrations
 from collector.judging.known_judges import KnownJudges
@@ -94,7 +93,6 @@ class Collector:
         self.prices = PriceTable.read(settings.price_file)
         self.providers = JudgeProviders(settings.provider_entries(), settings.data)
         calibrations = given_calibrations(settings.calibrations)
-        self._gold_file = None if settings.gold is None else GoldFile(settings.gold)
         for profile in profiles:
             self._check_judges(profile)
         self._on_sync: Callable[[float], None] = lambda seconds: None
@@ -358,7 +356,14 @@ class Collector:
     def _judging(self) -> JudgeWorker:
         providers, answers = self.providers, self.answers
         measures = self.judge_measures
-        self.gold = self._gold()
+        self.gold = gold_asker(
+            self.settings,
+            self.store,
+            self.registry,
+            self.counting,
+            self.calibrations,
+            self.metrics.registry,
+        )
 
         def judge_of(space: str, read_seq: int) -> Judge:
             if answers is None:
@@ -376,25 +381,6 @@ class Collector:
             measures=measures,
             drain_s=self.settings.drain_s,
             beside=None if self.gold is None else self.gold.run,
-        )
-
-    def _gold(self) -> GoldAsker | None:
-        """Build the part that asks judges about gold items.
-
-        Its judge looks no answer up, and the cost of its questions is counted.
-        """
-        if self._gold_file is None:
-            return None
-        return GoldAsker(
-            self._gold_file,
-            self.settings.space,
-            self.store,
-            self.registry,
-            self.counting,
-            self.calibrations,
-            GoldMeasures(self.metrics.registry),
-            per_day=self.settings.gold_per_day,
-            window=self.settings.gold_window,
         )
 
     def _kept_answers(self) -> KeptAnswers | None:

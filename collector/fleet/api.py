@@ -28,6 +28,7 @@ from collector.fleet.past import Past
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.store import FleetStore
 from collector.items.limits import Limits
+from collector.judging.gold import gold_asker
 from collector.judging.judges import CountingJudge
 from collector.judging.known import given_calibrations, keep_calibrations
 from collector.judging.known_judges import KnownJudges
@@ -47,6 +48,7 @@ from collector.web.routes import serve_page
 from collector.worker.behind import BEHIND_S
 from collector.worker.profiles import ProfileRegistry
 from scouter.drift.series.group import Pace
+from scouter.evaluate.judge.port import Judge
 
 _log: Final = logging.getLogger(__name__)
 _TIDY_S: Final = 600.0
@@ -84,7 +86,13 @@ class FleetApi(FleetProcess):
         self.lag = FleetLag(self._ends, self.store)
         self.hand = FleetHand(self.store, self.lag)
         self._watch(settings)
-        self.answers = self._kept_answers(url)
+        measures = JudgeMeasures(self.metrics.registry)
+        counting = CountingJudge(self.providers.judge, self.providers.name_of, measures)
+        self.answers = self._kept_answers(url, counting)
+        self.gold = gold_asker(
+            settings, self.store, self.registry, counting, calibrations, self.metrics.registry
+        )
+        """Shows what the workers have asked."""
         self.known_judges = KnownJudges(self.registry, calibrations)
         self.results = self._results(url)
         self.intake = Intake(
@@ -167,6 +175,7 @@ class FleetApi(FleetProcess):
         self.delivery.stop()
         if self.results is not None:
             self.results.stop()
+        self._leader.close()
         self._ends.close()
         if self.past is not None:
             self.past.close()
@@ -175,13 +184,13 @@ class FleetApi(FleetProcess):
         self.providers.ledger.close()
         self.store.close()
         self.close()
-        self._leader.close()
 
     # --- parts ------------------------------------------------------------------------------
 
     def _watch(self, settings: CollectorSettings) -> None:
         """Make what watches the results."""
         self.monitor = AlertMonitor(self.store)
+        self._conditions = FleetConditions(self.store, self.monitor)
         self.health = HealthWatch(
             self.store,
             lambda: self.watcher.active(),
@@ -190,7 +199,6 @@ class FleetApi(FleetProcess):
             self._behind,
         )
         self.delivery = Delivery(
-        self._conditions = FleetConditions(self.store, self.monitor)
             channels_of(settings),
             self.store,
             self.metrics.registry,
@@ -230,14 +238,12 @@ class FleetApi(FleetProcess):
         )
         self.store.observe_commits(self.metrics.commit_seconds.observe)
 
-    def _kept_answers(self, url: str) -> FleetAnswers | None:
+    def _kept_answers(self, url: str, judge: Judge) -> FleetAnswers | None:
         settings = self.settings
         if not settings.judge_cache_bytes:  # nothing would take out of it what is erased
             with closing(open_beside(url)) as session:
                 remove_answers(session)
             return None
-        measures = JudgeMeasures(self.metrics.registry)
-        judge = CountingJudge(self.providers.judge, self.providers.name_of, measures)
         return FleetAnswers(
             open_beside(url),
             judge,
@@ -281,7 +287,7 @@ class FleetApi(FleetProcess):
             check_judges=self.providers.check,
             answers=self.answers,
             judges=self.known_judges,
-            gold=None,
+            gold=self.gold,
         )
 
     # --- duties -----------------------------------------------------------------------------

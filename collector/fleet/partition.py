@@ -69,6 +69,7 @@ class PendingOfShare:
     """What is pending in one share, and what it is about, which may lie in any share."""
 
     def __init__(self, share: Share) -> None:
+        self.part: Final = share.part
         self._share, self._whole = share, share.whole
 
     def last_seq(self) -> int:

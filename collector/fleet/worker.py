@@ -21,7 +21,9 @@ from collector.fleet.sessions import FleetSessions
 from collector.fleet.share import FencedError, Share
 from collector.fleet.store import FleetStore
 from collector.items.limits import Limits
+from collector.judging.gold import gold_asker
 from collector.judging.judges import CountingJudge, LookupCountingJudge
+from collector.judging.known import given_calibrations, keep_calibrations
 from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.worker import JudgeWorker
@@ -205,6 +207,14 @@ class FleetWorker(FleetProcess):
         self._judge_measures = measures = JudgeMeasures(self.metrics.registry)
         providers = self.providers
         counting = CountingJudge(providers.judge, providers.name_of, measures)
+        self._gold = gold_asker(
+            settings,
+            self.store,
+            self.registry,
+            counting,
+            keep_calibrations(self.store, given_calibrations(settings.calibrations)),
+            self.metrics.registry,
+        )
         if not settings.judge_cache_bytes:
             return (lambda space, read_seq: counting), providers.name_of
         answers = FleetAnswers(
@@ -232,4 +242,6 @@ class FleetWorker(FleetProcess):
             concurrency=self.settings.judge_concurrency,
             measures=self._judge_measures,
             drain_s=self.settings.drain_s,
+            # One in the fleet asks. Two do while a partition moves, and the first outcome counts.
+            beside=None if self._gold is None or store.part else self._gold.run,
         )

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
 from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
+from collector.settings.model import CollectorSettings
 from collector.store.judges import GoldOutcome, GoldQuery
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
@@ -253,6 +254,42 @@ class GoldAsker:
             _forget(drifting, *names)
         else:
             drifting.labels(*names).set(last.drift.has_drifted)
+
+
+def gold_asker(
+    settings: CollectorSettings,
+    store: Store,
+    registry: ProfileRegistry,
+    judge: Judge,
+    calibrations: Calibrations,
+    metrics: CollectorRegistry,
+) -> GoldAsker | None:
+    """Make the part that asks for gold items; None where the settings name none.
+
+    Args:
+        settings: Of the process.
+        store: Keeps the outcomes.
+        registry: The profiles.
+        judge: Looks no answer up, and counts what it costs.
+        calibrations: The outcomes are compared with these.
+        metrics: Show the outcomes.
+
+    Raises:
+        ConfigError: The file cannot be read, or has a line that is no gold item.
+    """
+    if settings.gold is None:
+        return None
+    return GoldAsker(
+        GoldFile(settings.gold),
+        settings.space,
+        store,
+        registry,
+        judge,
+        calibrations,
+        GoldMeasures(metrics),
+        per_day=settings.gold_per_day,
+        window=settings.gold_window,
+    )
 
 
 def _forget(gauge: Gauge, *labels: str) -> None:

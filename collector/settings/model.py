@@ -461,7 +461,7 @@ class CollectorSettings(BaseSettings):
             raise ValueError("postgresql: for a fleet; say role gateway, worker or api, too")
         if self.role == "all" and self.past is not None:
             raise ValueError("past: for a fleet; here, see `scouter collector export`")
-        alone = [name for name in ("backups", "gold", "max_behind") if getattr(self, name)]
+        alone = [name for name in ("backups", "max_behind") if getattr(self, name)]
         if self.role != "all" and alone:
             raise ValueError(f"{', '.join(alone)}: not in a fleet; see fleet.md")
         return self

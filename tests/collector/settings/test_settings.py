@@ -123,7 +123,7 @@ def test_proxies_are_trusted_by_address_or_network() -> None:
         ({"kafka": "a:1"}, "role worker: a fleet needs kafka"),
         ({"postgresql": "postgresql://db/scouter"}, "role worker: a fleet needs kafka"),
         ({"kafka": "a:1", "postgresql": "postgresql://u:secret@db/s"}, "postgresql"),
-        ({"gold": "gold.jsonl", "backups": "b"}, "backups, gold: not in a fleet"),
+        ({"max_behind": "1GB", "backups": "b"}, "backups, max_behind: not in a fleet"),
         ({"max_behind": "1GB"}, "max_behind: not in a fleet"),
         ({"role": "all", "postgresql": "postgresql://db/s"}, "say role gateway"),
     ],
