@@ -28,6 +28,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     "refusal": "the judge declined",
     "abstained": "the judge cannot tell",
     "dependency": "a task before it errored",
+    "check": "the check raised or took too long",
     "agent": "the agent raised",
     "user": "the simulated user raised or left its brief",
     "gate": "a gate before it did not pass",

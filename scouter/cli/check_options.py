@@ -23,6 +23,27 @@ OwnJudge = Annotated[
         help="Judge for tasks that ask a model, instead of the providers that they name.",
     ),
 ]
+
+
+def _use_checks(module: str | None) -> str | None:
+    """Start the process of checks at once: profiles are read with their names known."""
+    if module is not None:
+        from scouter.evaluate.engine.checks import use_checks  # the engine loads late
+
+        use_checks(module)
+    return module
+
+
+Checks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE",
+        help="Module whose functions tasks of the type Code may name, beside the checks of "
+        "installed packages.",
+        callback=_use_checks,
+        expose_value=False,
+    ),
+]
 AnswerCache = Annotated[
     str | None,
     typer.Option(

@@ -15,6 +15,7 @@ from scouter.cli.check_options import (
     AnswerCache,
     BaselineFile,
     CalibrationFiles,
+    Checks,
     HtmlFile,
     JsonFile,
     JUnitFile,
@@ -65,6 +66,7 @@ def evaluate(
     judge_cache: AnswerCache = None,
     judge_budget: JudgeBudget = None,
     judge_timeout: JudgeTimeout = None,
+    checks: Checks = None,
     calibration: CalibrationFiles = None,
     simulated_user: Annotated[
         str | None,

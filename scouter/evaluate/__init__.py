@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
+    from scouter.evaluate.tasks.code import CodeTask
     from scouter.evaluate.tasks.journey import JourneyTask
     from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
     from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
@@ -108,6 +109,7 @@ __all__ = (
     "AssertionResults",
     "AssertionTask",
     "AttributeFilterTask",
+    "CodeTask",
     "ComparisonDecision",
     "ComparisonOperator",
     "ComparisonResults",

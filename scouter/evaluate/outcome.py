@@ -66,6 +66,8 @@ class Reason(StrEnum):
     """The judge answered that it cannot tell."""
     DEPENDENCY = "dependency"
     """A task that this one reads from errored, so there is nothing to read."""
+    CHECK = "check"
+    """A check in Python raised, took too long, or ended its process."""
     AGENT = "agent"
     """The agent raised or took too long, so there is nothing to judge."""
     USER = "user"

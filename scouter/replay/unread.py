@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import template_paths
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.code import CodeTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.visible import some_of
@@ -72,6 +73,8 @@ def _reads(task: "Task") -> Iterator[str]:
     elif isinstance(task, LLMJudgeTask):
         for text in (*task.prompt.parameters, *filter(None, (task.reference,))):
             yield from _first(Path(text))
+    elif isinstance(task, CodeTask):
+        yield from _ALL
     else:
         yield _AGENT
         for prompt in task.prompts.values() if isinstance(task, TrajectoryTask) else ():

@@ -24,6 +24,7 @@ from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.code import CodeTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
@@ -50,6 +51,8 @@ _OF_REPORT: Final = {"metrics", "reference", "report"}
 """Fields of a report task that say what it looks at."""
 _OF_RELIABILITY: Final = {"expected_tool_calls", "order_matters", "exact_match", "predicted"}
 """Fields of a reliability task that say what it looks at."""
+_OF_CODE: Final = {"check", "source"}
+"""Fields of a code task that say what it looks at."""
 
 
 def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
@@ -95,6 +98,11 @@ def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
 
             wire = task.model_dump(mode="json", include=_OF_RELIABILITY)
             return compile_reliability(task, _subject(task, stage, wire, "reliability"))
+        case CodeTask():
+            from scouter.evaluate.engine.code import compile_code  # few need it
+
+            wire = task.model_dump(mode="json", include=_OF_CODE)
+            return compile_code(task, _subject(task, stage, wire, f"the check {task.check!r}"))
 
 
 def _trajectory(task: TrajectoryTask, stage: int) -> CompiledTask | AskingTask:

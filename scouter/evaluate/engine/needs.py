@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.code import CodeTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
@@ -22,7 +23,7 @@ def may_read(task: Task, id: str) -> bool:
     task on its whole scope, may read every value.
     """
     when = task.when
-    if isinstance(task, AssertionTask) and not task.context_path:
+    if isinstance(task, CodeTask) or (isinstance(task, AssertionTask) and not task.context_path):
         return True
     if when is not None and when.assertion is None and not when.context_path:
         return True

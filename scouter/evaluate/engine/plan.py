@@ -11,6 +11,7 @@ from scouter.evaluate.engine.needs import may_read
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.code import CodeTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.task import Task, tasks_digest, when_task
@@ -158,6 +159,8 @@ def reads_spans(task: Task) -> bool:
 
 def needs_no_context(task: Task) -> bool:
     """Tell whether a task looks at spans only; a judge reads question and answer elsewhere."""
+    if isinstance(task, CodeTask):
+        return False
     return task.judge_prompt is None and all(map(_reads_spans, _with_condition(task)))
 
 
@@ -166,7 +169,7 @@ def _with_condition(task: Task) -> list[Task]:
 
 
 def _reads_spans(task: Task) -> bool:
-    if isinstance(task, TrajectoryTask | JourneyTask | ReliabilityTask):
+    if isinstance(task, TrajectoryTask | JourneyTask | ReliabilityTask | CodeTask):
         return task.reads_spans
     return isinstance(task, TraceAssertionTask) or (
         isinstance(task, AgentAssertionTask) and task.source == "spans"

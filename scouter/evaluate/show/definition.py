@@ -29,6 +29,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "Journey": "journey",
     "Report": "report",
     "Reliability": "reliability of calls",
+    "Code": "check in Python",
 }
 _METRICS: Final[Mapping[str, str]] = {
     "exact_match": "exact match (1 or 0) of the calls with the expected ones",
@@ -167,6 +168,11 @@ def _read(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words
             measure = told("the {measure} of the journey", measure=task["measure"])
             path = task.get("messages")
             return Measure(subject=measure), _SPANS if path is None else _at(path)
+        case "Code":
+            measure = told("the result of the check {check} (true is 1)", check=task["check"])
+            is_of_spans = task["source"] == "spans"
+            reads = "the context and the spans of the trace" if is_of_spans else "the context"
+            return Measure(subject=measure), told(reads)
         case "Report":
             return Measure(subject=told("the score of the report")), _at(task["report"])
         case _:

@@ -36,6 +36,7 @@ class EvaluationTaskType(StrEnum):
     Journey = "Journey"
     Report = "Report"
     Reliability = "Reliability"
+    Code = "Code"
 
 
 Scope: TypeAlias = Literal["record", "session"]

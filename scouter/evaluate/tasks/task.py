@@ -15,6 +15,7 @@ from scouter.evaluate.files.read import read_document
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.code import CodeTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
@@ -36,7 +37,8 @@ Task = Annotated[
     | AccuracyTask
     | JourneyTask
     | ReportTask
-    | ReliabilityTask,
+    | ReliabilityTask
+    | CodeTask,
     Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
@@ -65,6 +67,7 @@ _BUCKETS: Final = {
     "journey": "Journey",
     "report": "Report",
     "reliability": "Reliability",
+    "code": "Code",
 }
 """The bucketed form's keys, and the `task_type` of what is in them."""
 
@@ -85,7 +88,7 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
         obj: A list of tasks or of their wire form (flat objects with `task_type`), a `TasksFile`,
             `{"tasks": [...]}`, or the bucketed `{"assertion": [], "judge": [], "trace": [],
             "agent": [], "trajectory": [], "qa": [], "accuracy": [],
-            "journey": [], "report": [], "reliability": []}`.
+            "journey": [], "report": [], "reliability": [], "code": []}`.
 
     Raises:
         ConfigError: None of these forms, or an item that is no task.

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from scouter.cli.app import make_app
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate import EvalDataset, ScenarioEvalResults
+from scouter.evaluate.engine.checks import use_checks
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.spans.derived import derive_record, derived_uid
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -174,3 +175,28 @@ def test_traces_of_no_agent_are_judged_if_asked_for(files: tuple[Path, Path]) ->
     code, text = run(traces, "--profile", profile)
     assert code == 2
     assert "--every-trace" in text
+
+
+def test_checks_of_a_module_are_found(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their names are known when the profile is read; without the option they are refused."""
+    monkeypatch.chdir(tmp_path)
+    traces, save = files[0], tmp_path / "run.json"
+    own = tmp_path / "own.yaml"
+    own.write_text("alias: atlas\ntasks: [{task_type: Code, id: short, check: short}]\n")
+    (tmp_path / "own_checks.py").write_text(
+        'def short(context, spans):\n    return len(context["answer"]) < 5\n'
+    )
+    code, text = run(traces, "--profile", own)
+    assert (code, "no check is called 'short'" in text) == (2, True)
+    try:
+        code, text = run(traces, "--profile", own, "--checks", "own_checks", "--save", save)
+    finally:
+        use_checks("")
+
+    assert code == 0, text
+    rows = ScenarioEvalResults.load(save).dataset_results["atlas"].aligned_results
+    assert [row.outcome for row in rows] == ["failed", "passed"]
+    code, text = run(traces, "--profile", own, "--checks", "nowhere")
+    assert (code, "--checks nowhere: ModuleNotFoundError" in text) == (2, True)

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.engine.checks import use_checks
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.tasks.agent import AgentAssertion
 from scouter.evaluate.tasks.span_filter import SpanFilter
@@ -21,7 +22,7 @@ from scouter.model.span import Span
 from tests.support.replay_results import span
 
 PAGE = (Path(__file__).parents[3] / "docs/tasks.md").read_text(encoding="utf-8")
-PROFILE, MIXED, *LISTS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+PROFILE, MIXED, CODE, *LISTS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 CALL = {"type": "tool_use", "id": "1", "name": "find_order", "input": {"id": "A-7"}}
 RESPONSE: JsonValue = {
@@ -89,6 +90,30 @@ def test_the_profile_of_mixed_records_runs(tmp_path: Path) -> None:
     assert told("weather", spans) == ["not_applicable", "passed"]
     other = replace(spans[1], name="greet")
     assert told("refund", [spans[0], other]) == ["passed", "not_applicable"]
+
+
+def test_the_checks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (module,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "desk_checks.py").write_text(module, encoding="utf-8")
+    (tmp_path / "desk.yaml").write_text(CODE, encoding="utf-8")
+    use_checks("desk_checks")
+    try:
+        tasks = AgentEvalProfile.from_file(tmp_path / "desk.yaml").tasks
+        quick, slow = (
+            span("execute_tool find", 1, None, 0, 9),
+            span("execute_tool x", 2, 1, 0, 2_000),
+        )
+        context: JsonValue = {"cities": ["Rome", "Bern"], "answer": "Rome it is."}
+        record = EvalRecord(context, trace_id=quick.trace_id)
+        (found,) = EvalDataset([record], tasks, [quick, slow]).evaluate()
+    finally:
+        use_checks("")
+
+    told = {task.task_id: task for task in found.eval_set.records}
+    assert (told["cities"].outcome, told["quick"].outcome) == ("failed", "failed")
+    assert "missing: ['Bern']" in told["cities"].message
+    assert told["quick"].score == 0.5
 
 
 @pytest.mark.parametrize(

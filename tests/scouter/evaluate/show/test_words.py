@@ -228,6 +228,16 @@ def test_a_condition_is_told(when: dict[str, Any], words: str, is_of_spans: bool
     assert (marked(found.when), found.is_of_spans) == (words, is_of_spans)
 
 
+def test_a_check_in_python_is_told() -> None:
+    wire = {
+        "task_type": "Code", "id": "t", "check": "polite", "source": "spans",
+        "operator": "Equals", "expected_value": 1,
+    }  # fmt: skip
+    found = definition_of(wire)
+    assert marked(found.passes) == "the result of the check [polite] (true is 1) is [1]"
+    assert (found.kind, found.is_of_spans) == ("check in Python", True)
+
+
 def test_a_judge_is_named_with_its_criteria() -> None:
     task = LLMJudgeTask(
         "t", PROMPT, True, "all_met", "Equals", depends_on=["gate"], condition=True,
