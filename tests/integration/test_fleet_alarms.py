@@ -89,6 +89,13 @@ class Alarms:
                 every_s=0.2,
             )
 
+        wait_until(self.are_opened, what="what holds is an alert", every_s=0.2)
+
+    def are_opened(self) -> bool:
+        """Tell whether the detectors' thread has opened the alerts of conditions that hold."""
+        items = self._api.get("/api/v1/alerts")["items"]
+        return all(each["alert_id"] for each in items if each["state"] == "firing")
+
     def taken(self) -> Mapping[str, int]:
         """Records of the series of errors, by profile: each record is in one."""
         items = self._api.get("/api/v1/drift/series")["items"]
