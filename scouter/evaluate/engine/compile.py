@@ -9,7 +9,12 @@ from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
 from scouter.evaluate.engine.conditional import conditional
-from scouter.evaluate.engine.doubt import doubting_aggregate, doubting_work, on_spans
+from scouter.evaluate.engine.doubt import (
+    doubting_absence,
+    doubting_aggregate,
+    doubting_work,
+    on_spans,
+)
 from scouter.evaluate.engine.judge_task import compile_judge
 from scouter.evaluate.engine.trajectory import compile_trajectory
 from scouter.evaluate.operators.show import show, show_name
@@ -33,8 +38,12 @@ from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import (
     AttributeFilterAssertion,
+    ModelCostAssertion,
+    ModelTokensAssertion,
     MultiResponseMode,
     SpanAggregationAssertion,
+    SpanCountAssertion,
+    SpanExistsAssertion,
     TraceAssertionTask,
 )
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -182,8 +191,10 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
 
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
     compiled = on_spans(compiled, task, compile_find(assertion))
-    if isinstance(assertion, SpanAggregationAssertion):
+    if isinstance(assertion, SpanAggregationAssertion | ModelTokensAssertion | ModelCostAssertion):
         return doubting_aggregate(compiled, task.operator, assertion)
+    if isinstance(assertion, SpanCountAssertion | SpanExistsAssertion):
+        return doubting_absence(compiled, task.operator, assertion)
     return compiled
 
 

@@ -29,11 +29,19 @@ from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.responses.read import compile_work, why_open
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import Find
+from scouter.evaluate.spans.filters import compile_untold
 from scouter.evaluate.spans.gaps import NO_GAPS
-from scouter.evaluate.spans.measures import compile_lacking
+from scouter.evaluate.spans.measures import compile_lacking, compile_unstated
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
-from scouter.evaluate.tasks.trace import SpanAggregationAssertion, TraceAssertionTask
+from scouter.evaluate.tasks.trace import (
+    ModelCostAssertion,
+    ModelTokensAssertion,
+    SpanAggregationAssertion,
+    SpanCountAssertion,
+    SpanExistsAssertion,
+    TraceAssertionTask,
+)
 from scouter.model.agent_work import why_untold
 
 _OF_NUMBERS: Final = frozenset({
@@ -191,11 +199,40 @@ def doubting_work(compiled: CompiledTask, task: AgentAssertionTask) -> CompiledT
     )
 
 
+def doubting_absence(
+    compiled: CompiledTask, operator: Op, assertion: SpanCountAssertion | SpanExistsAssertion
+) -> CompiledTask:
+    """Let a task not pass because no span has an attribute that its filter looks for.
+
+    The sender may write it under another name: `0 <= 4` says nothing then.
+    """
+    run, untold = compiled.run, compile_untold(assertion.filter)
+    reach = reach_of(assertion, MissingParts.ATTRIBUTES)
+
+    def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        result = run(scope, spans, base)
+        if result.outcome is not Outcome.PASSED or not spans or not (why := untold(spans)):
+            return result
+        if could_turn(reach(spans, result.actual), operator, result):
+            return _doubted(
+                result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
+            )
+        return result
+
+    return CompiledTask(cast(Run, run_doubting), compiled.spec, compiled.open_value)
+
+
 def doubting_aggregate(
-    compiled: CompiledTask, operator: Op, assertion: SpanAggregationAssertion
+    compiled: CompiledTask,
+    operator: Op,
+    assertion: SpanAggregationAssertion | ModelTokensAssertion | ModelCostAssertion,
 ) -> CompiledTask:
     """Let a task on an aggregate doubt it where a span lacks its value; see `doubting_motion`."""
-    lacking, reach = compile_lacking(assertion), reach_of(assertion, MissingParts.SPANS)
+    reach = reach_of(assertion, MissingParts.SPANS)
+    if isinstance(assertion, SpanAggregationAssertion):
+        lacking = compile_lacking(assertion)
+    else:
+        lacking = compile_unstated(assertion)
     return doubting_motion(
         compiled, operator, reach, lambda spans, _: lacking(spans) if spans else ""
     )

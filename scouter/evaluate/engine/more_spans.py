@@ -25,6 +25,7 @@ from scouter.evaluate.tasks.agent import (
     GuardrailActionAssertion,
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
+    RepeatedToolCallCountAssertion,
     ResponseInputTokensAssertion,
     ResponseOutputTokensAssertion,
     ResponseTotalTokensAssertion,
@@ -39,6 +40,9 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import (
     AggregationType,
     AttributeFilterAssertion,
+    ModelCallCountAssertion,
+    ModelCostAssertion,
+    ModelTokensAssertion,
     MultiResponseMode,
     SpanAggregationAssertion,
     SpanAttributeAssertion,
@@ -90,9 +94,11 @@ ReachOf: TypeAlias = Callable[[SpanTree, JsonValue], Reach]
 """Function from the present spans and the value on them to the values on more spans."""
 
 _COUNT: Final = Numbers(low=0, is_whole=True)
+_OF_MODELS: Final = (ModelCallCountAssertion, ModelTokensAssertion, ModelCostAssertion)
 _OF_CALLS: Final = (
     ToolCalledAssertion, ToolNotCalledAssertion, ToolCalledWithArgsAssertion,
     ToolCallSequenceAssertion, ToolCallCountAssertion, ToolErrorCountAssertion,
+    RepeatedToolCallCountAssertion,
 )  # fmt: skip
 
 
@@ -125,7 +131,7 @@ def reach_of(assertion: TraceAssertion | AgentAssertion, loss: MissingParts) -> 
         case TraceAttributeAssertion():
             return _anything
         case TraceAssertion():
-            return _rises
+            return _of_models(assertion, loss)
         case _:
             reach = _of_agent(assertion)
             return reach if loss is MissingParts.SPANS else _by_whole_spans(assertion, reach)
@@ -145,6 +151,9 @@ def looks_at_attributes(assertion: TraceAssertion | AgentAssertion) -> bool:
             | SpanAggregationAssertion()
             | TraceAttributeAssertion()
             | AttributeFilterAssertion()
+            | ModelCallCountAssertion()
+            | ModelTokensAssertion()
+            | ModelCostAssertion()
         ):
             return True
         case TraceAssertion():
@@ -175,6 +184,17 @@ def _falls(_: SpanTree, value: JsonValue) -> Reach:
     if isinstance(value, bool):
         return Fixed.EITHER if value else Fixed.SAME
     return Numbers(high=cast(Number, value))
+
+
+def _of_models(assertion: TraceAssertion, loss: MissingParts) -> ReachOf:
+    """The reach of what only rises with more spans, unless it is about one agent's calls.
+
+    A parent that comes may be another agent's, and an attribute may tell the kind of a span.
+    """
+    if not isinstance(assertion, _OF_MODELS):
+        return _rises
+    is_loose = assertion.agent is not None or loss is MissingParts.ATTRIBUTES
+    return (lambda _, __: Numbers(low=0)) if is_loose else _rises
 
 
 def _only_gains(filter: SpanFilter, loss: MissingParts) -> bool:
@@ -243,6 +263,9 @@ def _of_agent(assertion: AgentAssertion) -> ReachOf:
     match assertion:
         case ToolCalledAssertion() | ToolCallCountAssertion() | ToolErrorCountAssertion():
             return _rises
+        case RepeatedToolCallCountAssertion():
+            # A call of a message may turn out to be the execution of another one's arguments.
+            return lambda _, __: _COUNT
         case ToolCallSequenceAssertion(names=names) if len(set(names)) == 1:
             return _rises  # so many calls of one name: their order tells nothing
         case ToolNotCalledAssertion():
@@ -315,6 +338,7 @@ def more_calls_reach(assertion: AgentAssertion) -> ReachOf:
             | ToolCallSequenceAssertion()
             | ToolCallCountAssertion()
             | ToolErrorCountAssertion()
+            | RepeatedToolCallCountAssertion()
         ):
             return _rises
         case ToolNotCalledAssertion():

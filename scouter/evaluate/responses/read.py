@@ -1,5 +1,6 @@
 """The reading of an agent's work for agent assertions."""
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from typing import Final, TypeAlias
@@ -20,6 +21,7 @@ from scouter.evaluate.tasks.agent import (
     GuardrailActionAssertion,
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
+    RepeatedToolCallCountAssertion,
     ResponseFieldAssertion,
     ToolArgumentAssertion,
     ToolCallCountAssertion,
@@ -33,7 +35,7 @@ from scouter.evaluate.tasks.agent import (
 )
 from scouter.model.agent_work import AgentWork, CallsToldBy, why_untold
 from scouter.model.genai.hidden import has_hidden, is_broken_json, is_hidden
-from scouter.model.genai.names import is_called
+from scouter.model.genai.names import bare_name, is_called
 from scouter.model.tool_call import ToolCall
 
 Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
@@ -100,6 +102,9 @@ def why_open(assertion: AgentAssertion, by: CallsToldBy | None) -> Callable[[Age
     if isinstance(assertion, ToolErrorCountAssertion):
         name = assertion.name
         return lambda work: why_untold(work, by) or untold_outcomes(work, name)
+    if isinstance(assertion, RepeatedToolCallCountAssertion):
+        name = assertion.name
+        return lambda work: why_untold(work, by) or _untold_arguments(work, name)
     if field := _FIELDS.get(assertion.kind):
         return lambda work: work.missing.get(field, "")
     if assertion.kind in _ANSWERS:
@@ -146,6 +151,8 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
             return lambda work: is_call_sequence(names, _names(work))
         case ToolCallCountAssertion(name=name):
             return lambda work: len(work.tool_calls) if name is None else _calls_of(work, name)
+        case RepeatedToolCallCountAssertion(name=name):
+            return lambda work: len(_repeats(work, name))
         case ToolArgumentAssertion(name=name, argument_key=key):
             return lambda work: _argument(work, name, key)
         case ToolResultAssertion(name=name):
@@ -156,6 +163,32 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
             return lambda work: sum(bool(call.error) for call in _named(work, name))
         case _:
             return _of_guardrails(assertion) or _answer(assertion.kind)
+
+
+def _repeats(work: AgentWork, name: str | None) -> list[ToolCall]:
+    """Find the calls that were made before; of those that do not tell their arguments none."""
+    _names(work)
+    seen: dict[str, list[JsonValue]] = {}
+    found: list[ToolCall] = []
+    for call in _named(work, name):
+        if call.arguments is None or has_hidden(call.arguments):
+            continue
+        before = seen.setdefault(bare_name(call.name), [])
+        if any(deep_equal(call.arguments, each) for each in before):
+            found.append(call)
+        else:
+            before.append(call.arguments)
+    return found
+
+
+def _untold_arguments(work: AgentWork, name: str | None) -> str:
+    """Say which tool was called more than once with arguments that are not told."""
+    calls = Counter(bare_name(call.name) for call in _named(work, name))
+    for call in _named(work, name):
+        is_untold = call.arguments is None or has_hidden(call.arguments)
+        if is_untold and calls[bare_name(call.name)] > 1:
+            return f"the arguments of a call of the tool {show_name(call.name)} are not told"
+    return ""
 
 
 def _has_arguments(work: AgentWork, name: str, wanted: JsonValue) -> bool:

@@ -262,6 +262,8 @@ _TRACE: Final[Mapping[str, str]] = {
     "TraceServiceCount": "the number of services in the trace",
     "TraceMaxDepth": "the number of parents above the deepest span",
     "TraceAttribute": "the attribute {attribute_key} of the root span",
+    "ModelCallCount": "the number of model calls of {agent}",
+    "ModelCost": "the cost of the model calls of {agent}",
 }
 _AGENT: Final[Mapping[str, str]] = {
     "ToolCalled": "the tool {name} was called",
@@ -269,6 +271,7 @@ _AGENT: Final[Mapping[str, str]] = {
     "ToolCalledWithArgs": "the tool {name} was called with {arguments}",
     "ToolCallSequence": "the tools {names} were called in this order",
     "ToolCallCount": "the number of calls of {name}",
+    "RepeatedToolCallCount": "the number of calls of {name} that repeat an earlier one",
     "ToolArgument": "the argument {argument_key} of the first call of {name}",
     "ToolResult": "the result of the first call of {name}",
     "ToolError": "the error of the first call of {name} that failed",
@@ -295,6 +298,7 @@ _DENIALS: Final[Mapping[str, str]] = {
 }
 _OF_ALL: Final = {
     "ToolCallCount": "all tools", "ToolErrorCount": "all tools",
+    "RepeatedToolCallCount": "all tools",
     "GuardrailVerdict": "all guardrails", "GuardrailAction": "all guardrails",
     "GuardrailCount": "all guardrails",
 }  # fmt: skip
@@ -316,6 +320,11 @@ def measured(wire: Mapping[str, Any]) -> Measure:
     ((tag, fields),) = wire.items()
     if fields.get("name", "") is None and tag in _OF_ALL:
         fields = fields | {"name": told(_OF_ALL[tag])}
+    if tag.startswith("Model") and fields.get("agent") is None:
+        fields = fields | {"agent": told("all agents")}
+    if tag == "ModelTokens":
+        form = f"the number of {fields.get('part', 'total')} tokens of {{agent}}"
+        return Measure(subject=told(form, agent=fields["agent"]))
     if tag == "AttributeFilter":
         return _each_attribute(fields)
     if tag == "SpanAggregation":

@@ -18,6 +18,7 @@ from scouter.evaluate.tasks.agent import (
     GuardrailActionAssertion,
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
+    RepeatedToolCallCountAssertion,
     ToolArgumentAssertion,
     ToolCallCountAssertion,
     ToolCalledAssertion,
@@ -97,7 +98,7 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
             return _calls((name,))
         case ToolCallSequenceAssertion(names=names):
             return _calls(names)
-        case ToolCallCountAssertion(name=name):
+        case ToolCallCountAssertion(name=name) | RepeatedToolCallCountAssertion(name=name):
             return _calls(None if name is None else (name,))
         case ToolErrorCountAssertion(name=name):
             return _calls(None if name is None else (name,), failed=True)
@@ -133,6 +134,8 @@ def _of_trace(kind: str) -> Find:
     match kind:
         case "TraceErrorCount":
             return _errors
+        case "ModelCallCount" | "ModelTokens" | "ModelCost":
+            return _model_calls
         case "TraceMaxDepth":
             return lambda tree: (tree.span_ids[tree.depths.index(tree.depth)],)
         case "TraceAttribute":

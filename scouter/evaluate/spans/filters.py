@@ -7,7 +7,7 @@ ask for the same spans share one answer.
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import compress
 from typing import Final, TypeAlias
 
@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.equality import deep_equal
+from scouter.evaluate.operators.show import show_name
 from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.masks import (
@@ -52,11 +53,19 @@ from scouter.evaluate.tasks.span_filter import (
     WithEventFilter,
     WithStatusFilter,
 )
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.lookup import KIND_KEYS
+from scouter.model.genai.reader import kind_of
 from scouter.model.span import Attributes, Span, SpanEvent, SpanKind, StatusCode
 
 MaskOf: TypeAlias = Callable[[SpanTree], Mask]
 Test: TypeAlias = Callable[[Span], bool]
 
+OPERATION: Final = "gen_ai.operation.name"
+"""The attribute whose values mean a kind of span in every convention."""
+_NO_KINDS: Final = frozenset({None, Kind.HELPER, Kind.OTHER})
+_OF_FAILURES: Final = ("error", "exception.")
+"""Begins of attributes that only failures have."""
 _STATUS: Final = {
     SpanStatus.Ok: StatusCode.OK,
     SpanStatus.Error: StatusCode.ERROR,
@@ -195,6 +204,13 @@ def _single(filter: SpanFilter) -> Test:
     """Build the test of a filter that looks at one span alone."""
     match filter:
         case WithAttributeValueFilter(key=key, value=value):
+            kind = _kind_meant(key, value)
+            if kind is not None:
+                return lambda span: (
+                    _has(span.attributes, key, value)
+                    if has_attribute(span.attributes, key)
+                    else kind_of(span) is kind
+                )
             return lambda span: _has(span.attributes, key, value)
         case ByServiceFilter(name=service):
             return lambda span: span.resource.service_name == service
@@ -226,6 +242,41 @@ def _event(filter: SpanFilter) -> Test:
 
 def _has(attributes: Attributes, key: str, value: JsonValue) -> bool:
     return has_attribute(attributes, key) and deep_equal(attribute_json(attributes[key]), value)
+
+
+def _kind_meant(key: str, value: JsonValue) -> Kind | None:
+    """Tell which spans an operation means in conventions that have other words for it."""
+    if key != OPERATION or not isinstance(value, str):
+        return None
+    kind = next(each.kind_of(value) for each in KIND_KEYS if each.name == OPERATION)
+    return None if kind in _NO_KINDS else kind
+
+
+def compile_untold(filter: SpanFilter) -> Callable[[SpanTree], str]:
+    """Prepare to name an attribute that a filter looks for and no span has, in words.
+
+    An operation is told where a span says in any convention what it is. What is written of a
+    failure alone, such as `error.type`, is told by its absence, too.
+    """
+    keys = tuple(dict.fromkeys(_keys(filter)))
+
+    def untold(tree: SpanTree) -> str:
+        for key in keys:
+            if key == OPERATION and tree.has_agent_spans:
+                continue
+            if not any(has_attribute(span.attributes, key) for span in tree.spans):
+                return f"no span of the trace has the attribute {show_name(key)}"
+        return ""
+
+    return untold
+
+
+def _keys(filter: SpanFilter) -> Iterator[str]:
+    is_of_attribute = isinstance(filter, WithAttributeFilter | WithAttributeValueFilter)
+    if is_of_attribute and not filter.key.startswith(_OF_FAILURES):
+        yield filter.key
+    for part in filter.inner():
+        yield from _keys(part)
 
 
 def _name_pattern(text: str) -> MaskOf:

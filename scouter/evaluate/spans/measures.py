@@ -9,6 +9,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.show import kind_of, show, show_name, show_names
 from scouter.evaluate.outcome import Reason, TaskFault
+from scouter.evaluate.spans.agents import cost, model_calls, tokens
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.filters import compile_filter, compile_mask
 from scouter.evaluate.spans.runs import count_runs, sequence_names
@@ -16,6 +17,9 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter, WithAttributeFilter
 from scouter.evaluate.tasks.trace import (
     AggregationType,
+    ModelCallCountAssertion,
+    ModelCostAssertion,
+    ModelTokensAssertion,
     SpanAggregationAssertion,
     SpanAttributeAssertion,
     SpanCountAssertion,
@@ -72,6 +76,12 @@ def compile_measure(assertion: TraceAssertion) -> Measure:
             return _attribute(filter, key)
         case SpanAggregationAssertion(filter=filter, attribute_key=key, aggregation=aggregation):
             return _aggregation(filter, key, aggregation)
+        case ModelCallCountAssertion(agent=agent):
+            return lambda tree: len(model_calls(tree, agent))
+        case ModelTokensAssertion(agent=agent, part=part):
+            return lambda tree: tokens(tree, agent, part).number
+        case ModelCostAssertion(agent=agent):
+            return lambda tree: cost(tree, agent)[0]
         case TraceAttributeAssertion(attribute_key=key):
             return lambda tree: _root_attribute(tree, key)
         case _:
@@ -202,6 +212,17 @@ def compile_lacking(assertion: SpanAggregationAssertion) -> Callable[[SpanTree],
         return ""
 
     return (lambda _: "") if assertion.aggregation in _OF_ANY_VALUES else lacking
+
+
+def compile_unstated(
+    assertion: ModelTokensAssertion | ModelCostAssertion,
+) -> Callable[[SpanTree], str]:
+    """Prepare to name a model's call that a sum lacks, in words; empty for a whole one."""
+    agent = assertion.agent
+    if isinstance(assertion, ModelCostAssertion):
+        return lambda tree: cost(tree, agent)[1]
+    part = assertion.part
+    return lambda tree: tokens(tree, agent, part).missing
 
 
 def _value(span: Span, key: str) -> AttributeValue:

@@ -30,6 +30,7 @@ class AgentAssertion(Tagged):
     ToolCalledWithArgs: ClassVar[type["ToolCalledWithArgsAssertion"]]
     ToolCallSequence: ClassVar[type["ToolCallSequenceAssertion"]]
     ToolCallCount: ClassVar[type["ToolCallCountAssertion"]]
+    RepeatedToolCallCount: ClassVar[type["RepeatedToolCallCountAssertion"]]
     ToolArgument: ClassVar[type["ToolArgumentAssertion"]]
     ToolResult: ClassVar[type["ToolResultAssertion"]]
     ToolError: ClassVar[type["ToolErrorAssertion"]]
@@ -75,6 +76,11 @@ class AgentAssertion(Tagged):
     def tool_call_count(name: str | None = None) -> "ToolCallCountAssertion":
         """The number of calls, of one tool or of all."""
         return ToolCallCountAssertion(name=name)
+
+    @staticmethod
+    def repeated_tool_call_count(name: str | None = None) -> "RepeatedToolCallCountAssertion":
+        """The number of calls whose tool was called before with equal arguments."""
+        return RepeatedToolCallCountAssertion(name=name)
 
     @staticmethod
     def tool_argument(name: str, argument_key: str) -> "ToolArgumentAssertion":
@@ -193,6 +199,13 @@ class ToolCallCountAssertion(AgentAssertion):
     """The number of calls, of one tool or of all."""
 
     kind = "ToolCallCount"
+    name: str | None = None
+
+
+class RepeatedToolCallCountAssertion(AgentAssertion):
+    """The number of calls whose tool was called before with equal arguments; of one or of all."""
+
+    kind = "RepeatedToolCallCount"
     name: str | None = None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
@@ -21,6 +21,9 @@ from scouter.evaluate.tasks.tagged import Tagged
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.when import When
+
+
+TokenPart: TypeAlias = Literal["input", "output", "total"]
 
 
 class AggregationType(StrEnum):
@@ -107,6 +110,9 @@ class TraceAssertion(Tagged):
     TraceServiceCount: ClassVar[type["TraceServiceCountAssertion"]]
     TraceMaxDepth: ClassVar[type["TraceMaxDepthAssertion"]]
     TraceAttribute: ClassVar[type["TraceAttributeAssertion"]]
+    ModelCallCount: ClassVar[type["ModelCallCountAssertion"]]
+    ModelTokens: ClassVar[type["ModelTokensAssertion"]]
+    ModelCost: ClassVar[type["ModelCostAssertion"]]
     AttributeFilter: ClassVar[type["AttributeFilterAssertion"]]
 
     @staticmethod
@@ -177,6 +183,23 @@ class TraceAssertion(Tagged):
     def trace_attribute(attribute_key: str) -> "TraceAttributeAssertion":
         """An attribute of the root span."""
         return TraceAttributeAssertion(attribute_key=attribute_key)
+
+    @staticmethod
+    def model_call_count(agent: str | None = None) -> "ModelCallCountAssertion":
+        """The number of calls of models, of one agent or of all; in any convention, each once."""
+        return ModelCallCountAssertion(agent=agent)
+
+    @staticmethod
+    def model_tokens(
+        agent: str | None = None, part: "TokenPart" = "total"
+    ) -> "ModelTokensAssertion":
+        """The tokens of these calls: those that models read (`input`), wrote (`output`), or all."""
+        return ModelTokensAssertion(agent=agent, part=part)
+
+    @staticmethod
+    def model_cost(agent: str | None = None) -> "ModelCostAssertion":
+        """The price of these calls, as their sender wrote it on the spans."""
+        return ModelCostAssertion(agent=agent)
 
     @staticmethod
     def attribute_filter(
@@ -276,6 +299,28 @@ class TraceAttributeAssertion(TraceAssertion):
 
     kind = "TraceAttribute"
     attribute_key: str
+
+
+class ModelCallCountAssertion(TraceAssertion):
+    """The number of calls of models, of one agent or of all."""
+
+    kind = "ModelCallCount"
+    agent: str | None = None
+
+
+class ModelTokensAssertion(TraceAssertion):
+    """The tokens of the calls of models, of one agent or of all."""
+
+    kind = "ModelTokens"
+    agent: str | None = None
+    part: TokenPart = "total"
+
+
+class ModelCostAssertion(TraceAssertion):
+    """The price of the calls of models, of one agent or of all, as their sender wrote it."""
+
+    kind = "ModelCost"
+    agent: str | None = None
 
 
 class AttributeFilterAssertion(TraceAssertion):
