@@ -26,6 +26,7 @@ from scouter.evaluate.tasks.agent import (
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
     RepeatedToolCallCountAssertion,
+    ResponseCitesResultAssertion,
     ResponseInputTokensAssertion,
     ResponseOutputTokensAssertion,
     ResponseTotalTokensAssertion,
@@ -339,6 +340,7 @@ def more_calls_reach(assertion: AgentAssertion) -> ReachOf:
             | ToolCallCountAssertion()
             | ToolErrorCountAssertion()
             | RepeatedToolCallCountAssertion()
+            | ResponseCitesResultAssertion()
         ):
             return _rises
         case ToolNotCalledAssertion():

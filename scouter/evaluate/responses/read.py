@@ -12,6 +12,7 @@ from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show, show_name
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.responses.citing import Answer
 from scouter.evaluate.responses.guardrails import action_taken, count_runs, strictest_verdict
 from scouter.evaluate.responses.parse import find_response, formats_of
 from scouter.evaluate.spans.tree import SpanTree
@@ -22,6 +23,7 @@ from scouter.evaluate.tasks.agent import (
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
     RepeatedToolCallCountAssertion,
+    ResponseCitesResultAssertion,
     ResponseFieldAssertion,
     ToolArgumentAssertion,
     ToolCallCountAssertion,
@@ -157,6 +159,8 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
             return lambda work: _argument(work, name, key)
         case ToolResultAssertion(name=name):
             return lambda work: _result(work, name)
+        case ResponseCitesResultAssertion(name=name):
+            return lambda work: _cites(work, name)
         case ToolErrorAssertion(name=name):
             return lambda work: _error(work, name)
         case ToolErrorCountAssertion(name=name):
@@ -239,6 +243,24 @@ def _content(work: AgentWork) -> JsonValue:
     if work.unknown_content:
         raise TaskFault(Reason.NOT_TOLD, f"the answer is not told: {work.unknown_content}")
     return work.content
+
+
+def _cites(work: AgentWork, name: str | None) -> bool:
+    """Tell whether the answer has a value of a result; a result that is not told leaves it open."""
+    answer = Answer.of(str(_content(work) or ""))
+    calls = _named(work, name)
+    known = [call for call in calls if call.has_result and not has_hidden(call.result)]
+    if any(answer.cites(call.result) for call in known):
+        return True
+    unknown = [call for call in calls if not (call.error or call.has_result)]
+    unknown += [call for call in calls if call.has_result and has_hidden(call.result)]
+    if unknown:
+        raise TaskFault(
+            Reason.NOT_TOLD,
+            f"the results of {len(unknown)} of {len(calls)} calls are not told; let the agent's "
+            "instrumentation capture content",
+        )
+    return False
 
 
 def _may_have(wanted: JsonValue, arguments: JsonValue) -> bool:

@@ -278,6 +278,7 @@ _AGENT: Final[Mapping[str, str]] = {
     "ToolErrorCount": "the number of failed calls of {name}",
     "GuardrailVerdict": "the strictest verdict of {name}",
     "GuardrailAction": "the action upon the strictest verdict of {name}",
+    "ResponseCitesResult": "the last answer cites a result of {name}",
     "ResponseContent": "the text of the last answer",
     "ResponseIsBlank": "whether the last answer has neither a text nor a call of a tool",
     "ResponseModel": "the model that answered",
@@ -295,10 +296,11 @@ _DENIALS: Final[Mapping[str, str]] = {
     "ToolNotCalled": _AGENT["ToolCalled"],
     "ToolCalledWithArgs": "the tool {name} was not called with {arguments}",
     "ToolCallSequence": "the tools {names} were not called in this order",
+    "ResponseCitesResult": "the last answer cites no result of {name}",
 }
 _OF_ALL: Final = {
     "ToolCallCount": "all tools", "ToolErrorCount": "all tools",
-    "RepeatedToolCallCount": "all tools",
+    "RepeatedToolCallCount": "all tools", "ResponseCitesResult": "any tool",
     "GuardrailVerdict": "all guardrails", "GuardrailAction": "all guardrails",
     "GuardrailCount": "all guardrails",
 }  # fmt: skip

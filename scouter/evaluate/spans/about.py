@@ -19,6 +19,7 @@ from scouter.evaluate.tasks.agent import (
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
     RepeatedToolCallCountAssertion,
+    ResponseCitesResultAssertion,
     ToolArgumentAssertion,
     ToolCallCountAssertion,
     ToolCalledAssertion,
@@ -98,7 +99,11 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
             return _calls((name,))
         case ToolCallSequenceAssertion(names=names):
             return _calls(names)
-        case ToolCallCountAssertion(name=name) | RepeatedToolCallCountAssertion(name=name):
+        case (
+            ToolCallCountAssertion(name=name)
+            | RepeatedToolCallCountAssertion(name=name)
+            | ResponseCitesResultAssertion(name=name)
+        ):
             return _calls(None if name is None else (name,))
         case ToolErrorCountAssertion(name=name):
             return _calls(None if name is None else (name,), failed=True)

@@ -38,6 +38,7 @@ class AgentAssertion(Tagged):
     GuardrailVerdict: ClassVar[type["GuardrailVerdictAssertion"]]
     GuardrailAction: ClassVar[type["GuardrailActionAssertion"]]
     GuardrailCount: ClassVar[type["GuardrailCountAssertion"]]
+    ResponseCitesResult: ClassVar[type["ResponseCitesResultAssertion"]]
     ResponseContent: ClassVar[type["ResponseContentAssertion"]]
     ResponseIsBlank: ClassVar[type["ResponseIsBlankAssertion"]]
     ResponseModel: ClassVar[type["ResponseModelAssertion"]]
@@ -121,6 +122,11 @@ class AgentAssertion(Tagged):
     ) -> "GuardrailCountAssertion":
         """The number of checks by guardrails with this verdict and this action together."""
         return GuardrailCountAssertion(name=name, verdict=verdict, action=action)
+
+    @staticmethod
+    def response_cites_result(name: str | None = None) -> "ResponseCitesResultAssertion":
+        """True if the last answer has a value of a result of the tool, or of any tool."""
+        return ResponseCitesResultAssertion(name=name)
 
     @staticmethod
     def response_content() -> "ResponseContentAssertion":
@@ -259,6 +265,13 @@ class GuardrailCountAssertion(AgentAssertion):
     name: str | None = None
     verdict: str | None = None
     action: str | None = None
+
+
+class ResponseCitesResultAssertion(AgentAssertion):
+    """True if the last answer has a value that a call of the tool, or of any tool, gave back."""
+
+    kind = "ResponseCitesResult"
+    name: str | None = None
 
 
 class ResponseContentAssertion(AgentAssertion):
