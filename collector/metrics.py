@@ -17,12 +17,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
-from collector.histogram import BatchHistogram
 from scouter.evaluate.outcome import OUT_OF_RATE, Outcome
 
 _COMMIT_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _SYNC_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
-_WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
 @cache
@@ -233,13 +231,6 @@ class CollectorMetrics:
         self.registry = CollectorRegistry(auto_describe=False)
         if totals is not None:
             self.registry.register(_StoredTotals(totals, exemplar))
-        self.join_wait = BatchHistogram(
-            "scouter_join_wait_seconds",
-            "Time between a record's acceptance and its evaluation, by completeness of its trace.",
-            _WAIT_BUCKETS,
-            label="completeness",
-            registry=self.registry,
-        )
         self.profiles_refused = Counter(
             "scouter_profiles_refused",
             "Profiles that were not registered, since this process started, as their space has no "

@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Callable
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
@@ -14,15 +14,17 @@ from collector.log_lines import FewerRepeats
 from collector.process import after_start
 from collector.receivers.http.connections import HttpConnections
 from collector.receivers.http.protocol import BoundedHttpProtocol
-from collector.served import Served
 from collector.settings.model import CollectorSettings
 from collector.settings.values import HostPort
 from scouter.errors import ConfigError
 
+if TYPE_CHECKING:
+    from collector.served import Served
+
 _log: Final = logging.getLogger(__name__)
 
 
-def _make(settings: CollectorSettings, listener: socket.socket, *, accept_loss: bool) -> Served:
+def _make(settings: CollectorSettings, listener: socket.socket, *, accept_loss: bool) -> "Served":
     """Make what a role needs; a collector of its own loads nothing of a fleet."""
     if settings.role == "all":
         from collector.app import Collector
@@ -93,7 +95,7 @@ class _Server(uvicorn.Server):
     """
 
     def __init__(
-        self, config: uvicorn.Config, collector: Served, on_started: Callable[[], None]
+        self, config: uvicorn.Config, collector: "Served", on_started: Callable[[], None]
     ) -> None:
         super().__init__(config)
         self._collector, self._on_started = collector, on_started
@@ -146,7 +148,7 @@ def _listen(wanted: HostPort) -> socket.socket:
     return listener
 
 
-def _announce(collector: Served, listener: socket.socket) -> None:
+def _announce(collector: "Served", listener: socket.socket) -> None:
     """Say where the service is, to people and to the process that waits for it."""
     settings = collector.settings
     name = listener.getsockname()

@@ -28,7 +28,7 @@ ROWS = {
         " care access;"
         " items; worker; alerts results exemplars;"
         " judging receivers operation;"
-        " comparing labelling served; api; web; app;"
+        " comparing labelling served; api; web; desk; app;"
         " fleet; service care_commands; commands demo"
     ),
 }

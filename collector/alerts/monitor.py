@@ -162,7 +162,7 @@ class AlertMonitor:
             if key not in self._alerts or self._alerts[key].profile != profile:
                 self.watch(key[0], profile)
 
-    def observe(self, evaluations: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
+    def observe(self, evaluations: Sequence[EvaluationRow]) -> None:
         """Take stored evaluations into account, one after the other."""
         for row in evaluations:
             alert = self._alerts.get((row.space, row.profile_uid))

@@ -8,15 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from collector.api.parts import Unready
 from collector.fleet.process import FleetProcess
-from collector.items.limits import Limits
-from collector.log.brokers import Brokers
 from collector.metrics import CollectorMetrics
-from collector.receivers.grpc.receiver import GrpcReceiver
 from collector.receivers.http.receiver import HttpReceiver
-from collector.receivers.intake import Intake
-from collector.receivers.kafka.receiver import KafkaReceiver
-from collector.receivers.message_servers.named import message_receivers
-from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
 
@@ -35,37 +28,11 @@ class NothingStored:
 class Gateway(FleetProcess):
     """A gateway; see `FleetProcess`."""
 
-    is_broken = False
-
     def __init__(self, settings: CollectorSettings) -> None:
         super().__init__(settings, CollectorMetrics(None, lambda: 0))
-        self.brokers = Brokers()
-        limits = Limits(
-            max_body=settings.max_body,
-            max_inflated=settings.max_inflated,
-            max_items=settings.max_items,
-            max_item=settings.max_item,
-            max_attributes=settings.max_attributes,
-        )
-        self.intake = Intake(
-            self.topic,
-            NothingStored(),
-            None,
-            space=settings.space,
-            brokers=self.brokers,
-            max_in_flight=settings.max_in_flight,
-            limits=limits,
-            max_letter=settings.max_body,
-        )
-        budget = self.intake.budget
-        self.telemetry = IngestTelemetry(self.metrics.registry, lambda: budget.used)
-        self.metrics.watch_brokers(self.brokers.lags_s)
-        self.app = self.probes(HttpReceiver(self.intake, self.telemetry), self.unready)
-        self.grpc = self._grpc()
-        self.kafka = KafkaReceiver(settings, self.intake, self.brokers, self.telemetry)
-        self.message_receivers = message_receivers(
-            settings, self.intake, self.brokers, self.telemetry
-        )
+        self._open_way_in(self.topic, NothingStored(), None, settings.max_body)
+        self._make_receivers()
+        self.app = self.probes(HttpReceiver(self.ingest, self.telemetry), self.unready)
 
     @property
     def about(self) -> str:
@@ -85,36 +52,9 @@ class Gateway(FleetProcess):
     def start(self) -> None:
         """Begin to take what brokers have; HTTP is the server's."""
         self.tokens.start()
-        self.kafka.start()
-        for each in self.message_receivers:
-            each.start()
-        if self.grpc is not None:
-            self.grpc.start()
-
-    def drain(self) -> None:
-        """Take no new gRPC requests, while those in hand are finished; returns at once."""
-        if self.grpc is not None:
-            self.grpc.drain(self.settings.drain_s)
+        self._start_receivers()
 
     def stop(self) -> None:
         """Finish what was taken, and close."""
-        if self.grpc is not None:
-            self.grpc.drain(self.settings.drain_s).wait()
-        self.kafka.stop()
-        for each in self.message_receivers:
-            each.stop()
+        self._stop_receivers()
         self.close()
-
-    def _grpc(self) -> GrpcReceiver | None:
-        settings = self.settings
-        if settings.grpc is None:
-            return None
-        return GrpcReceiver(
-            settings.grpc,
-            self.intake,
-            self.telemetry,
-            self.gate,
-            settings.tls,
-            max_connections=self.max_connections,
-            keep_alive_s=settings.keep_alive_s,
-        )

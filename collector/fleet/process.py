@@ -7,18 +7,21 @@ from typing import Final
 
 from fastapi import FastAPI
 
-from collector.access.gate import Gate
 from collector.api.app import PROBES, make_app
 from collector.api.parts import ProbeParts, Unready
+from collector.fleet.answers import FleetAnswers
 from collector.fleet.database import open_beside
+from collector.fleet.store import FleetStore
 from collector.fleet.tokens import FleetTokens
 from collector.fleet.topic_log import TopicLog
+from collector.judging.providers import JudgeProviders
 from collector.metrics import CollectorMetrics
-from collector.process import connections_that_fit
 from collector.receivers.http.receiver import HttpReceiver, http_router
 from collector.receivers.kafka.settings import KafkaSettings
+from collector.served import Served
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
+from scouter.evaluate.judge.port import Judge
 
 _log: Final = logging.getLogger(__name__)
 _EVERY_S: Final = 1.0
@@ -48,7 +51,7 @@ class NoRemarks:
         return ""
 
 
-class FleetProcess:
+class FleetProcess(Served):
     """A process of a fleet without its own part; a role is a subclass.
 
     Args:
@@ -61,18 +64,8 @@ class FleetProcess:
     """
 
     def __init__(self, settings: CollectorSettings, metrics: CollectorMetrics) -> None:
-        self.settings, self.metrics = settings, metrics
-        self.max_connections = connections_that_fit(
-            settings.max_connections, 1 if settings.grpc is None else 2
-        )
         self.tokens = FleetTokens(open_beside(database_url(settings)))
-        settings.check_door(has_token=self.tokens.has_any())
-        self.gate = Gate(
-            self.tokens,
-            settings.space,
-            requests_per_s=settings.max_requests_per_s,
-            is_reachable=settings.is_reachable,
-        )
+        super().__init__(settings, self.tokens, metrics)
         self.topic = TopicLog(topic_of(settings), settings.fleet_partitions)
 
     def probes(
@@ -87,6 +80,22 @@ class FleetProcess:
         )
         routers = PROBES if receiver is None else (http_router, *PROBES)
         return make_app(parts, self.gate, receiver, routers)
+
+    def kept_answers(
+        self, judge: Judge, providers: JudgeProviders, store: FleetStore
+    ) -> FleetAnswers | None:
+        """The answers that the fleet keeps; None if it is to keep none."""
+        settings = self.settings
+        if not settings.judge_cache_bytes:
+            return None
+        return FleetAnswers(
+            open_beside(database_url(settings)),
+            judge,
+            providers.judge.identity,
+            store.last_seq,
+            max_bytes=settings.judge_cache_bytes,
+            max_age_s=settings.judge_cache_s,
+        )
 
     def close(self) -> None:
         """Close what is open."""

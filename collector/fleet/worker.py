@@ -2,14 +2,12 @@
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from collector.api.parts import Unready
-from collector.fleet.answers import FleetAnswers
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag, name_of
@@ -20,9 +18,8 @@ from collector.fleet.process import FleetProcess, Follower, database_url, topic_
 from collector.fleet.sessions import FleetSessions
 from collector.fleet.share import FencedError, Share
 from collector.fleet.store import FleetStore
-from collector.items.limits import Limits
 from collector.judging.gold import gold_asker
-from collector.judging.judges import CountingJudge, LookupCountingJudge
+from collector.judging.judges import CountingJudge
 from collector.judging.known import given_calibrations, keep_calibrations
 from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
@@ -30,7 +27,6 @@ from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics
 from collector.receivers.message_servers.consumer_name import member_name
 from collector.settings.model import CollectorSettings
-from collector.store.rows import Completeness, EvaluationRow, Scope
 from collector.worker.measures import WorkerMeasures
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.times import JoinTimes
@@ -43,10 +39,6 @@ _BEHIND_S: Final = 10.0
 
 class FleetWorker(FleetProcess):
     """A worker; see `FleetProcess`."""
-
-    grpc = None
-    is_broken = False
-    """Whatever PostgreSQL does, this process goes on by itself."""
 
     def __init__(self, settings: CollectorSettings) -> None:
         super().__init__(settings, CollectorMetrics(None, lambda: self._waiting))
@@ -61,7 +53,7 @@ class FleetWorker(FleetProcess):
         self.metrics.watch_brokers(self.lag.brokers.lags_s)
         self._measures = WorkerMeasures(self.metrics.registry)
         self._measures.show(lambda: [each.worker.shown for each in self.owned])
-        self._judge_of, self._name_of = self._judges(url)
+        self._make_judges(url)
         self.member = Member(
             topic_of(settings), self.topic, member_name(settings), self._take, self._give_up
         )
@@ -103,9 +95,6 @@ class FleetWorker(FleetProcess):
             each.start()
         self.member.start()
 
-    def drain(self) -> None:
-        """Nothing is taken over HTTP."""
-
     def stop(self) -> None:
         """Give all partitions back, and close."""
         self.member.stop()
@@ -138,30 +127,14 @@ class FleetWorker(FleetProcess):
             owned.stop()
 
     def _work(self, share: Share, log: PartitionLog, on_pending: Callable[[], None]) -> Worker:
-        settings = self.settings
         return Worker(
             log,
             share,
             self.registry,
-            JoinTimes(
-                settle_s=settings.settle_s,
-                foreign_settle_s=settings.foreign_settle_s,
-                quiet_s=settings.quiet_s,
-                deadline_s=settings.deadline_s,
-                late_window_s=settings.late_window_s,
-                session_quiet_s=settings.session_quiet_s,
-                session_deadline_s=settings.session_deadline_s,
-            ),
-            limits=Limits(
-                max_body=settings.max_body,
-                max_inflated=settings.max_inflated,
-                max_items=settings.max_items,
-                max_item=settings.max_item,
-                max_attributes=settings.max_attributes,
-            ),
+            JoinTimes.of(self.settings),
+            limits=self.limits,
             brokers=log.brokers,
-            max_hold_s=settings.max_hold_s,
-            observers=(self._observe_waits,),
+            max_hold_s=self.settings.max_hold_s,
             on_pending=on_pending,
             measures=self._measures,
             sessions=partial(FleetSessions, self.lag.brokers),
@@ -189,48 +162,30 @@ class FleetWorker(FleetProcess):
             for each in self.owned:
                 each.worker.profiles_changed()
 
-    def _observe_waits(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
-        found: defaultdict[Completeness, list[float]] = defaultdict(list)
-        for evaluation, wait_s in zip(evaluations, waits, strict=True):
-            if evaluation.scope is Scope.RECORD and evaluation.revision == 1:
-                found[evaluation.completeness].append(wait_s)
-        for kind, of_kind in found.items():
-            self.metrics.join_wait.observe(of_kind, kind.value)
-
     # --- judges -----------------------------------------------------------------------------
 
-    def _judges(self, url: str) -> tuple[Callable[[str, int], Judge], Callable[[str], str | None]]:
-        """The judges of all partitions: one budget and one cache of answers in the whole fleet."""
-        settings = self.settings
-        ledger = PostgresqlLedger(open_beside(url))
+    def _make_judges(self, url: str) -> None:
+        """Make the judges of all partitions: the whole fleet has one budget and one cache."""
+        settings, ledger = self.settings, PostgresqlLedger(open_beside(url))
         self.providers = JudgeProviders(settings.provider_entries(), settings.data, ledger=ledger)
-        self._judge_measures = measures = JudgeMeasures(self.metrics.registry)
-        providers = self.providers
-        counting = CountingJudge(providers.judge, providers.name_of, measures)
+        self._judge_measures = JudgeMeasures(self.metrics.registry)
+        self._counting = CountingJudge(
+            self.providers.judge, self.providers.name_of, self._judge_measures
+        )
         self._gold = gold_asker(
             settings,
             self.store,
             self.registry,
-            counting,
+            self._counting,
             keep_calibrations(self.store, given_calibrations(settings.calibrations)),
             self.metrics.registry,
         )
-        if not settings.judge_cache_bytes:
-            return (lambda space, read_seq: counting), providers.name_of
-        answers = FleetAnswers(
-            open_beside(url),
-            counting,
-            providers.judge.identity,
-            self.store.last_seq,
-            max_bytes=settings.judge_cache_bytes,
-            max_age_s=settings.judge_cache_s,
-        )
+        self._answers = self.kept_answers(self._counting, self.providers, self.store)
 
-        def judge_of(space: str, read_seq: int) -> Judge:
-            judge = answers.judge_of(space, read_seq)
-            return LookupCountingJudge(judge, providers.name_of, measures)
-
-        return judge_of, providers.name_of
+    def _judge_of(self, space: str, read_seq: int) -> Judge:
+        if self._answers is None:
+            return self._counting
+        return self._counting.looking_up(self._answers.judge_of(space, read_seq))
 
     def _judging(self, store: PendingOfShare, worker: Worker) -> JudgeWorker:
         return JudgeWorker(
@@ -238,7 +193,7 @@ class FleetWorker(FleetProcess):
             self.registry,
             worker,
             self._judge_of,
-            self._name_of,
+            self.providers.name_of,
             concurrency=self.settings.judge_concurrency,
             measures=self._judge_measures,
             drain_s=self.settings.drain_s,

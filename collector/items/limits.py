@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
+from collector.settings.model import CollectorSettings
 from scouter.errors import DataError
 from scouter.model.attributes import MAX_ITEMS
 from scouter.model.span import Attributes, AttributeValue, Span
@@ -39,6 +40,17 @@ class Limits:
     """Bytes of a resource or scope: they are stored with every span."""
     max_values: int = 1_000_000
     """Attributes and values inside them of all items of a request of more than 2 MiB."""
+
+    @classmethod
+    def of(cls, settings: CollectorSettings) -> Self:
+        """Take the limits of a collector's settings."""
+        return cls(
+            max_body=settings.max_body,
+            max_inflated=settings.max_inflated,
+            max_items=settings.max_items,
+            max_item=settings.max_item,
+            max_attributes=settings.max_attributes,
+        )
 
     def check_items(self, count: int) -> None:
         """Refuse a request with too many items.

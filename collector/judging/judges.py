@@ -63,6 +63,10 @@ class CountingJudge:
         count("answered", reply.taken)
         return reply
 
+    def looking_up(self, judge: Judge) -> "LookupCountingJudge":
+        """Count what a cache in front of this judge has answered, too."""
+        return LookupCountingJudge(judge, self._name_of, self._measures)
+
 
 class LookupCountingJudge:
     """Counts what a cache has answered, and what it had not.

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,12 +11,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.histogram import BatchHistogram
 from collector.store.commit import RecordId
-from collector.store.rows import EvaluationRow, Scope
+from collector.store.rows import Completeness, EvaluationRow, Scope
 from collector.worker.behind import NOTHING, Backlog, BehindWatch
 from collector.worker.join import Join
 from collector.worker.judge import Results
 from collector.worker.sessions import SessionWork
 
+_WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -32,13 +34,20 @@ class Shown:
 
 
 class WorkerMeasures:
-    """Series of the worker; observers of evaluations report how long records waited.
+    """Series of the worker.
 
     Args:
         registry: Shows the metrics.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._join_wait = BatchHistogram(
+            "scouter_join_wait_seconds",
+            "Time between a record's acceptance and its evaluation, by completeness of its trace.",
+            _WAIT_BUCKETS,
+            label="completeness",
+            registry=registry,
+        )
         self.latency = BatchHistogram(
             "scouter_evaluation_latency_seconds",
             "Time between a record being ready and its evaluation being durable.",
@@ -106,6 +115,19 @@ class WorkerMeasures:
             "1 while the join's time runs, 0 while a source of spans lags or the store is away.",
             registry=registry,
         )
+
+    def waited(self, rows: Sequence[EvaluationRow], waits_s: Mapping[RecordId, float]) -> None:
+        """Count how long records had waited for their trace, at their first evaluation."""
+        waits: defaultdict[Completeness, list[float]] = defaultdict(list)
+        traces: defaultdict[Completeness, dict[str, float]] = defaultdict(dict)
+        for row in rows:
+            if row.scope is Scope.RECORD and row.revision == 1:
+                wait_s = waits_s.get(RecordId(row.space, row.record_uid), 0.0)
+                waits[row.completeness].append(wait_s)
+                if row.trace_id is not None:
+                    traces[row.completeness][row.trace_id] = wait_s
+        for kind, of_kind in waits.items():
+            self._join_wait.observe(of_kind, kind.value, traces[kind])
 
     def show(self, works: Callable[[], Iterable[Shown]]) -> None:
         """Show the state of the work of this process, whenever somebody looks.
@@ -191,9 +213,8 @@ class Progress:
 _LOOK_S: Final = 1.0
 """Between two looks at how long things have been due."""
 
-Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
-"""Is told of stored evaluations that are the first ones, or the first ones that are decided, and of
-the seconds that each record had waited for its trace."""
+Observer = Callable[[Sequence[EvaluationRow]], None]
+"""Is told of stored evaluations that are the first ones, or the first ones that are decided."""
 
 
 class News:
@@ -257,6 +278,6 @@ class News:
             self._on_pending()
         first = [row for row in rows if row.revision == 1 or row.is_first_decided]
         if first:
-            waits = [waits_s.get(RecordId(row.space, row.record_uid), 0.0) for row in first]
+            self._measures.waited(first, waits_s)
             for observer in self._observers:
-                observer(first, waits)
+                observer(first)

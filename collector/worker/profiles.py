@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from collector.metrics import TotalKey, TotalName
+from collector.metrics import RECEIVED, TotalKey, TotalName, Totals
 from collector.store.rows import ProfileChange, ProfileRow, RecordRow
 from collector.store.store import Store
 from scouter.drift.profile import AgentEvalProfile
@@ -394,6 +394,20 @@ class ProfileRegistry:
     def everything(self) -> list[RegisteredProfile]:
         """The profiles of all spaces."""
         return list(self._known.values())
+
+    def totals(self, spaces: Iterable[str]) -> Totals:
+        """The store's totals, with a zero for everything that spaces and profiles may count."""
+        found: dict[TotalKey, int] = {}
+        for space in spaces:
+            found[TotalKey(TotalName.SPANS_RECEIVED, space)] = 0
+            found[TotalKey(TotalName.EVENTS_RECEIVED, space)] = 0
+            found[TotalKey(TotalName.PENDING, space)] = 0
+            for kind in RECEIVED:
+                found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
+                found[TotalKey(TotalName.LOST, space, label=kind)] = 0
+        for each in self.everything():
+            found |= dict.fromkeys(each.counts, 0)
+        return {**found, **self._store.totals()}
 
     def watching(self, space: str) -> "Watching | None":
         """The profiles of a space that judge traces without records; None if none does."""

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Self
+
+from collector.settings.model import CollectorSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +18,19 @@ class JoinTimes:
     late_window_s: float = 86_400.0
     session_quiet_s: float = 60.0
     session_deadline_s: float = 3600.0
+
+    @classmethod
+    def of(cls, settings: CollectorSettings) -> Self:
+        """Take the times of a collector's settings."""
+        return cls(
+            settle_s=settings.settle_s,
+            foreign_settle_s=settings.foreign_settle_s,
+            quiet_s=settings.quiet_s,
+            deadline_s=settings.deadline_s,
+            late_window_s=settings.late_window_s,
+            session_quiet_s=settings.session_quiet_s,
+            session_deadline_s=settings.session_deadline_s,
+        )
 
 
 class Via(Enum):

@@ -80,8 +80,7 @@ class Line:
             thread.join()
         return time.perf_counter() - began
 
-    def _count(self, rows: Sequence[EvaluationRow], waits_s: Sequence[float]) -> None:
-        del waits_s
+    def _count(self, rows: Sequence[EvaluationRow]) -> None:
         self.evaluations += len(rows)
 
     def until(self, check: Callable[[], bool]) -> None:

@@ -105,7 +105,7 @@ class Done:
         self.count = 0
         self._changed = threading.Condition()
 
-    def __call__(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+    def __call__(self, evaluations: Sequence[EvaluationRow]) -> None:
         with self._changed:
             self.count += len(evaluations)
             self._changed.notify_all()

@@ -118,7 +118,7 @@ def test_a_profile_chooses_among_the_channels_that_there_are(
         wait_until(lambda: "log" in sent(), what="the log has it")
         if is_told:
             wait_until(lambda: sent() == {"log", "webhook"}, what="the webhook has it")
-        service.collector.delivery.stop()
+        service.collector.watch.delivery.stop()
         assert len(script.asked) == is_told
 
 
@@ -207,7 +207,7 @@ def test_one_without_a_schedule_is_told_if_its_profile_names_a_channel(
         wait_until(lambda: shown(service)["state"] == "resolved", what="the end")
         if is_told:
             wait_until(lambda: len(script.asked) == 2, what="its end is told")
-        service.collector.delivery.stop()
+        service.collector.watch.delivery.stop()
         assert len(script.asked) == 2 * is_told
 
 

@@ -275,7 +275,7 @@ def test_no_evaluation_is_counted_twice_while_versions_change(
 ) -> None:
     """Whenever outcomes are read from the store, every one of them has been observed."""
     service, one, two = start(), profile(1, alert=BELOW), profile(2, alert=BELOW)
-    store, monitor = service.collector.store, service.collector.monitor
+    store, monitor = service.collector.store, service.collector.watch.monitor
     observed, read = list[int](), list[tuple[int, int]]()
     observe, outcomes = monitor.observe, store.last_outcomes
     asked = threading.Event()

@@ -178,9 +178,8 @@ class Process:
         """Store evaluations of another version."""
         return self.answer(self.worker.revise(revisions))
 
-    def _count(self, rows: Sequence[EvaluationRow], waits_s: Sequence[float]) -> None:
+    def _count(self, rows: Sequence[EvaluationRow]) -> None:
         """Count the first evaluations on records that observers are told of."""
-        del waits_s
         self.measured_evaluations += sum(row.scope is Scope.RECORD for row in rows)
         self.told_at.update((row.record_uid, self.now) for row in rows)
 

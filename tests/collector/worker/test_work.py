@@ -478,10 +478,10 @@ def test_an_observers_fault_costs_no_evaluation(
 ) -> None:
     """Its first call fails; the pipeline goes on with the next record."""
     service = start(profile=[str(traced)])
-    monitor = service.collector.monitor
+    monitor = service.collector.watch.monitor
     told: list[str] = []
 
-    def observe(evaluations: Any, waits: Any = ()) -> None:
+    def observe(evaluations: Any) -> None:
         told.extend(each.record_uid for each in evaluations)
         if len(told) == 1:
             raise RuntimeError("a fault")

@@ -18,7 +18,7 @@ def test_each_cause_says_what_to_do_and_ends(
     monkeypatch.setenv("HOUSE_KEY", "of-a-test")
     with LLMTestServer({"score": 4, "reason": "r"}) as server:
         service = begin(start, tmp_path, server, judge_daily_budget_usd=0.0001, drift="off")
-        health, now_ns = service.collector.health, time.time_ns()
+        health, now_ns = service.collector.watch.health, time.time_ns()
         assert health.look(now_ns) == []
         send(service, 42)
         service.wait_for(1)
