@@ -62,8 +62,6 @@ class Part:
     key: bytes
     """The first trace id in it as lower-case hex, or what else its partition was chosen by."""
     item: Item
-    is_letter: bool = False
-    """True of a letter in the place of something that is too large."""
 
 
 class _Head(NamedTuple):
@@ -463,4 +461,4 @@ def _refused(part: Part, max_bytes: int) -> Part:
         item.space, kind, reason, message, item.source, payload, item.received_ns, room, uid
     )
     cut = replace(item, kind=Kind.LETTER, body=pack_letter(letter), places=())
-    return Part(part.partition, part.key, cut, is_letter=True)
+    return Part(part.partition, part.key, cut)

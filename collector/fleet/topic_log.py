@@ -47,7 +47,6 @@ class TopicLog:
     Args:
         settings: Brokers, topic, credentials.
         partitions: Number of partitions of the topic; None for as many as it has.
-        on_refused: Told why something was put aside that no message can hold.
         max_in_flight: Bytes that may wait for the brokers.
         delivery_s: See `DELIVERY_S`.
 
@@ -61,12 +60,11 @@ class TopicLog:
         settings: KafkaSettings,
         partitions: int | None = None,
         *,
-        on_refused: Callable[[str], None] = lambda why: None,
         max_in_flight: int = IN_FLIGHT_BYTES,
         delivery_s: float = DELIVERY_S,
     ) -> None:
         self._delivery_s: Final = delivery_s
-        self._settings, self._on_refused, self._max_in_flight = settings, on_refused, max_in_flight
+        self._settings, self._max_in_flight = settings, max_in_flight
         self.topic = settings.topic
         self._lock = threading.Lock()
         self._in_flight = 0
@@ -178,9 +176,6 @@ class TopicLog:
         found: list[Part] = []
         for part in split(item, self.partitions):
             found += split_to_fit(part, self._limit - beside)
-        for part in found:
-            if part.is_letter:
-                self._on_refused(f"an item of {len(item.body)} bytes is too large for a message")
         return found
 
     def _send(self, producer: Any, part: Part, waiting: "_Waiting") -> None:  # noqa: ANN401 - untyped client

@@ -327,7 +327,7 @@ def fits(kind: Kind, body: bytes, max_bytes: int, partitions: int = 3) -> list[P
     whole = item_of(kind, body)
     found = [fit for part in split(whole, partitions) for fit in split_to_fit(part, max_bytes)]
     for part in found:
-        if not part.is_letter:
+        if part.item.kind != Kind.LETTER:
             assert len(part.item.body) <= max_bytes
     return found
 
@@ -335,13 +335,13 @@ def fits(kind: Kind, body: bytes, max_bytes: int, partitions: int = 3) -> list[P
 @given(body=spans(), max_bytes=st.integers(300, 2_000))
 def test_messages_are_no_larger_than_their_limit(body: bytes, max_bytes: int) -> None:
     parts = fits(Kind.SPANS, body, max_bytes)
-    good = [part for part in parts if not part.is_letter]
+    good = [part for part in parts if part.item.kind != Kind.LETTER]
     found, wanted = read(*good), spans_of(read(Part(0, b"", item_of(Kind.SPANS, body))).spans)
     assert not spans_of(found.spans) - wanted
     lost = sum((wanted - spans_of(found.spans)).values())
     assert lost == len(parts) - len(good)
     for part in parts:
-        if part.is_letter:
+        if part.item.kind == Kind.LETTER:
             (letter,) = read(part).letters
             assert (letter.reason, letter.kind) == (TOO_LARGE, LetterKind.SPAN)
 
@@ -368,11 +368,11 @@ def test_records_are_cut_by_their_bytes() -> None:
     records.append({"uid": "large", "profile": "p", "context": "x" * 9_000})
     body = json.dumps({"records": records}).encode()
     parts = fits(Kind.RECORDS, body, 3_000, partitions=2)
-    found = read(*(part for part in parts if not part.is_letter))
+    found = read(*(part for part in parts if part.item.kind != Kind.LETTER))
     assert rows_of(found.records) == rows_of(
         row for row in read(Part(0, b"", item_of(Kind.RECORDS, body))).records if row.uid != "large"
     )
-    (letter,) = [part for part in parts if part.is_letter]
+    (letter,) = [part for part in parts if part.item.kind == Kind.LETTER]
     (told,) = read(letter).letters
     assert (told.reason, told.kind, told.source) == (TOO_LARGE, LetterKind.RECORD, "http")
     assert "of Kafka" in told.message

@@ -139,16 +139,13 @@ def test_what_is_too_large_is_cut_or_put_aside(
     open_log: Open, kafka: KafkaBroker | ExternalBroker
 ) -> None:
     """Also if it becomes so while the log is open: whoever sends it again is understood."""
-    refused: list[str] = []
-    log = open_log(2, "work.small", on_refused=refused.append)
+    log = open_log(2, "work.small")
     log.append(records(*(f"u{number}" for number in range(9)), text="x" * 20_000)).result(120)
     limit(kafka.bootstrap, "work.small", 50_000)
-    log = open_log(2, "work.small", on_refused=refused.append)
+    log = open_log(2, "work.small")
     log.append(records(*(f"v{number}" for number in range(9)), text="x" * 20_000)).result(120)
-    assert refused == []
     assert len(uids_in(log, kafka.bootstrap)) == 18
     log.append(records("w0", "large", "w1", text="y" * 60_000)).result(120)
-    assert len(refused) == 3
     kinds = [item_of(each, 2, SPACE, 0)[0].kind for each in messages(log, kafka.bootstrap)]
     assert kinds.count(Kind.LETTER) == 3
 
