@@ -118,6 +118,7 @@ class KafkaReceiver:
             self._stopping,
             logs_topic=settings.kafka_logs_topic,
         )
+        self._named = _named_topics(settings)
         self._continuity = Continuity(self._count_lost)
         self._commits = OffsetCommits(self._intake, self._continuity)
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
@@ -190,7 +191,8 @@ class KafkaReceiver:
         deadline = time.monotonic() + _TOPICS_S
         while missing := [each for each in topics if not consumer.partitions_for_topic(each)]:
             if time.monotonic() > deadline:
-                _log.warning("kafka: no topic %s yet; it is read once it exists", missing)
+                if told := [each for each in missing if each in self._named]:
+                    _log.warning("kafka: no topic %s yet; it is read once it exists", told)
                 return
             if self._stopping.wait(_RETRY_S):
                 return
@@ -264,6 +266,14 @@ class KafkaReceiver:
         except errors.KafkaError as error:
             _log.debug("kafka: no answer about the lag: %r", error)
             return None
+
+
+def _named_topics(settings: CollectorSettings) -> frozenset[str]:
+    """Topics that somebody expects: a fleet has brokers for its log, and may read no other."""
+    fields = {"kafka_spans_topic", "kafka_records_topic", "kafka_logs_topic"}
+    if settings.role != "all":
+        fields &= settings.model_fields_set
+    return frozenset(str(getattr(settings, each)) for each in fields)
 
 
 def _close(consumer: Any) -> None:  # noqa: ANN401 - untyped client

@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.items.limits import Limits
 from collector.log.port import Kind
 from collector.receivers.kafka import intake as intake_module
+from collector.receivers.kafka import receiver as receiver_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.kafka.receiver import KafkaReceiver, Rebalance
 from collector.receivers.kafka.settings import KafkaSettings, consumer_settings
@@ -139,6 +140,38 @@ def test_a_stuck_consumer_is_given_up() -> None:
     receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), cast(WayIn, Way(refusals=0)))
     with pytest.raises(TransientError, match="60 s"):
         receiver._consume(Consumer(receiver, []), Rebalance(nothing, lambda: next(times)))  # pyright: ignore[reportPrivateUsage]
+
+
+class NoTopics:
+    """Brokers without any topic."""
+
+    def partitions_for_topic(self, topic: str) -> None:
+        """None, as for every topic that is not there."""
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        pytest.param({}, "'scouter.spans', 'scouter.records'", id="one-process"),
+        pytest.param({"role": "gateway", "kafka_records_topic": "mine"}, "'mine'", id="named"),
+        pytest.param({"role": "gateway"}, "", id="log-alone"),
+    ],
+)
+def test_a_topic_is_missed_where_somebody_expects_it(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    given: dict[str, str],
+    told: str,
+) -> None:
+    """A gateway has brokers for the log of the fleet; that nobody sends to others is no fault."""
+    monkeypatch.setattr(receiver_module, "_TOPICS_S", -1.0)
+    fleet = {"postgresql": "postgresql://h/d"} if given else {}
+    settings = load_settings({"kafka": "x:1"} | fleet | given)
+    receiver = KafkaReceiver(settings, cast(WayIn, Way(refusals=0)))
+    topics = [settings.kafka_spans_topic, settings.kafka_records_topic]
+    receiver._await_partitions(NoTopics(), topics)  # pyright: ignore[reportPrivateUsage]
+    expected = [f"kafka: no topic [{told}] yet; it is read once it exists"] if told else []
+    assert [each.getMessage() for each in caplog.records] == expected
 
 
 @pytest.fixture
