@@ -103,9 +103,8 @@ def test_a_null_of_another_sender_is_no_attribute() -> None:
         SpanFilter.with_attribute_value("doc_ids", None),
     ):
         task = TraceAssertionTask("t", TraceAssertion.span_count(filter), 0, Op.Equals)
-        assert (
-            evaluate_record(compile_plan([task]), EvalRecord({}), SpanTree([span])).tasks[0].passed
-        )
+        (found,) = evaluate_record(compile_plan([task]), EvalRecord({}), SpanTree([span])).tasks
+        assert (found.actual, found.reason) == (0, Reason.NOT_TOLD)
 
 
 @pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "opentelemetry"])
