@@ -93,5 +93,5 @@ def test_a_calibration_stays_that_of_a_task_that_becomes_required() -> None:
 
 def test_a_task_inside_a_filter_has_none() -> None:
     inner = AssertionTask("own", "answer", 1, "Equals", required=True)
-    with pytest.raises(ValueError, match="stands alone: no depends_on, condition, required or when"):
+    with pytest.raises(ValueError, match="stands alone: no depends_on, condition, required or"):
         AttributeFilterTask.assertion(inner)
