@@ -17,7 +17,7 @@ from scouter.replay.reports.decision import Word
 from scouter.replay.reports.examples import FIELDS, SHOWN, Example
 from scouter.replay.reports.flaky import flaky_table
 from scouter.replay.reports.report import Report
-from scouter.replay.reports.texts import clip, percent
+from scouter.replay.reports.texts import clip, gate_cells
 
 _REASONS = 5
 _VALUE = 160
@@ -152,8 +152,7 @@ def _gates(report: Report) -> Table:
     for gate in report.gate_checks:
         table.add_row(
             Text(gate.name),
-            percent(gate.wanted),
-            f"{percent(gate.found)} ({gate.counts_text})",
+            *gate_cells(gate),
             Text("met", "green") if gate.met else Text("not met", "bold red"),
         )
     return table

@@ -17,6 +17,8 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.code import CodeTask
+from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
@@ -110,9 +112,7 @@ class TaskCosts:
 
     def _add(self, task: Task, inside: str) -> None:
         self._expected(task, inside)
-        if task.when is not None:
-            self._spend("tasks", 1, "when")
-            self._add(when_task(task.when), f"{inside}when.")
+        self._when(task, inside)
         if not isinstance(task, TraceAssertionTask | ScoredTask):
             self._path(f"{inside}context_path", task.context_path)
         match task:
@@ -136,6 +136,13 @@ class TaskCosts:
                 self._path("predicted", task.predicted)
                 names = len(task.expected_tool_calls)
                 self._spend("reference_calls", names, "expected_tool_calls")
+            case CodeTask() | FunctionTask():
+                pass  # one names nothing but a check, the other is refused where it is read
+
+    def _when(self, task: Task, inside: str) -> None:
+        if task.when is not None:
+            self._spend("tasks", 1, "when")
+            self._add(when_task(task.when), f"{inside}when.")
 
     def _trajectory(self, task: TrajectoryTask) -> None:
         self._path("predicted", task.predicted)

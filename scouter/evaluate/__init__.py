@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
     from scouter.evaluate.tasks.code import CodeTask
+    from scouter.evaluate.tasks.function import FunctionTask
     from scouter.evaluate.tasks.journey import JourneyTask
     from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
     from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
@@ -131,6 +132,7 @@ __all__ = (
     "EvaluationScore",
     "EvaluationTaskType",
     "EvaluatorOutput",
+    "FunctionTask",
     "GateCheck",
     "Gates",
     "ItemVerdict",

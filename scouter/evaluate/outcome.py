@@ -79,7 +79,7 @@ class Reason(StrEnum):
     BUDGET = "budget"
     """Skipped: what a judge may spend is spent."""
     NOT_APPLICABLE = "not_applicable"
-    """Skipped: the condition on which the task is judged does not hold."""
+    """Skipped: the condition on which the task is judged does not hold, or it says nothing here."""
 
 
 NOT_ASKED: Final = frozenset({Reason.SAMPLED, Reason.BUDGET})

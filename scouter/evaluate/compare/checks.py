@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -45,6 +46,7 @@ _BEFORE_IT: Final = 12
 """Characters that are shown before the first difference of two long texts."""
 _VALUE: Final = 60
 _NOTHING: Final = "nothing"
+_FUNCTION: Final = "Function"
 _NOT_KNOWN: Final = "not known"
 """Name of the judge of runs with several ones, put together."""
 
@@ -232,6 +234,11 @@ class Group:
             found |= more
         return found
 
+    def needs_its_function(self, name: str) -> bool:
+        """Tell whether today's function of a task never ran on the baseline's attempts."""
+        old, new = self.old.get(name, {}), self.new[name]
+        return new.get("task_type") == _FUNCTION and old.get("function") != new["function"]
+
     def needs_another_answer(self, name: str) -> bool:
         """Tell whether a task asks a judge today something that it did not ask in the baseline."""
         if not asks(self.new[name]):
@@ -361,9 +368,23 @@ def _asks(text: str) -> bool:
     return task_of(json.loads(text)).judge_prompt is not None
 
 
-def task_of(wire: Wire) -> Task:
-    """Read a stored task."""
-    return parse_task(_but(wire, {JUDGE}))
+def task_of(wire: Wire, scores: Mapping[str, JsonValue] = MappingProxyType({})) -> Task:
+    """Read a stored task.
+
+    Args:
+        wire: The task.
+        scores: Takes the place of a function, of which only its name is stored: by task, what it
+            gave for the record that is judged next.
+    """
+    if wire.get("task_type") != _FUNCTION:
+        return parse_task(_but(wire, {JUDGE}))
+    task_id = str(wire["id"])
+
+    def given(_: JsonValue) -> JsonValue:
+        return scores[task_id]
+
+    fields: dict[str, object] = {**_but(wire, {JUDGE}), "function": given}
+    return parse_task(fields)
 
 
 def _content(info: ScenarioInfo, origin: Provenance) -> Wire:

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isclose
+from statistics import fmean
 from typing import Final
 
 from scouter.errors import ConfigError
@@ -19,10 +21,12 @@ from scouter.evaluate.compare.gate_counts import (
     add_up,
     count_tasks,
     is_broken,
+    task_rows,
 )
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.compare.required import Required, required_of
 from scouter.evaluate.intervals import wilson
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.run import RunResults
 from scouter.model.near import did_you_mean
 from scouter.model.visible import some_of
@@ -48,21 +52,29 @@ class GateCheck:
 
     name: str
     """`scenarios passed`, `required scenario 's'`, `required task 't'`, `tag 'g'`, `tag 'g', all
-    checks`, `pass rate of all checks`, `alias 'a'`, `alias 'a', task 't'`, `task 't'`."""
+    checks`, `pass rate of all checks`, `alias 'a'`, `alias 'a', task 't'`, `task 't'`, `mean score
+    of 't'`."""
     wanted: float | None
-    """The least rate; None where the gate is about no rate."""
+    """The least rate or mean; None where the gate is about neither."""
     found: float | None
-    """The rate reached, corrected for judges' errors where they are known; None without results."""
+    """The mean, or the rate, corrected for judges' errors if known; None without results."""
     passed: int
     """Number of scenarios, attempts or task results that passed, before any correction."""
     total: int
     met: bool
     reason: str
     """Result of the gate in words."""
+    is_mean: bool = False
+    """True where `wanted` and `found` are means of scores, of `total` of them."""
 
     @property
     def counts_text(self) -> str:
-        """The counts beside the rate: `9/12`; `corrected from 20/40` where that is another rate."""
+        """The counts beside the rate: `9/12`; `corrected from 20/40` where that is another rate.
+
+        Beside a mean of scores: `mean of 12`.
+        """
+        if self.is_mean:
+            return f"mean of {self.total}"
         counted = self.passed / self.total if self.total else None
         is_corrected = self.found is not None and self.found != counted
         return f"{'corrected from ' * is_corrected}{self.passed}/{self.total}"
@@ -102,11 +114,12 @@ def check_names(
         return
     every = [*(tasks or () for tasks in tasks_of.values()), own_tasks]
     names = dict.fromkeys(name for tasks in every for name in tasks)
-    for task_id in gates.tasks:
-        if task_id.lower() not in names:
-            raise ConfigError(
-                f"gates: tasks: no task {task_id!r}; the run has {_known(task_id, names)}"
-            )
+    for field, wanted in (("tasks", gates.tasks), ("min_scores", gates.min_scores)):
+        for task_id in wanted:
+            if task_id.lower() not in names:
+                raise ConfigError(
+                    f"gates: {field}: no task {task_id!r}; the run has {_known(task_id, names)}"
+                )
 
 
 def check_tags(gates: Gates, tags: Collection[str]) -> None:
@@ -134,7 +147,7 @@ def check_gates(results: RunResults, gates: Gates) -> tuple[GateCheck, ...]:
 
     Returns:
         One check per gate: the scenarios that passed, what is required, the tags, all checks, the
-        aliases, the tasks.
+        aliases, the tasks, the means of scores.
 
     Raises:
         ConfigError: A gate names a tag, an alias or a task that the run does not know; names those
@@ -160,6 +173,7 @@ def check_gates(results: RunResults, gates: Gates) -> tuple[GateCheck, ...]:
     checks += map(_check_required, required_of(results))
     checks += _check_tags(results, gates)
     checks += _check_tasks(gates, counts, by_task(results.judge_rates))
+    checks += _check_means(results, gates)
     return tuple(checks)
 
 
@@ -230,6 +244,24 @@ def _check_tasks(
     for task_id, rate in gates.tasks.items():
         key = task_id.lower()
         yield check(f"task {key!r}", rate, [each for each in counts if each.task_id == key])
+
+
+def _check_means(results: RunResults, gates: Gates) -> Iterator[GateCheck]:
+    scores: dict[str, list[tuple[float, bool]]] = {}
+    for row in task_rows(results) if gates.min_scores else ():
+        if row.task.score is not None:
+            passed = row.task.outcome is Outcome.PASSED
+            scores.setdefault(row.task.task_id, []).append((row.task.score, passed))
+    for task_id, wanted in gates.min_scores.items():
+        name, found = f"mean score of {task_id.lower()!r}", scores.get(task_id.lower(), [])
+        mean = fmean(score for score, _ in found) if found else None
+        met = mean is not None and (mean > wanted or isclose(mean, wanted, abs_tol=_EPSILON))
+        reached = "no score" if mean is None else f"{mean:.4f} (of {len(found)})"
+        yield GateCheck(
+            name=name, wanted=wanted, found=mean, passed=sum(passed for _, passed in found),
+            total=len(found), met=met, is_mean=True,
+            reason=f"{name}: {reached}, wanted {'' if met else 'at least '}{wanted:g}",
+        )  # fmt: skip
 
 
 def _check(

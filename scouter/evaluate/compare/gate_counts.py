@@ -26,6 +26,11 @@ class TaskEnded(Ended, Protocol):
         """The outcome in words."""
         ...
 
+    @property
+    def score(self) -> float | None:
+        """The number beside the outcome; None where there is none."""
+        ...
+
 
 class TaskRow(NamedTuple):
     """One task result with its place."""

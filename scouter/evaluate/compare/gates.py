@@ -1,4 +1,4 @@
-"""Gates: rates that a run has to reach, whatever an earlier run did."""
+"""Gates: rates and means that a run has to reach, whatever an earlier run did."""
 
 from typing import Annotated
 
@@ -6,6 +6,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 """A share from 0 to 1."""
+Mean = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+"""A mean of scores, in whatever unit a task gives them."""
 
 
 def _is_rate(value: object) -> bool:
@@ -45,7 +47,7 @@ class TagGates(BaseModel):
 
 
 class Gates(BaseModel):
-    """The rates that a run has to reach; in a scenario file under the key `gates`.
+    """The rates and means that a run has to reach; in a scenario file under the key `gates`.
 
     A scenario passed if every attempt of it that was decided did; `scenarios_passed` counts them.
     A rate of tasks is passed / (passed + failed + errored + skipped by a gate), as everywhere.
@@ -69,3 +71,5 @@ class Gates(BaseModel):
     """Per alias: a rate, or `{"min_pass_rate": rate, "tasks": {task: rate}}`."""
     tasks: dict[str, Rate] = Field(default_factory=dict)
     """Per task id, over all aliases and the scenarios that have a task of this id."""
+    min_scores: dict[str, Mean] = Field(default_factory=dict)
+    """Per task id, the least mean of its scores; results without a score are in no mean."""

@@ -33,6 +33,7 @@ from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.span import Span
 
@@ -43,6 +44,7 @@ Item: TypeAlias = ScenarioAttempt | Conversation
 
 _ANOTHER_QUESTION: Final = "its judge would have to be asked anew about the baseline's answers"
 _NOT_STORED: Final = "the baseline does not store all that it reads"
+_FUNCTION: Final = "the baseline does not store what its function would give"
 _SESSIONS: Final = "the baseline does not store all that tasks of sessions read"
 _NO_ANSWER: Final = frozenset(
     {Reason.SAMPLED, Reason.BUDGET, Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.PARSE}
@@ -71,7 +73,8 @@ def judged_again(
     Cost: linear in the attempts, as evaluating them is, without a judge.
     """
     plans: dict[str, Plan] = {}
-    every = [_Again(group, but, plans) for group in groups]
+    scores: dict[str, JsonValue] = {}
+    every = [_Again(group, but, plans, scores) for group in groups]
     by_alias = {each.group.alias: each for each in every if each.group.alias is not None}
     by_scenario = {each.group.scenario_id: each for each in every if each.group.alias is None}
 
@@ -104,10 +107,17 @@ class _Again:
         group: Tasks of an alias or a scenario, before and now.
         but: Scenarios that do not matter.
         plans: Compiled tasks by content, as many scenarios have the same ones.
+        scores: Gets what functions gave for the record that is judged; the plans read it.
     """
 
-    def __init__(self, group: Group, but: Collection[str], plans: dict[str, Plan]) -> None:
-        self.group, self._but = group, but
+    def __init__(
+        self,
+        group: Group,
+        but: Collection[str],
+        plans: dict[str, Plan],
+        scores: dict[str, JsonValue],
+    ) -> None:
+        self.group, self._but, self._scores = group, but, scores
         todo = group.dependents([*group.changed, *group.added])
         self._todo = set(group.new) if group.moved else {*todo}
         self.missing = {
@@ -116,6 +126,7 @@ class _Again:
             if name in self._todo
             and (group.new[name].get("scope") == "session" or group.needs_another_answer(name))
         }
+        self.missing |= {name: _FUNCTION for name in self._todo if group.needs_its_function(name)}
         known = self.all_missing()
         self._todo -= known.keys()
         self.plan: Plan | None = None
@@ -124,7 +135,7 @@ class _Again:
             wires = [wire for name, wire in group.new.items() if name not in known]
             key = json.dumps(wires)
             if key not in plans:
-                plans[key] = compile_plan(map(task_of, wires))
+                plans[key] = compile_plan([task_of(wire, scores) for wire in wires])
             self.plan = plans[key]
 
     def all_missing(self) -> dict[str, str]:
@@ -179,7 +190,11 @@ class _Again:
         for at, task in enumerate(plan.tasks):
             was = known.get(task.id)
             asks = at in plan.judges
-            if was is None or (task.id in self._todo and not (asks and was.reason in _NO_ANSWER)):
+            stays = asks and was is not None and was.reason in _NO_ANSWER
+            if isinstance(task, FunctionTask) and was is not None:
+                self._scores[task.id] = was.actual
+                stays = was.reason is not None
+            if was is None or (task.id in self._todo and not stays):
                 continue
             found.results[at] = was
             if asks and was.reason is None:

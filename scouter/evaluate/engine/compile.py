@@ -30,6 +30,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.code import CodeTask
+from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask
@@ -112,6 +113,11 @@ def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
 
             wire = task.model_dump(mode="json", include=_OF_CODE)
             return compile_code(task, _subject(task, stage, wire, f"the check {task.check!r}"))
+        case FunctionTask():
+            from scouter.evaluate.engine.function import compile_function  # few need it
+
+            wire = task.model_dump(mode="json", include={"function"})
+            return compile_function(task, _subject(task, stage, wire, task.id))
 
 
 def _trajectory(task: TrajectoryTask, stage: int) -> CompiledTask | AskingTask:

@@ -93,7 +93,7 @@ def judge_name_of(judge: object) -> str:
 
 def _module(part: Any) -> str:  # noqa: ANN401 - a function or a class
     """Its module; a program that runs is called like the module that it is when imported."""
-    name = part.__module__ or ""
+    name = getattr(part, "__module__", None) or ""  # a method of a type has none
     if name != "__main__":
         return name
     main = sys.modules[name]

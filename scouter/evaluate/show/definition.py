@@ -30,6 +30,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "Report": "report",
     "Reliability": "reliability of calls",
     "Code": "check in Python",
+    "Function": "function",
 }
 _METRICS: Final[Mapping[str, str]] = {
     "exact_match": "exact match (1 or 0) of the calls with the expected ones",
@@ -175,6 +176,9 @@ def _read(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words
             return Measure(subject=measure), told(reads)
         case "Report":
             return Measure(subject=told("the score of the report")), _at(task["report"])
+        case "Function":
+            measure = told("the score that {name} gives", name=task["function"])
+            return Measure(subject=measure), _at(None)
         case _:
             return _judged(task, judge)
 

@@ -37,6 +37,7 @@ class EvaluationTaskType(StrEnum):
     Report = "Report"
     Reliability = "Reliability"
     Code = "Code"
+    Function = "Function"
 
 
 Scope: TypeAlias = Literal["record", "session"]

@@ -16,6 +16,7 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
 from scouter.evaluate.tasks.code import CodeTask
+from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
@@ -38,7 +39,8 @@ Task = Annotated[
     | JourneyTask
     | ReportTask
     | ReliabilityTask
-    | CodeTask,
+    | CodeTask
+    | FunctionTask,
     Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""

@@ -23,6 +23,7 @@ from scouter.replay.reports.texts import (
     clip,
     counted,
     duration,
+    gate_cells,
     interval,
     moment,
     percent,
@@ -175,10 +176,11 @@ def _figure(label: str, value: str, beside: str = "") -> Row:
 
 
 def _gate(gate: GateCheck) -> Row:
+    wanted, found = gate_cells(gate)
     return {
         "name": gate.name,
-        "wanted": percent(gate.wanted),
-        "found": f"{percent(gate.found)} ({gate.counts_text})",
+        "wanted": wanted,
+        "found": found,
         "met": gate.met,
         "reason": "" if gate.met else gate.reason,
     }

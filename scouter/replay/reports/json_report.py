@@ -62,6 +62,7 @@ def render(report: Report) -> str:
                 "found": gate.found,
                 "passed": gate.passed,
                 "total": gate.total,
+                "is_mean": gate.is_mean,
                 "reason": gate.reason,
             }
             for gate in report.gate_checks

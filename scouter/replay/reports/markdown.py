@@ -19,7 +19,16 @@ from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
 from scouter.replay.reports.examples import FIELDS, SHOWN, Example
 from scouter.replay.reports.report import Report
-from scouter.replay.reports.texts import clip, counted, duration, interval, moment, percent, points
+from scouter.replay.reports.texts import (
+    clip,
+    counted,
+    duration,
+    gate_cells,
+    interval,
+    moment,
+    percent,
+    points,
+)
 from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView, View
 
 MAX_CHARS: Final = 60_000
@@ -153,9 +162,8 @@ def _gates(report: Report) -> Iterator[str]:
     yield "| Gate | Wanted | Found | |"
     yield "| :-- | --: | --: | :-- |"
     for gate in report.gate_checks:
-        found = f"{percent(gate.found)} ({gate.counts_text})"
         met = "met" if gate.met else "**not met**"
-        yield f"| {code(gate.name, _ID)} | {percent(gate.wanted)} | {found} | {met} |"
+        yield f"| {code(gate.name, _ID)} | {' | '.join(gate_cells(gate))} | {met} |"
 
 
 def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:

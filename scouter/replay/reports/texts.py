@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from scouter.evaluate.compare.gate_checks import GateCheck
 from scouter.evaluate.intervals import Interval
 from scouter.model.json_value import plain_text
 
@@ -69,6 +70,15 @@ def percent(rate: float | None) -> str:
         return "–"
     text = f"{rate * 100:.1f}"
     return f"{text.removesuffix('.0')}%"
+
+
+def gate_cells(gate: GateCheck) -> tuple[str, str]:
+    """Write what a gate wanted and what it found, with the counts behind that."""
+    wanted, found = (
+        ("–" if each is None else f"{each:.4g}") if gate.is_mean else percent(each)
+        for each in (gate.wanted, gate.found)
+    )
+    return wanted, f"{found} ({gate.counts_text})"
 
 
 def points(difference: float | None) -> str:

@@ -16,6 +16,7 @@ from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.ids import uuid7
+from scouter.replay.reports.texts import gate_cells
 
 WORDS = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "B": "skipped"}
 
@@ -160,3 +161,17 @@ def test_gates_of_a_scenario_file(tmp_path: Path) -> None:
     plain = EvalScenarios.from_path(path)
     assert plain.gates is None
     assert "gates" not in plain.model_dump()
+
+
+def test_means_of_scores() -> None:
+    """X passed twice and errored once: a mean of 1 over 2. y passed twice of three: 2/3 of 3."""
+    gates = Gates(min_scores={"X": 1, "y": 0.7, "z": 0})
+    x, y, z = check_gates(RUN, gates)
+    assert (x.found, *found(x)) == (1.0, "mean score of 'x'", 2, 2, True)
+    assert (y.found, *found(y)) == (pytest.approx(2 / 3), "mean score of 'y'", 2, 3, False)
+    assert (z.found, *found(z)) == (None, "mean score of 'z'", 0, 0, False)
+    assert y.reason == "mean score of 'y': 0.6667 (of 3), wanted at least 0.7"
+    assert gate_cells(y) == ("0.7", "0.6667 (mean of 3)")
+    assert gate_cells(z) == ("0", "– (mean of 0)")
+    with pytest.raises(ConfigError, match="min_scores: no task 'w'"):
+        check_gates(RUN, Gates(min_scores={"w": 1}))
