@@ -119,6 +119,15 @@ MinScenarioPassRate = Annotated[
         rich_help_panel=BASELINE,
     ),
 ]
+MinScore = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TASK=MEAN",
+        help="Mean that the scores of a task have to reach; wins over the scenario file's. Can be "
+        "given several times.",
+        rich_help_panel=BASELINE,
+    ),
+]
 AllowErrors = Annotated[
     bool,
     typer.Option(

@@ -22,6 +22,7 @@ from scouter.cli.check_options import (
     MarkdownFile,
     MinPassRate,
     MinScenarioPassRate,
+    MinScore,
     OwnJudge,
     Profiles,
     Quiet,
@@ -40,7 +41,6 @@ _FOREIGN = "Files of other systems"
 
 
 def evaluate(
-    context: typer.Context,
     agent: Annotated[
         str | None,
         typer.Option(
@@ -110,15 +110,7 @@ def evaluate(
             rich_help_panel=_FOREIGN,
         ),
     ] = None,
-    min_score: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC=RATE",
-            help="Mean that a metric of --format vertex or adk has to reach. Can be given several "
-            "times.",
-            rich_help_panel=_FOREIGN,
-        ),
-    ] = None,
+    min_score: MinScore = None,
     baseline: BaselineFile = None,
     confirm: Annotated[
         int | None,
@@ -255,9 +247,9 @@ def evaluate(
     Parameters called `session`, `history` and `queue` get the conversation's id, its turns so far
     as chat messages, and the queue. A class is made once for each attempt, and its instance
     answers. A function that requires `queue` and takes no message is called for each attempt and
-    gives back the agent. A subclass of `EvalOrchestrator` runs the scenarios itself. A module that
-    sets up a queue with profiles of its own needs no `--profile`. The working folder is on the
-    import path.
+    gives back the agent. An object with `query(input=…)` is asked by that. A subclass of
+    `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of its
+    own needs no `--profile`. The working folder is on the import path.
 
     **Examples**
 
@@ -279,40 +271,12 @@ def evaluate(
         scouter eval data.jsonl --format vertex --min-score trajectory_recall=0.9
         scouter eval data.jsonl --format vertex --agent home:agent --output results
     """
-    if file_format in ("vertex", "adk"):
-        from scouter.cli.eval_vertex import VertexRun, evaluate_vertex, refuse_others
-        from scouter.replay.named_run import NamedRun
-
-        refuse_others(context, file_format)
-        if compat == "wxo-1.6.9":
-            raise ConfigError(f"--compat {compat} belongs to --format watsonx")
-        evaluate_vertex(
-            VertexRun(
-                dataset=needed(scenarios),
-                file_format=file_format,
-                judging=NamedRun(
-                    agent=agent or "",
-                    simulated_user=simulated_user,
-                    judge=judge,
-                    providers=providers,
-                    judge_budget_usd=judge_budget,
-                    judge_timeout_s=judge_timeout,
-                ),
-                agent=agent,
-                metrics=metrics or (),
-                min_scores=min_score or (),
-                compat=compat,
-                output=output,
-                concurrency=concurrency,
-                allow_errors=allow_errors,
-                allow_unjudged=allow_unjudged,
-                quiet=quiet,
-            )
-        )
-        return
-    agent = needed_agent(agent)
-    if metrics or min_score or compat == "vertex":
-        raise ConfigError("--metrics, --min-score and --compat vertex belong to --format vertex")
+    is_rows, has_agent = file_format in ("vertex", "adk"), agent is not None
+    agent = agent or "" if is_rows else needed_agent(agent)
+    if not is_rows and (metrics or compat == "vertex"):
+        raise ConfigError("--metrics and --compat vertex belong to --format vertex")
+    if is_rows and compat == "wxo-1.6.9":
+        raise ConfigError(f"--compat {compat} belongs to --format watsonx")
     if config is not None:
         from scouter.client.named_cache import named_cache, usual_collector_cache
         from scouter.formats.nvidia.command import NvidiaRun
@@ -334,7 +298,8 @@ def evaluate(
             ),
             {
                 "SCENARIOS": scenarios, "--profile": profile, "--baseline": baseline,
-                "--min-pass-rate": min_pass_rate, "--resume": resume, "--save": save,
+                "--min-pass-rate": min_pass_rate, "--min-score": min_score, "--resume": resume,
+                "--save": save,
                 "--junit": junit, "--markdown": markdown, "--html": html, "--json": json,
                 "--simulated-user": simulated_user, "--calibration": calibration,
                 "--concurrency": concurrency > 1,
@@ -368,6 +333,7 @@ def evaluate(
     from scouter.cli.release_check import (  # the engine takes most of the start
         Check,
         Standard,
+        least_of,
         run_check,
     )
     from scouter.client.named_cache import named_cache, usual_collector_cache
@@ -408,6 +374,7 @@ def evaluate(
         accept_changed=accept_changed or (),
         min_pass_rate=min_pass_rate,
         min_scenario_pass_rate=min_scenario_pass_rate,
+        min_scores=least_of(min_score or ()),
         push=push,
         quiet=quiet,
         verbose=verbose,
@@ -415,11 +382,25 @@ def evaluate(
     standard.check(has_other=interleave is not None)
     if plan and file_format is not None:
         raise ConfigError(f"--plan is about scenario files, not --format {file_format}")
+    if file_format == "vertex" or file_format == "adk":
+        from scouter.cli.eval_vertex import VertexCheck, check_vertex
+
+        rows = VertexCheck(
+            scenarios=scenarios, file_format=file_format, run=run, standard=standard,
+            has_agent=has_agent, metrics=metrics or (),
+            compat="vertex" if compat == "vertex" else "sound", output=output,
+        )  # fmt: skip
+        check_vertex(rows, outputs)
+        return
     if file_format is not None:
         from scouter.cli.eval_watsonx import WatsonxCheck, check_watsonx
 
         foreign = WatsonxCheck(
-            path=scenarios, run=run, standard=standard, compat=compat, output=output
+            path=scenarios,
+            run=run,
+            standard=standard,
+            output=output,
+            compat="wxo-1.6.9" if compat == "wxo-1.6.9" else "sound",
         )
         check_watsonx(foreign, outputs)
         return

@@ -20,6 +20,7 @@ from scouter.cli.check_options import (
     MarkdownFile,
     MinPassRate,
     MinScenarioPassRate,
+    MinScore,
     OwnJudge,
     Profiles,
     Quiet,
@@ -62,6 +63,7 @@ def evaluate_traces(
     accept_changed: AcceptChanged = None,
     min_pass_rate: MinPassRate = None,
     min_scenario_pass_rate: MinScenarioPassRate = None,
+    min_score: MinScore = None,
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
     allow_unjudged: AllowUnjudged = False,
@@ -96,7 +98,11 @@ def evaluate_traces(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
-    from scouter.cli.release_check import Standard, conclude  # the engine takes most of the start
+    from scouter.cli.release_check import (  # the engine takes most of the start
+        Standard,
+        conclude,
+        least_of,
+    )
     from scouter.client.named_cache import named_cache, usual_collector_cache
     from scouter.replay.recorded import RecordedRun, judge_recorded
     from scouter.replay.reports.decision import Policy
@@ -113,6 +119,7 @@ def evaluate_traces(
         accept_changed=accept_changed or (),
         min_pass_rate=min_pass_rate,
         min_scenario_pass_rate=min_scenario_pass_rate,
+        min_scores=least_of(min_score or ()),
         quiet=quiet,
         verbose=verbose,
     )

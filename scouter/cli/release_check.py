@@ -1,8 +1,9 @@
 """A check from files and names to an exit code: what `scouter eval` and `eval-traces` do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
 from pathlib import Path
 
 import typer
@@ -18,7 +19,7 @@ from scouter.evaluate.results.kept_runs import join_baseline, save_run
 from scouter.evaluate.results.pooling import pooled
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.visible import one_line
-from scouter.replay.named_run import BOTH_BASELINES, NamedRun, run_both
+from scouter.replay.named_run import BOTH_BASELINES, NamedRun, Ran, run_both
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
 from scouter.replay.unread import unread_warning
@@ -37,6 +38,7 @@ class Standard:
     accept_changed: Sequence[str] = ()
     min_pass_rate: float | None = None
     min_scenario_pass_rate: float | None = None
+    min_scores: Mapping[str, float] = field(default_factory=dict[str, float])
     push: str | None = None
     quiet: bool = False
     verbose: bool = False
@@ -87,11 +89,13 @@ def run_check(check: Check, outputs: Outputs) -> None:
         ScouterError: A file, a name or an argument is wrong. All that can be known before the
             first scenario is looked at before it.
     """
-    _check_together(check, outputs)
+    check_together(check, outputs)
     scenarios = EvalScenarios.from_path(check.scenarios)
     check.standard.policy.check(len(scenarios))
     if warning := unread_warning(scenarios):
         typer.echo(f"scouter: warning: {one_line(warning)}", err=True)
+    gates = _gates(scenarios.gates, check.standard)
+    scenarios = scenarios.model_copy(update={"gates": gates})  # names are looked at before the run
     baseline = check.standard.read_baseline()
     try:
         accepted = check.standard.accept_changed
@@ -99,10 +103,21 @@ def run_check(check: Check, outputs: Outputs) -> None:
     except KeyboardInterrupt:
         typer.echo(interrupted(check.run), err=True)
         raise typer.Exit(INTERRUPTED) from None
+    finish(check, ran, outputs, f"Release check of {check.run.agent}", gates)
+
+
+def finish(
+    check: Check, ran: Ran, outputs: Outputs, title: str, gates: Gates | None = None
+) -> None:
+    """Do what `conclude` does, for a run that may have been interrupted.
+
+    Raises:
+        typer.Exit: With the exit code, unless it is 0.
+        ConfigError: A file cannot be written.
+    """
     if outputs.save_baseline is not None and ran.baseline is not None:
         _save(ran.baseline, outputs.save_baseline, "--save-baseline")
-    title = f"Release check of {check.run.agent}"
-    concluding = ran.results, ran.baseline, check.standard, outputs, title, scenarios.gates
+    concluding = ran.results, ran.baseline, check.standard, outputs, title, gates
     if not ran.is_interrupted:
         conclude(*concluding)
         return
@@ -112,8 +127,12 @@ def run_check(check: Check, outputs: Outputs) -> None:
     raise typer.Exit(INTERRUPTED)
 
 
-def _check_together(check: Check, outputs: Outputs) -> None:
-    """Refuse arguments that mean nothing together, before anything is read."""
+def check_together(check: Check, outputs: Outputs) -> None:
+    """Refuse arguments that mean nothing together, before anything is read.
+
+    Raises:
+        ConfigError: Says which.
+    """
     run, baselines = check.run, check.standard.baseline
     if run.interleave is not None and baselines:
         raise ConfigError(BOTH_BASELINES)
@@ -217,8 +236,30 @@ def _gates(gates: Gates | None, standard: Standard) -> Gates:
         "min_pass_rate": standard.min_pass_rate,
         "min_scenario_pass_rate": standard.min_scenario_pass_rate,
     }
-    update = {name: rate for name, rate in given.items() if rate is not None}
-    return (gates or Gates()).model_copy(update=update)
+    update: dict[str, object] = {name: rate for name, rate in given.items() if rate is not None}
+    found = gates or Gates()
+    if standard.min_scores:
+        update["min_scores"] = {**found.min_scores, **standard.min_scores}
+    return found.model_copy(update=update)
+
+
+def least_of(given: Sequence[str]) -> Mapping[str, float]:
+    """Read the means to reach, by task, from `TASK=MEAN` texts.
+
+    Raises:
+        ConfigError: One of them is none.
+    """
+    found: dict[str, float] = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            least = float(number)
+        except ValueError:
+            least = nan
+        if not name or not isfinite(least):
+            raise ConfigError(f"--min-score {text}: expected TASK=MEAN, such as rouge_l=0.9")
+        found[name] = max(least, found.get(name, least))
+    return found
 
 
 def interrupted(run: NamedRun) -> str:

@@ -26,6 +26,7 @@ from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
 from scouter.transport.config import MockConfig
 
+_AGENT: Final = "--agent"
 BESIDE: Final = "--interleave"
 
 _SHOWN: Final = 12
@@ -111,8 +112,10 @@ def _public(found: object) -> str:
     return some_of(callables, _SHOWN) or "nothing that can be called"
 
 
-def read_profiles(specs: Iterable[str]) -> dict[str, AgentEvalProfile]:
+def read_profiles(specs: Iterable[str | AgentEvalProfile]) -> dict[str, AgentEvalProfile]:
     """Read profiles by file, by the name of a ready-made one, or as `alias=` either.
+
+    One that is a profile already stays as it is.
 
     Raises:
         ConfigError: No such file or ready-made profile, its content is wrong, or two have one
@@ -120,6 +123,9 @@ def read_profiles(specs: Iterable[str]) -> dict[str, AgentEvalProfile]:
     """
     found: dict[str, AgentEvalProfile] = {}
     for spec in specs:
+        if isinstance(spec, AgentEvalProfile):
+            found[spec.alias] = spec
+            continue
         alias, equals, file = spec.partition("=")
         if not equals or "/" in alias or os.path.exists(spec):
             alias, file = "", spec
@@ -136,6 +142,9 @@ def read_profiles(specs: Iterable[str]) -> dict[str, AgentEvalProfile]:
     return found
 
 
+MakeOrchestrator: TypeAlias = Callable[
+    [ScouterQueue, EvalScenarios, Any, SimulatedUserFn | None], EvalOrchestrator
+]
 Make: TypeAlias = Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]
 
 
@@ -154,8 +163,8 @@ class LoadedAgent:
 def loaded_agent(
     agent: str | Callable[..., Any],
     profiles: "dict[str, AgentEvalProfile]",
-    what: str = "--agent",
     beside: Sequence[str | Callable[..., Any]] = (),
+    orchestrator: MakeOrchestrator = EvalOrchestrator,
     more: Collection[str] = (),
 ) -> Generator[LoadedAgent]:
     """Load an agent with tracing switched on, and switch tracing off again.
@@ -170,11 +179,12 @@ def loaded_agent(
               constructor can take `queue` and `session`;
             - a function that requires `queue` and takes no message: it is called for each
               attempt, and gives back a function or class of these kinds;
+            - an object with `query(input=…)`, as LangChain's agents have it;
             - a subclass of `EvalOrchestrator`.
         profiles: By alias, what judges the agent's records. Without any, the queue that the
             agent's module has set up for itself is used, if it has.
-        what: Begins an error.
         beside: Other versions, to be run alternately with it.
+        orchestrator: Makes who leads an agent that leads nothing itself.
         more: Names of further parameters that it may have (`EvalOrchestrator.arguments`).
 
     Raises:
@@ -184,16 +194,18 @@ def loaded_agent(
     before = RUNTIME.queue
     instrumentor = ScouterInstrumentor()
     was_instrumented = instrumentor.is_instrumented
-    queue = ScouterQueue(profiles, MockConfig())
+    known = before.agent_profiles() if before is not None and profiles else {}
+    queue = ScouterQueue({**known, **profiles}, MockConfig())
     RUNTIME.configure(queue=queue)
     try:
-        found = load_object(agent, what) if isinstance(agent, str) else agent
-        queue = _effective(queue, before, agent, what)
+        found = load_object(agent, _AGENT) if isinstance(agent, str) else agent
+        queue = _effective(queue, before, agent)
         if not was_instrumented and not instrumentor.is_instrumented:
             instrumentor.instrument(scouter_queue=queue)
-        lead = f"{what} {agent!r}" if isinstance(agent, str) else what
-        others = [_beside(each, queue) for each in beside]
-        yield LoadedAgent(queue=queue, make=_maker(found, queue, lead, more), beside=others)
+        leading = queue, orchestrator, more
+        others = [_beside(each, *leading) for each in beside]
+        make = _maker(found, _lead(_AGENT, agent), *leading)
+        yield LoadedAgent(queue=queue, make=make, beside=others)
     finally:
         if not was_instrumented and instrumentor.is_instrumented:
             instrumentor.uninstrument()
@@ -201,7 +213,17 @@ def loaded_agent(
             RUNTIME.configure(queue=before)
 
 
-def _beside(agent: str | Callable[..., Any], queue: ScouterQueue) -> Make:
+def _lead(what: str, agent: object) -> str:
+    """The first words of an error."""
+    return f"{what} {agent!r}" if isinstance(agent, str) else "the agent"
+
+
+def _beside(
+    agent: str | Callable[..., Any],
+    queue: ScouterQueue,
+    orchestrator: MakeOrchestrator,
+    more: Collection[str],
+) -> Make:
     """Load another version of an agent, whose records go to the same queue."""
     found = load_object(agent, BESIDE) if isinstance(agent, str) else agent
     if RUNTIME.queue is not queue:
@@ -209,21 +231,20 @@ def _beside(agent: str | Callable[..., Any], queue: ScouterQueue) -> Make:
             f"{BESIDE} {agent!r}: its module sets up a queue of its own, so its records would not "
             "be judged with the others; leave the queue out there, and give profiles with --profile"
         )
-    return _maker(found, queue, f"{BESIDE} {agent!r}" if isinstance(agent, str) else BESIDE)
+    return _maker(found, _lead(BESIDE, agent), queue, orchestrator, more)
 
 
 def _effective(
     queue: ScouterQueue,
     before: ScouterQueue | None,
     agent: object,
-    what: str,
 ) -> ScouterQueue:
     """The queue that the agent's records go to: ours, or the one that its module set up."""
     own = RUNTIME.queue if RUNTIME.queue is not queue else None
     if queue.agent_profiles():
         if own is not None:
             raise ConfigError(
-                f"{what} {agent!r}: the agent's module sets up a queue of its own, with the "
+                f"{_AGENT} {agent!r}: the agent's module sets up a queue of its own, with the "
                 f"profiles {', '.join(map(repr, own.agent_profiles())) or 'none'}, so its records "
                 "would not reach the profiles given here; leave these out, or the queue there"
             )
@@ -235,19 +256,29 @@ def _effective(
 
 def _maker(
     found: Any,  # noqa: ANN401 - whatever a name led to
-    queue: ScouterQueue,
     lead: str,
-    more: Collection[str] = (),
-) -> Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]:
+    queue: ScouterQueue,
+    orchestrator: MakeOrchestrator,
+    more: Collection[str],
+) -> Make:
     """Find out what the agent is, by its type and the names of its parameters."""
     if _is_orchestrator_class(found):
+        if orchestrator is not EvalOrchestrator:
+            raise ConfigError(f"{lead}: the agent of a dataset is a function, no EvalOrchestrator")
         return _orchestrator_maker(cast("type[EvalOrchestrator]", found), queue, lead)
     if isinstance(found, EvalOrchestrator):
         raise ConfigError(f"{lead} is an EvalOrchestrator that was made already; name its class")
+    query = getattr(found, "query", None)
+    if not callable(found) and callable(query):
+
+        def ask(message: str) -> object:
+            return query(input=message)
+
+        return lambda scenarios, user: orchestrator(queue, scenarios, ask, user)
     if not callable(found):
         raise ConfigError(
             f"{lead} is {_a(type(found).__name__)}, which cannot be called; expected a function "
-            "from a message to the answer"
+            "from a message to the answer, or an object with query(input=…)"
         )
     agent: Any = found
     if isinstance(agent, type) and not makes_agents(agent):
@@ -257,7 +288,7 @@ def _maker(
         )
     if problem := misfit(agent, more):
         raise ConfigError(f"{lead} {problem}")
-    return lambda scenarios, user: EvalOrchestrator(queue, scenarios, agent, user)
+    return lambda scenarios, user: orchestrator(queue, scenarios, agent, user)
 
 
 def _is_orchestrator_class(found: object) -> bool:

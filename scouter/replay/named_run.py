@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -25,7 +25,7 @@ from scouter.evaluate.judge.port import Judge, as_judge
 from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.task import Task
-from scouter.replay.loading import load_object, loaded_agent, read_profiles
+from scouter.replay.loading import MakeOrchestrator, load_object, loaded_agent, read_profiles
 from scouter.replay.options import RunOptions
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.reasks import ReasksInterrupted
@@ -49,7 +49,7 @@ class NamedJudging:
     """Profiles and judge, given by name, with the limits of the judge.
 
     Args:
-        profiles: Files, names of ready-made profiles, or `alias=` either.
+        profiles: Files, names of ready-made profiles, `alias=` either, or profiles themselves.
         judge: `module:name`, or the judge itself, for tasks that ask a model; without one the
             provider entries that their prompts name are asked.
         providers: File with provider entries; without it that of the user's settings.
@@ -61,7 +61,7 @@ class NamedJudging:
         calibrations: Files, or folders of files, that say how far judges can be trusted.
     """
 
-    profiles: Sequence[str] = ()
+    profiles: Sequence[str | AgentEvalProfile] = ()
     judge: object = None
     providers: Path | None = None
     judge_cache: str | Path | JudgeCache | None = None
@@ -109,6 +109,8 @@ class NamedRun(NamedJudging):
         interleave: `module:name`, or the agent itself, of the version to hold against: it answers
             every scenario, too, in turn with the other one, in place of a baseline.
         agent_version: The version of the agent, as its user calls it.
+        orchestrator: Makes who leads a function or a class that is the agent.
+        arguments: Names of what the agent can take beside that of every replay.
     """
 
     agent: str | Callable[..., Any]
@@ -125,6 +127,8 @@ class NamedRun(NamedJudging):
     sequential: bool = False
     interleave: str | Callable[..., Any] | None = None
     agent_version: str = ""
+    orchestrator: MakeOrchestrator = EvalOrchestrator
+    arguments: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +167,7 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
     with (
         redirect_stdout(sys.stderr),
         _exits_stopped(run.agent),
-        loaded_agent(run.agent, profiles, beside=others) as agent,
+        loaded_agent(run.agent, profiles, others, run.orchestrator, run.arguments) as agent,
     ):
         judge = run.own_judge()
         models = _models(run) if _is_model(run.simulated_user) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scouter.errors import TransientError
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.agent import answering
+from scouter.replay.agent import answering as agent_of
 from scouter.replay.at_once import always, is_async, over_at_once
 from scouter.replay.hooks import (
     AgentFn,
@@ -206,7 +206,7 @@ class EvalOrchestrator:
         Returns:
             The last answer; an awaitable of it if `agent_fn` is async.
         """
-        agent = self._answering("execute_agent()")
+        agent = self.answering(scenario, "execute_agent()")
         first, *more = scenario.initial_query, *scenario.predefined_turns
         response = agent(first)
         if inspect.isawaitable(response):
@@ -224,7 +224,7 @@ class EvalOrchestrator:
         Returns:
             The answer; an awaitable of it if `agent_fn` is async.
         """
-        return self._answering("execute_agent_turn()")(message)
+        return self.answering(scenario, "execute_agent_turn()")(message)
 
     def session_id(self) -> str:
         """Id of the conversation that calls this, as `session` gets it; a new one outside a run."""
@@ -242,13 +242,18 @@ class EvalOrchestrator:
         """
         return {}
 
-    def _answering(self, method: str) -> Callable[[str], Response]:
-        """Give the function that answers in the running conversation, or make it."""
+    def answering(self, scenario: "EvalScenario", method: str) -> Callable[[str], Response]:
+        """Give the function that answers in the running conversation, or make it.
+
+        Args:
+            scenario: The scenario.
+            method: The method that asks, for an error.
+        """
         talk = running_talk()
         if talk.agent is None:
             if self.agent_fn is None:
                 raise MissingFunctionError(missing("agent_fn", method))
-            talk.agent = answering(self.agent_fn, self.queue, talk)
+            talk.agent = agent_of(self.agent_fn, self.queue, talk)
         return talk.agent
 
     @over_at_once(lambda self: is_async(getattr(self.simulated_user_fn, "opening", None)))

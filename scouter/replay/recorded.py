@@ -1,13 +1,12 @@
 """Evaluation of recorded traces, like a replay: a conversation is a scenario, a trace a record."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from scouter.agent.calibration.known import Calibrations
-from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.checks import Checks, difference_of
@@ -21,7 +20,7 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.model.visible import one_line
 from scouter.replay.loading import read_profiles
-from scouter.replay.named_run import NamedJudging, answering_judge, with_rates
+from scouter.replay.named_run import NamedJudging, NamedRun, answering_judge, with_rates
 from scouter.replay.runner import EvalRunner
 
 _NAME_CHARS: Final = SCENARIO_ID_MAX_CHARS - 12
@@ -29,23 +28,33 @@ _NAME_CHARS: Final = SCENARIO_ID_MAX_CHARS - 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun(NamedJudging):
-    """Recorded traces to evaluate, with the profiles and the judge for them.
+class StoredRun(NamedJudging):
+    """Attempts that were made before, with the profiles and the judge for them.
 
     Args:
-        files: OTLP files; see `read_spans`.
-        every_trace: True: also traces without a question, an answer and a call of an agent's own.
         concurrency: Most questions to the judge at a time.
         baseline: Earlier results, which the new ones will be compared with.
         accept_changed: Ids of what changed since and a person looked at; others are refused before
             the judge is asked.
     """
 
-    files: Sequence[Path]
-    every_trace: bool = False
     concurrency: int = 8
     baseline: ScenarioEvalResults | None = None
     accept_changed: Sequence[str] = ()
+    agent_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun(StoredRun):
+    """Recorded traces to evaluate.
+
+    Args:
+        files: OTLP files; see `read_spans`.
+        every_trace: True: also traces without a question, an answer and a call of an agent's own.
+    """
+
+    files: Sequence[Path]
+    every_trace: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +81,8 @@ def judge_recorded(run: RecordedRun) -> Recorded:
 
     Cost: that of `read_spans` and of the evaluation.
     """
-    profiles = read_profiles(run.profiles)
-    if not profiles:
+    if not run.profiles:
         raise ConfigError("nothing judges the traces; give a profile with --profile")
-    calibrations, judge = Calibrations.read(run.calibrations), run.own_judge()
     faults: list[FileFormatError] = []
     traces = _by_trace(read_spans(*run.files, on_error=faults.append))
     if faults and not traces:
@@ -85,19 +92,45 @@ def judge_recorded(run: RecordedRun) -> Recorded:
         raise ConfigError(_nothing(len(traces)))
     items = _conversations(chosen)
     scenarios = EvalScenarios(
-        [EvalScenario(name, id=name) for name in _named(item[0][1] for item in items)]
+        [EvalScenario(name, id=name) for name in told_apart(item[0][1] for item in items)]
     )
-    runner = EvalRunner(scenarios, profiles, [span for each in chosen for span in each])
+
+    def collect(runner: EvalRunner) -> None:
+        runner.add_spans(span for each in chosen for span in each)
+        runner.lost = lost_of({Loss.UNREADABLE: len(faults)})
+        for scenario, conversation in zip(scenarios, items, strict=True):
+            _collect(runner, scenario, conversation)
+
+    results = judge_stored(scenarios, run, collect)
+    return Recorded(results=results, left_out=len(traces) - len(chosen), faults=tuple(faults))
+
+
+def judge_stored(
+    scenarios: EvalScenarios, run: StoredRun | NamedRun, collect: Callable[[EvalRunner], None]
+) -> ScenarioEvalResults:
+    """Judge attempts that were made before.
+
+    Args:
+        scenarios: The scenarios, without tasks of their own.
+        run: Its profiles judge the records.
+        collect: Gives a runner the attempts.
+
+    Raises:
+        ConfigError: A profile, the judge or an accepted id is wrong.
+    """
+    profiles = read_profiles(run.profiles)
+    calibrations, judge = Calibrations.read(run.calibrations), run.own_judge()
+    runner = EvalRunner(scenarios, profiles, ())
     if (before := run.baseline) is not None:
         checks = Checks(before.provenance, before.scenarios), runner.checks(run.judge_name)
         difference_of(*checks).check_accepted(run.accept_changed)
-    for scenario, conversation in zip(scenarios, items, strict=True):
-        _collect(runner, scenario, conversation, profiles)
-    runner.lost = lost_of({Loss.UNREADABLE: len(faults)})
+    collect(runner)
     with answering_judge(run, profiles, (), judge) as answering:
         results = runner.evaluate(judge=answering, concurrency=run.concurrency)
     results = with_rates(results, profiles, (), calibrations, run.judge_name)
-    return Recorded(results=results, left_out=len(traces) - len(chosen), faults=tuple(faults))
+    update = {"agent_version": run.agent_version, "named_aliases": tuple(profiles)}
+    provenance = results.provenance.model_copy(update=update)
+    return results.model_copy(update={"provenance": provenance})
 
 
 _Turn = tuple[Sequence[Span], str]
@@ -136,8 +169,8 @@ def _name_of(record: EvalRecord) -> str:
     return name or f"trace {record.trace_id}"
 
 
-def _named(names: Iterable[str]) -> list[str]:
-    """The names, those that are there again with a number behind them."""
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Make names unique: those that are there again with a number behind them."""
     seen: Counter[str] = Counter()
     found: dict[str, None] = {}
     for name in names:
@@ -153,13 +186,12 @@ def _collect(
     runner: EvalRunner,
     scenario: EvalScenario,
     conversation: Sequence[_Turn],
-    profiles: Mapping[str, AgentEvalProfile],
 ) -> None:
-    names = _named(name for _, name in conversation)
-    records: dict[str, list[EvalRecord]] = {alias: [] for alias in profiles}
+    names = told_apart(name for _, name in conversation)
+    records: dict[str, list[EvalRecord]] = {alias: [] for alias in runner.profiles}
     turns: list[dict[str, object]] = []
     for (spans, _), name in zip(conversation, names, strict=True):
-        for alias in profiles:
+        for alias in runner.profiles:
             record = derive_record(spans, profile=alias)
             record.record_id = name
             records[alias].append(record)

@@ -1,8 +1,10 @@
 """Datasets: rows of prompts, answers and trajectories, from files and from memory."""
 
+import ast
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -89,10 +91,24 @@ def _from_columns(columns: Mapping[object, object]) -> list[Row]:
 
 def _read_file(path: str) -> list[Row]:
     for scheme, advice in _ELSEWHERE.items():
-        if path.startswith(start := scheme[:-1]):  # a Path has one slash of two
-            address = scheme + path.removeprefix(start).lstrip("/")
-            raise ConfigError(f"{address} is not on this machine: {advice.format(address)}")
+        refuse_elsewhere(path, advice, scheme)
     return _READERS[check_extension(path, tuple(_READERS))](path)
+
+
+def refuse_elsewhere(path: str, advice: str, scheme: str = "gs://") -> None:
+    """Refuse an address that is no path of this machine.
+
+    Args:
+        path: A path, or an address.
+        advice: What to do, with `{}` for the address.
+        scheme: The beginning of such an address.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if path.startswith(start := scheme[:-1]):  # a Path has one slash of two
+        address = scheme + path.removeprefix(start).lstrip("/")
+        raise ConfigError(f"{address} is not on this machine: {advice.format(address)}")
 
 
 def _read_json(path: str) -> list[Row]:
@@ -124,9 +140,17 @@ def _read_csv(path: str) -> list[Row]:
             count = len(reader.fieldnames or ())
             raise FileFormatError(path, f"row {at + 1} has not {count} cells, as the header has")
     return [
-        _row({name: cell if cell else None for name, cell in cells.items()}, at)
+        _row({name: _cell(name, cell) for name, cell in cells.items()}, at)
         for at, cells in enumerate(found)
     ]
+
+
+def _cell(name: str, cell: str) -> object:
+    """A cell; a trajectory also with the quotes of Python, as a frame of lists writes it."""
+    if name in TRAJECTORIES and parse_if_json(cell) is cell:
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return ast.literal_eval(cell)
+    return cell or None
 
 
 def _read_parquet(path: str) -> list[Row]:

@@ -1,26 +1,33 @@
-"""Metrics of an evaluation: names, tools, functions and judges, brought into one form."""
+"""Metrics of an evaluation: names, tools, functions and judges, each a task of the run."""
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, cast
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
+from scouter.agent import judges
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.engine.function import score_key
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.prompt_text import as_text
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric, compare, uses_tool
 from scouter.evaluate.trajectory.rules import TrajectoryRules
+from scouter.formats.vertex.answer import PREDICTED
 from scouter.formats.vertex.dataset import Row
 from scouter.formats.vertex.responses import RESPONSE_METRICS, TextMetric, response_metric
 from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
-from scouter.model.json_value import to_json_value
 
 SINGLE_TOOL_USE: Final = "trajectory_single_tool_use"
-PREDICTED, REFERENCE = "predicted_trajectory", "reference_trajectory"
+REFERENCE: Final = "reference_trajectory"
+RESPONSE: Final = "response"
 
 _VARIABLE: Final = re.compile(r"\{([_a-zA-Z][_a-zA-Z0-9]*)\}")
 _MARK: Final = re.compile(rf"\$?{_VARIABLE.pattern}|\$\{{")
@@ -31,6 +38,24 @@ _ANSWER: Final = {
     "required": ["explanation", "score"],
     "additionalProperties": False,
 }
+_JUDGES: Final[Mapping[str, Callable[[], LLMJudgeTask]]] = {
+    "safety": lambda: judges.safety(question="prompt", answer=RESPONSE),
+    "groundedness": lambda: judges.faithfulness(
+        id="groundedness", sources="prompt", answer=RESPONSE
+    ),
+    "instruction_following": lambda: judges.completeness(
+        id="instruction_following", question="prompt", answer=RESPONSE, reference="reference"
+    ),
+    "question_answering_quality": lambda: judges.relevance(
+        id="question_answering_quality", question="prompt", answer=RESPONSE
+    ),
+}
+"""Metrics of Google's models that a ready-made judge asks for here."""
+_OWN_QUESTION: Final = (
+    "coherence", "fluency", "verbosity", "text_quality", "summarization_quality",
+    "multi_turn_chat_quality", "multi_turn_safety",
+)  # fmt: skip
+"""Metrics of Google's models that no ready-made judge asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +116,9 @@ class PointwiseMetric:
             system_instructions=self.system_instruction,
             output_type=_ANSWER,
         )
-        return LLMJudgeTask(id=self.metric, prompt=prompt, operator="IsNotEmpty")
+        return LLMJudgeTask(
+            id=self.metric, prompt=prompt, context_path="score", operator="IsNumeric"
+        )
 
 
 def template_of(text: str) -> str:
@@ -126,114 +153,70 @@ Metric: TypeAlias = (
 )
 """All forms that a metric may have in a list of metrics."""
 
+_Task: TypeAlias = TrajectoryTask | FunctionTask | LLMJudgeTask
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """Score of one metric for one row, or the reason why there is none."""
-
-    score: float | None = None
-    """None where there is no score; that is not 0."""
-    columns: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """Further columns of the metric, such as an `explanation`."""
-    error: str = ""
-    """Reason why there is no score; empty where none was wanted."""
-
-
-class RowMetric(Protocol):
-    """A metric that scores one row without asking anybody."""
-
-    @property
-    def name(self) -> str:
-        """Name of the metric, with which its columns begin."""
-        ...
-
-    @property
-    def needs(self) -> Sequence[str]:
-        """Columns without which it can score no row."""
-        ...
-
-    def score(self, row: Row) -> Scored:
-        """Score a row; a fault may be raised."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeMetric:
-    """A metric that asks a judge; the engine does."""
+class RowMetric:
+    """A metric with the task that scores a row by it."""
 
     name: str
-    needs: Sequence[str]
-    task: LLMJudgeTask
-
-
-@dataclass(frozen=True, slots=True)
-class _Trajectory:
-    name: str
-    rules: TrajectoryRules
-    needs: Sequence[str] = (PREDICTED, REFERENCE)
-
-    def score(self, row: Row) -> Scored:
-        found = compare(row[PREDICTED], row[REFERENCE], self.rules)
-        return Scored(score=found.score(self.name), columns={"explanation": found.explain()})
-
-
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    name: str
-    tool_name: str
-    rules: TrajectoryRules
-    needs: Sequence[str] = (PREDICTED,)
-
-    def score(self, row: Row) -> Scored:
-        return Scored(score=uses_tool(row[PREDICTED], self.tool_name, self.rules))
-
-
-@dataclass(frozen=True, slots=True)
-class _Response:
-    name: str
-    measure: TextMetric
-    needs: Sequence[str] = ("response", "reference")
-
-    def score(self, row: Row) -> Scored:
-        response, reference = (_text(row, name) for name in self.needs)
-        return Scored(score=self.measure(response, reference))
-
-
-@dataclass(frozen=True, slots=True)
-class _Custom:
-    name: str
-    function: Callable[[Row], object]
+    """Begins its columns."""
+    task: _Task
     needs: Sequence[str] = ()
+    """Columns without which it can score no row."""
+    measure: Callable[[Row], object] | None = None
+    """Scores a row without a judge."""
+    explain: Callable[[Row], str] | None = None
+    decides: bool = True
+    """False where nobody said when a score is good enough, so that every score passes."""
 
-    def score(self, row: Row) -> Scored:
-        found = to_json_value(self.function(dict(row)))
-        if not isinstance(found, dict):
-            return Scored(score=_number(found, "it"))
-        key = self.name if self.name in found else "score"
-        if key not in found:
-            raise DataError(f"it gave the keys {', '.join(found)}; expected {self.name!r}")
-        rest = {name: value for name, value in found.items() if name != key}
-        return Scored(score=_number(found[key], repr(key)), columns=rest)
+    def at_least(self, least: float | None) -> "RowMetric":
+        """Pass from a score on, where the metric itself does not say when it passes."""
+        if least is None or (self.decides and isinstance(self.task, LLMJudgeTask)):
+            return self
+        return self._compared(ComparisonOperator.GreaterThanOrEqual, least)
+
+    def undecided(self) -> "RowMetric":
+        """Pass with every score, where something else decides."""
+        return self._compared(ComparisonOperator.IsNumeric, None)
+
+    def _compared(self, operator: ComparisonOperator, expected: float | None) -> "RowMetric":
+        update = {"operator": operator, "expected_value": expected}
+        return replace(self, task=self.task.model_copy(update=update))
+
+    def of_case(self, least: float) -> FunctionTask:
+        """Make the task that compares the mean over a case's rows.
+
+        Args:
+            least: The mean from which on a case passes.
+        """
+        measure = self.measure
+        assert measure is not None  # noqa: S101 - criteria name metrics without a judge
+
+        def mean(session: Mapping[str, Any]) -> float | None:
+            found = [measure(each["context"]) for each in session["records"]]
+            scores = [score for score in found if isinstance(score, int | float)]
+            return fmean(scores) if scores else None
+
+        return FunctionTask(
+            f"mean of {self.name}", mean, scope="session", operator="GreaterThanOrEqual",
+            expected_value=least,
+        )  # fmt: skip
+
+    def columns(self, result: EvalTaskResult, row: Row) -> Mapping[str, JsonValue]:
+        """Give what a result says beside the score."""
+        if self.explain is not None:
+            return {"explanation": self.explain(row)}
+        talk = result.talk
+        given = result.actual if talk is None else talk.answer
+        if not isinstance(given, dict):
+            return {}
+        key = score_key(given, self.task.id) if talk is None else "score"
+        return {name: value for name, value in given.items() if name != key}
 
 
-def _text(row: Row, name: str) -> str:
-    value = row[name]
-    if not isinstance(value, str):
-        raise DataError(f"{name}: expected a text, got {type(value).__name__}")
-    return value
-
-
-def _number(value: JsonValue, what: str) -> float | None:
-    if value is None:
-        return None
-    if not isinstance(value, bool | int | float) or not math.isfinite(value):
-        raise DataError(f"{what} is no number but {type(value).__name__}")
-    return float(value)
-
-
-def read_metrics(
-    metrics: Iterable[Metric], rules: TrajectoryRules
-) -> list[RowMetric | JudgeMetric]:
+def read_metrics(metrics: Iterable[Metric], rules: TrajectoryRules) -> list[RowMetric]:
     """Bring the metrics of a list into one form.
 
     Args:
@@ -247,7 +230,7 @@ def read_metrics(
     given = list(metrics)
     tools = sum(isinstance(each, TrajectorySingleToolUse) for each in given)
     found = [_read(each, rules, has_many_tools=tools > 1) for each in given]
-    names = [each.name.lower() for each in found]
+    names = [each.task.id for each in found]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"metrics: two are called {name!r}; give one of them another name")
@@ -256,22 +239,22 @@ def read_metrics(
     return found
 
 
-def _read(metric: object, rules: TrajectoryRules, has_many_tools: bool) -> RowMetric | JudgeMetric:
+def _read(metric: object, rules: TrajectoryRules, has_many_tools: bool) -> RowMetric:
     if isinstance(metric, str):
         return _by_name(metric, rules)
     if isinstance(metric, TrajectorySingleToolUse):
         many = f"{SINGLE_TOOL_USE}({metric.tool_name})"
-        return _Tool(many if has_many_tools else SINGLE_TOOL_USE, metric.tool_name, rules)
+        return _tool(many if has_many_tools else SINGLE_TOOL_USE, metric.tool_name, rules)
     if isinstance(metric, PointwiseMetric):
         needs = list(dict.fromkeys(_VARIABLE.findall(str(metric.metric_prompt_template))))
-        return JudgeMetric(metric.metric, needs, metric.task())
+        return RowMetric(name=metric.metric, task=metric.task(), needs=needs, decides=False)
     if isinstance(metric, LLMJudgeTask):
-        return JudgeMetric(metric.id, (), metric)
+        return RowMetric(name=metric.id, task=metric)
     if isinstance(metric, CustomMetric):
-        return _Custom(metric.name, metric.metric_function)
+        return _function(metric.name, metric.metric_function)
     name = getattr(metric, "__name__", None)
     if callable(metric) and isinstance(name, str) and not isinstance(metric, type):
-        return _Custom(name, cast("Callable[[Row], object]", metric))
+        return _function(name, cast("Callable[[Row], object]", metric))
     raise ConfigError(
         f"metrics: {metric!r} is none; expected a name, TrajectorySingleToolUse, CustomMetric, "
         "PointwiseMetric, LLMJudgeTask or a function with a name"
@@ -280,13 +263,65 @@ def _read(metric: object, rules: TrajectoryRules, has_many_tools: bool) -> RowMe
 
 def _by_name(name: str, rules: TrajectoryRules) -> RowMetric:
     if name in tuple(TrajectoryMetric):
-        return _Trajectory(name, rules)
+        return _trajectory(name, rules)
     if name in RESPONSE_METRICS:
-        return _Response(name, response_metric(name))
+        return _response(name, response_metric(name))
+    if name in _JUDGES:
+        return RowMetric(name=name, task=_JUDGES[name](), needs=("prompt", RESPONSE))
     if name == SINGLE_TOOL_USE:
         raise ConfigError(f"metrics: {name!r} needs a tool: TrajectorySingleToolUse(tool_name=…)")
-    known = ", ".join((*TrajectoryMetric, *RESPONSE_METRICS))
+    if name in _OWN_QUESTION or name.startswith("pairwise_"):
+        raise ConfigError(
+            f"metrics: no ready-made judge asks for {name!r}; put the question yourself, with "
+            f"PointwiseMetric({name!r}, template)"
+        )
+    known = ", ".join((*TrajectoryMetric, *RESPONSE_METRICS, *_JUDGES))
     raise ConfigError(
         f"metrics: no metric is called {name!r}; the names are {known}. A question to a model is a "
         "PointwiseMetric"
     )
+
+
+def _trajectory(name: str, rules: TrajectoryRules) -> RowMetric:
+    def measure(row: Row) -> float | None:
+        return compare(row[PREDICTED], row[REFERENCE], rules).score(name)
+
+    task: _Task = FunctionTask(name, measure)
+    if rules.empty != "skip":  # a task has a score or an error
+        task = TrajectoryTask(name, name, REFERENCE, predicted=PREDICTED, rules=rules)
+    return RowMetric(
+        name=name, task=task, needs=(PREDICTED, REFERENCE), measure=measure,
+        explain=lambda row: compare(row[PREDICTED], row[REFERENCE], rules).explain(),
+    )  # fmt: skip
+
+
+def _tool(name: str, tool: str, rules: TrajectoryRules) -> RowMetric:
+    def measure(row: Row) -> float | None:
+        return uses_tool(row[PREDICTED], tool, rules)
+
+    task: _Task = FunctionTask(name, measure)
+    if rules.empty == "score":  # the task's own metric scores empty trajectories, too
+        task = TrajectoryTask(
+            name, SINGLE_TOOL_USE, tool_name=tool, predicted=PREDICTED, rules=rules
+        )
+    return RowMetric(name=name, task=task, needs=(PREDICTED,), measure=measure)
+
+
+def _response(name: str, text_metric: TextMetric) -> RowMetric:
+    def measure(row: Row) -> float:
+        return text_metric(_text(row, RESPONSE), _text(row, "reference"))
+
+    found = _function(name, measure)
+    return replace(found, needs=(RESPONSE, "reference"), measure=measure)
+
+
+def _function(name: str, function: Callable[[Row], object]) -> RowMetric:
+    task = FunctionTask(name, function, operator="IsNumeric")
+    return RowMetric(name=name, task=task, decides=False)
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise DataError(f"{name}: expected a text, got {type(value).__name__}")
+    return value

@@ -2,17 +2,40 @@
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.formats.vertex.answer import FAULT, LATENCY, PREDICTED
+from scouter.formats.vertex.cases import ALIAS, Case, Cases, turn_name
 from scouter.formats.vertex.dataset import Row
+from scouter.formats.vertex.metrics import RowMetric
 
 Summary: TypeAlias = dict[str, float]
+
+_NOT_ASKED = "not asked: an earlier turn failed"
+_LOST = "its record is in no result"
+_FAILED: Row = {"response": None, LATENCY: None, "failure": 1, PREDICTED: None}
+_Judged: TypeAlias = tuple[Row, RecordResult | None]
+"""A row, and the results of its record; None where the agent failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cells:
+    """Score of one metric for one row, or the reason why there is none."""
+
+    score: float | None = None
+    columns: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Further columns of the metric, such as an `explanation`."""
+    error: str = ""
+    """Empty where no score was wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +51,11 @@ class EvalResult:
     rows: list[Row]
     """The dataset's columns, what the agent gave, then the metrics' columns: `<metric>/score`,
     `<metric>/explanation` and others, and `<metric>/error` for a metric that has no score
-    somewhere."""
+    somewhere. Of several attempts each has its rows, and a column `attempt`."""
+    run: ScenarioEvalResults
+    """The run that all of it is read from; it can be saved and compared."""
     metadata: dict[str, str] | None = None
-    """Always None: there is no experiment elsewhere that knows of it."""
+    """`experiment` and `experiment_run`, where they were given."""
 
     @property
     def metrics_table(self) -> Any:  # noqa: ANN401 — pandas loads on demand
@@ -49,16 +74,97 @@ class EvalResult:
         return pd.DataFrame(self.rows)
 
 
-def summarize(name: str, scores: Sequence[JsonValue]) -> Summary:
-    """Compute mean and deviation of the scores that there are.
+def result_of(
+    run: ScenarioEvalResults, cases: Cases, metrics: Sequence[RowMetric], *, has_agent: bool
+) -> EvalResult:
+    """Read rows and means from a run.
 
     Args:
-        name: Begins the keys.
-        scores: Numbers; what is none is left out.
-
-    Returns:
-        `<name>/mean` and `<name>/std` (n−1); NaN where there are too few.
+        run: The run of the cases.
+        cases: The cases, with the rows that came of them.
+        metrics: In the order of their columns.
+        has_agent: Whether an agent was asked.
     """
+    judged = list(_judged(run, cases, has_agent=has_agent))
+    rows = [row for row, _ in judged]
+    summary: Summary = {"row_count": len(rows)}
+    for metric in metrics:
+        cells = [_cells(metric, *each) for each in judged]
+        scores = [each.score for each in cells]
+        summary |= _mean(metric.name, scores)
+        summary[f"{metric.name}/n"] = sum(score is not None for score in scores)
+        summary[f"{metric.name}/n_error"] = sum(bool(each.error) for each in cells)
+        _add(rows, metric.name, cells)
+    for name in (LATENCY, "failure") if has_agent else ():
+        summary |= _mean(name, [row[name] for row in rows])
+    return EvalResult(summary_metrics=summary, rows=rows, run=run)
+
+
+def _judged(run: ScenarioEvalResults, cases: Cases, *, has_agent: bool) -> Iterator[_Judged]:
+    """The rows of all attempts, with what became of them."""
+    found: dict[tuple[str | None, int], dict[str, RecordResult]] = {}
+    for each in run.dataset_results.get(ALIAS, ()):
+        found.setdefault((each.scenario_id, each.attempt), {})[each.record_id] = each.record
+    errors = {(each.scenario_id, each.attempt): each.error for each in run.scenario_results}
+    for case in cases.by_name.values():
+        for attempt in range(run.repeats):
+            key = case.name, attempt
+            records, error = found.get(key, {}), errors.get(key) or ""
+            is_lost = case.is_played and bool(error)
+            said = sum(turn_name(at) in records for at in range(case.most_turns))
+            for at in range(max(1, said) if case.is_played else len(case.rows)):
+                record = records.get(turn_name(at))
+                row = _row(case, at, record, run, cases)
+                before = row.pop(FAULT, None)  # the dataset may be the table of an earlier run
+                if run.repeats > 1:
+                    row["attempt"] = attempt
+                if record is None or is_lost:
+                    record = None
+                    fault = (error or _LOST) if is_lost or at == said else _NOT_ASKED
+                    row |= {**_FAILED, FAULT: fault} if has_agent else {FAULT: before or fault}
+                elif any(errors.values()):
+                    row[FAULT] = None
+                yield row, record
+
+
+def _row(
+    case: Case, at: int, record: RecordResult | None, run: ScenarioEvalResults, cases: Cases
+) -> Row:
+    """A row as its record has it, in the order of the dataset's columns."""
+    asked = dict(case.rows[0 if case.is_played else at])
+    if record is None:
+        return asked
+    whole = cases.kept.get(record.record_uid) or run.whole_context(record.record_uid)
+    return {**asked, **whole} if isinstance(whole, dict) else asked
+
+
+def _cells(metric: RowMetric, row: Row, record: RecordResult | None) -> _Cells:
+    """The cells of a metric in a row."""
+    if record is None:
+        return _Cells(error=f"the agent failed: {row[FAULT]}")
+    result = record[metric.task.id]
+    if result.outcome in (Outcome.PASSED, Outcome.FAILED):
+        return _Cells(score=result.score, columns=metric.columns(result, row))
+    missing = [name for name in metric.needs if row.get(name) is None]
+    if missing and metric.measure is not None:
+        return _Cells(error=f"the row has no {', '.join(missing)}")
+    return _Cells(error="" if result.reason is Reason.NOT_APPLICABLE else result.message)
+
+
+def _add(rows: Sequence[Row], name: str, cells: Sequence[_Cells]) -> None:
+    """Write a metric's columns, the same ones for every row."""
+    names = dict.fromkeys(key for each in cells for key in each.columns)
+    has_errors = any(each.error for each in cells)
+    for row, each in zip(rows, cells, strict=True):
+        row.pop(f"{name}/error", None)  # of an earlier run, whose table is this dataset
+        row[f"{name}/score"] = each.score
+        row |= {f"{name}/{key}": each.columns.get(key) for key in names}
+        if has_errors:
+            row[f"{name}/error"] = each.error or None
+
+
+def _mean(name: str, scores: Sequence[JsonValue]) -> Summary:
+    """Mean and deviation of the scores that there are; NaN where there are too few."""
     known = [float(score) for score in scores if isinstance(score, int | float)]
     return {
         f"{name}/mean": statistics.fmean(known) if known else math.nan,

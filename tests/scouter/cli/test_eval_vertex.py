@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,19 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scouter.formats.vertex.runnable import run_agent
+from scouter.client.client import ScouterClient
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from tests.collector.conftest import Service
 from tests.scouter.cli.conftest import Scouter
+from tests.support.served import serve
 
 VERTEX = ("--format", "vertex")
+STORED = (
+    "--repeats 2", "--confirm 2 --baseline data.json", "--resume r.jsonl", "--retries 1",
+    "--timeout 9", "--simulated-user home:ends", "--profile p.yaml",
+    "--sequential --baseline data.json",
+)  # fmt: skip
+"""Options that need an agent: answers that are stored are there once, and without spans."""
 
 
 def call(name: str, **arguments: object) -> dict[str, object]:
@@ -55,6 +65,14 @@ def ends(prompt):
     sys.exit(0)
 
 
+class Chain:
+    def query(self, input):
+        return agent(input)
+
+
+chain = Chain()
+
+
 def length(row):
     return len(row["prompt"])
 
@@ -93,7 +111,7 @@ def test_the_dataset_s_own_calls_are_scored(folder: Path, scouter: Scouter) -> N
     lines = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
     assert lines["trajectory_precision"] == ["0.2500", "0.3536", "2", "0"]
     assert lines["trajectory_exact_match"] == ["0.0000", "0.0000", "2", "0"]
-    assert done.stdout.endswith("passed: 2 rows, 5 metrics\n")
+    assert "Recorded. 0 of 2 scenarios passed" in done.stdout
     rows, summary = written(folder)
     assert [row["trajectory_recall/score"] for row in rows] == [0, 0.5]
     assert "user_z" in rows[1]["trajectory_recall/explanation"]
@@ -145,11 +163,10 @@ def test_an_agent_that_raises_fails_its_row_only(folder: Path, scouter: Scouter)
     run = ("eval", "data.json", *VERTEX, "--agent", "home:agent")
     done = scouter(*run, "--output", "out")
     assert done.returncode == 1
-    assert "row 2: the agent failed: RuntimeError: no such user" in done.stderr
+    assert "got      RuntimeError: no such user (home.py:8 in agent)" in done.stdout
     assert "asked Turn off" in done.stderr
-    assert "asked" not in done.stdout
-    assert "The agent failed in 1 of 2 rows." in done.stdout
-    assert "failed: rows without a score: trajectory_exact_match 1" in done.stdout
+    assert "asked Turn off" not in done.stdout
+    assert "Errored. 1 of 2 scenarios passed." in done.stdout
     rows, summary = written(folder)
     assert [row["failure"] for row in rows] == [0, 1]
     assert rows[0]["response"] == "off"
@@ -159,7 +176,9 @@ def test_an_agent_that_raises_fails_its_row_only(folder: Path, scouter: Scouter)
     assert summary["trajectory_exact_match/n_error"] == 1
     assert summary["trajectory_exact_match/std"] is None  # of one score
     allowed = scouter(*run, "--allow-errors", "--min-score", "trajectory_exact_match=1", "--quiet")
-    assert (allowed.returncode, allowed.stdout) == (0, "passed: 2 rows, 5 metrics\n")
+    assert (allowed.returncode, allowed.stdout) == (
+        0, "Passed. 1 of 2 scenarios passed; 1 gate met.\n"
+    )  # fmt: skip
 
 
 def test_a_mended_agent_is_not_blamed_for_what_its_table_says(
@@ -175,7 +194,7 @@ def test_a_mended_agent_is_not_blamed_for_what_its_table_says(
     )
     (folder / "home.py").write_text(mended, encoding="utf-8")
     done = scouter("eval", table, *run)
-    assert (done.returncode, done.stderr.count("row 2")) == (0, 0), done.stderr
+    assert (done.returncode, "RuntimeError" in done.stdout) == (0, False), done.stdout
 
 
 def test_an_agent_that_exits_does_not_end_the_run(folder: Path, scouter: Scouter) -> None:
@@ -183,22 +202,8 @@ def test_an_agent_that_exits_does_not_end_the_run(folder: Path, scouter: Scouter
     done = scouter("eval", "data.json", *VERTEX, "--agent", "home:ends", "--allow-errors",
                    "--min-score", "trajectory_recall=0")  # fmt: skip
     assert done.returncode == 1
-    assert "row 1: the agent failed: SystemExit: 0" in done.stderr
-    assert "failed: trajectory_recall: no row has a score" in done.stdout
-
-
-def test_an_interrupt_begins_no_further_row() -> None:
-    called: list[object] = []
-
-    def agent(prompt: object) -> str:
-        called.append(prompt)
-        if len(called) == 2:
-            raise KeyboardInterrupt
-        return "fine"
-
-    with pytest.raises(KeyboardInterrupt):
-        run_agent(agent, [*range(20_000)], 1)
-    assert len(called) < 20_000
+    assert "the agent called sys.exit(0)" in done.stdout
+    assert "gate mean score of 'trajectory_recall': no score, wanted at least 0" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -209,7 +214,7 @@ def test_the_gate(folder: Path, scouter: Scouter, least: str, code: int) -> None
     done = scouter("eval", "data.json", *VERTEX, "--min-score", least,
                    "--min-score", "trajectory_recall=0.2")  # fmt: skip
     assert done.returncode == code
-    told = "failed: trajectory_precision: the mean is 0.2500, and has to be 0.26 at least\n"
+    told = "gate mean score of 'trajectory_precision': 0.2500 (of 2), wanted at least 0.26\n"
     assert (told in done.stdout) == (code == 1)
 
 
@@ -226,21 +231,21 @@ def test_metrics_by_name_by_tool_and_of_one_s_own(folder: Path, scouter: Scouter
     assert rows[0]["polite/explanation"] == "short enough"
 
 
-def test_one_fault_of_all_metrics_is_told_once(folder: Path, scouter: Scouter) -> None:
+def test_a_row_without_calls_has_no_score(folder: Path, scouter: Scouter) -> None:
     rows = [{**ROWS[0], "predicted_trajectory": None}, ROWS[1]]
     (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
     named = ("--metrics", "trajectory_recall, trajectory_precision")
-    done = scouter("eval", "data.json", *VERTEX, *named)
+    done = scouter("eval", "data.json", *VERTEX, *named, "--output", "out")
     assert done.returncode == 1
-    assert done.stderr == (
-        "row 1: trajectory_recall, trajectory_precision: the row has no predicted_trajectory\n"
-    )
+    assert "rows: 1 of 2 records errored" in done.stdout
+    table, _ = written(folder)
+    assert table[0]["trajectory_recall/error"] == "the row has no predicted_trajectory"
 
 
 def test_without_rows_nothing_passes(folder: Path, scouter: Scouter) -> None:
     (folder / "none.json").write_text("[]", encoding="utf-8")
     done = scouter("eval", "none.json", *VERTEX)
-    assert (done.returncode, "failed: nothing was scored" in done.stdout) == (1, True)
+    assert (done.returncode, "nothing was judged" in done.stdout) == (1, True)
 
 
 def test_compat_refuses_an_empty_trajectory(folder: Path, scouter: Scouter) -> None:
@@ -271,18 +276,18 @@ def test_each_run_has_a_folder_and_leaves_others_alone(folder: Path, scouter: Sc
         ("data.json --format vertex --metrics rouge_l", "needs the column 'response'"),
         ("data.json --format vertex --metrics trajectory_single_tool_use", "expected the tool"),
         ("data.json --format vertex --metrics home:nope", "home has no 'nope'"),
-        ("data.json --format vertex --min-score trajectory_recall", "expected METRIC=RATE"),
-        ("data.json --format vertex --min-score trajectory_recall=nan", "expected METRIC=RATE"),
+        ("data.json --format vertex --min-score trajectory_recall", "expected TASK=MEAN"),
+        ("data.json --format vertex --min-score trajectory_recall=nan", "expected TASK=MEAN"),
         ("data.json --format vertex --min-score bleu=0.5", "no metric 'bleu' is scored"),
         ("data.json --format vertex --agent home", "expected module:name"),
         ("data.json --format vertex --output data.json", "this is a file"),
         ("data.json --format vertex --compat wxo-1.6.9", "belongs to --format watsonx"),
-        ("data.json --format vertex --repeats 2", "--repeats means nothing with --format vertex"),
-        ("data.json --format vertex --min-pass-rate 0.9", "--min-pass-rate means nothing"),
-        ("data.json --format vertex --profile p.yaml", "--profile means nothing"),
-        ("data.json --format vertex --judge-cache none", "--judge-cache means nothing"),
-        ("data.json --format vertex --config c.yml", "--config means nothing"),
-        ("data.json --format adk --json r.json", "--json means nothing with --format adk"),
+        *[
+            (f"data.json --format vertex {option}", f"{option.split()[0]}: without --agent")
+            for option in STORED
+        ],
+        ("data.json --format vertex --plan", "--plan is about scenario files"),
+        ("data.json --format vertex --interleave home:ends", "--interleave: without --agent"),
         ("data.json --agent home:agent --metrics bleu", "belong to --format vertex"),
         ("data.json --agent home:agent --compat vertex", "belong to --format vertex"),
         ("data.json", "missing option --agent"),
@@ -324,6 +329,9 @@ TALK = [
 ADK = ("eval", "talk.test.json", "--format", "adk", "--agent", "home:agent")
 
 
+MET = "1 of 1 scenarios passed; 1 gate met"
+
+
 def criteria(folder: Path, name: str = "test_config.json", **named: Any) -> None:
     (folder / name).write_text(json.dumps({"criteria": named}), encoding="utf-8")
 
@@ -331,19 +339,18 @@ def criteria(folder: Path, name: str = "test_config.json", **named: Any) -> None
 @pytest.mark.parametrize(
     ("wanted", "code", "said"),
     [
-        pytest.param({"tool_trajectory_avg_score": 1.0}, 0, "passed: 2 rows, 1 metric", id="met"),
+        pytest.param({"tool_trajectory_avg_score": 1.0}, 0, MET, id="met"),
         pytest.param(
             {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}, 0,
-            "passed: 2 rows, 2 metrics", id="both of ADK's own",
+            MET, id="both of ADK's own",
         ),
         pytest.param(
             {"tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "in-order"}}, 0,
-            "passed: 2 rows, 1 metric", id="match type",
+            MET, id="match type",
         ),
         pytest.param(
             {"response_match_score": 1.1}, 1,
-            "response_match_score: the mean of the case 'talk.test.json' is 1.0000, and has to be "
-            "1.1 at least", id="not met",
+            "expected GreaterThanOrEqual 1.1\n    got      1.0", id="not met",
         ),
         pytest.param(
             {"tool_trajectory_avg_score": 1.0, "final_response_match_v2": {"threshold": 0.5}}, 1,
@@ -380,7 +387,8 @@ def test_each_case_has_to_reach_a_criterion(folder: Path, scouter: Scouter) -> N
     criteria(folder, tool_trajectory_avg_score=0.5)
     done = scouter(*ADK)
     assert done.returncode == 1
-    assert "the mean of the case 'wrong' is 0.0000, and has to be 0.5 at least" in done.stdout
+    assert "gate scenarios passed: 50.0% (1 of 2), wanted at least 100.0%" in done.stdout
+    assert "check    rows · mean of trajectory_exact_match" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["test_config.json", "eval_config.json"])
@@ -410,7 +418,7 @@ def test_rubrics_of_rows_are_named(folder: Path, scouter: Scouter, beside: dict[
     (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
     done = scouter("eval", "data.json", *VERTEX)
     assert done.returncode == 1
-    assert f"failed: not judged: {name} (1 of 2 rows): nothing here computes them" in done.stdout
+    assert f"not judged: {name} (1 of 2 rows): nothing here computes them" in done.stdout
     turn = {"user_content": {"parts": [{"text": "device_2"}]}, "rubrics": [{"rubric_id": "x"}]}
     cases = {"eval_cases": [{"eval_id": "off", "conversation": [turn]}]}
     (folder / "talk.test.json").write_text(json.dumps(cases), encoding="utf-8")
@@ -459,4 +467,157 @@ def test_nothing_scored_is_never_passed(folder: Path, scouter: Scouter) -> None:
     run = ("eval", "data.json", *VERTEX, "--agent", "none:answer")
     done = scouter(*run, "--allow-errors", "--metrics", "trajectory_exact_match")
     assert done.returncode == 1, done.stdout
-    assert "nothing was scored" in done.stdout
+    assert "Nothing was judged." in done.stdout
+
+
+EVAL = ("eval", "data.json", *VERTEX, "--agent", "home:agent", "--metrics", "trajectory_recall")
+REPORTS = ("--html", "r.html", "--junit", "r.xml", "--markdown", "r.md", "--json", "r.json")
+RAISES = 'raise RuntimeError("no such user")'
+MENDED = AGENT.replace(RAISES, 'return {"predicted_trajectory": []}')
+"""Its recall is 1 and 0."""
+BETTER = AGENT.replace(
+    RAISES, f"return {{'predicted_trajectory': {ROWS[1]['reference_trajectory']!r}}}"
+)
+"""Its recall is 1 and 1."""
+
+
+def test_every_report_has_the_gate_on_a_mean(folder: Path, scouter: Scouter) -> None:
+    """Recalls of 1 and 0 have the mean 0.5, in two attempts as in one."""
+    (folder / "home.py").write_text(MENDED, encoding="utf-8")
+    done = scouter(*EVAL, "--min-score", "trajectory_recall=0.6", "--repeats", "2", *REPORTS, "-v",
+                   "--output", "out")  # fmt: skip
+    assert done.returncode == 1
+    name = "mean score of 'trajectory_recall'"
+    assert f"gate {name}: 0.5000 (of 4), wanted at least 0.6" in done.stdout
+    (line,) = [each for each in done.stdout.splitlines() if each.strip().startswith(name)]
+    assert line.split()[-7:] == ["0.6", "0.5", "(mean", "of", "4)", "not", "met"]
+    (gate,) = json.loads((folder / "r.json").read_text("utf-8"))["gates"]
+    assert (gate["found"], gate["wanted"], gate["is_mean"]) == (0.5, 0.6, True)
+    assert f"`{name}` | 0.6 | 0.5 (mean of 4) | **not met**" in (folder / "r.md").read_text("utf-8")
+    assert "0.5 (mean of 4)" in (folder / "r.html").read_text("utf-8")
+    assert "mean score of" in (folder / "r.xml").read_text("utf-8")
+    rows, summary = written(folder)
+    assert [row["attempt"] for row in rows] == [0, 1, 0, 1]
+    assert (summary["row_count"], summary["trajectory_recall/mean"]) == (4, 0.5)
+
+
+def test_a_worse_agent_is_held_against_its_baseline(folder: Path, scouter: Scouter) -> None:
+    """Of twelve rows half fall, in every attempt."""
+    rows = [{**row, "prompt": f"{row['prompt']} {at}"} for at in range(6) for row in ROWS]
+    (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
+    (folder / "home.py").write_text(BETTER, encoding="utf-8")
+    (folder / "worse.py").write_text(MENDED, encoding="utf-8")
+    assert scouter(*EVAL, "--save", "b.json").returncode == 0
+    again = scouter(*EVAL, "--baseline", "b.json", "--require-ruled-out", "30")
+    assert again.returncode == 0, again.stdout
+    worse = tuple(part.replace("home:", "worse:") for part in EVAL)
+    done = scouter(*worse, "--baseline", "b.json", "--confirm", "3")
+    assert done.returncode == 1
+    assert "Regressed." in done.stdout
+    assert "rows · trajectory_recall" in done.stdout
+    rounds = ("--repeats", "3", "--sequential", "--confirm", "0")
+    soon = scouter(*worse, "--baseline", "b.json", *rounds)
+    assert re.search(r"decided after \d of 3 rounds", soon.stdout), soon.stdout
+    assert scouter(*worse, "--interleave", "home:agent", "--confirm", "0").returncode == 1
+    changed: list[dict[str, Any]] = [{**row, "reference_trajectory": []} for row in rows]
+    (folder / "data.json").write_text(json.dumps(changed), encoding="utf-8")
+    assert scouter(*EVAL, "--baseline", "b.json", "--confirm", "0").returncode == 3
+
+
+def test_another_least_score_compares_the_scores_of_the_baseline(
+    folder: Path, scouter: Scouter
+) -> None:
+    """The functions ran before; another one did not, and nothing is known of it."""
+    (folder / "home.py").write_text(BETTER, encoding="utf-8")
+    run = (*EVAL[:-1], "home:length,home:polite", "--judge", "home:judge")
+    assert scouter(*run, "--save", "b.json").returncode == 0
+    again = (*run, "--baseline", "b.json", "--confirm", "0")
+    stricter = scouter(*again, "--min-score", "length=20")  # 18 and 24 letters
+    assert stricter.returncode == 0, stricter.stdout
+    assert "task 'length' of 'rows' changed" in stricter.stdout
+    assert "judged again by today's check" in stricter.stdout
+    assert "1 of 2 scenarios passed, 1 of 2 in the baseline" in stricter.stdout
+    other = BETTER.replace("def length(", "def size(")
+    other += "\n\nlength = size\nsize.__name__ = 'length'\n"
+    (folder / "home.py").write_text(other, encoding="utf-8")
+    changed = scouter(*again)
+    assert changed.returncode == 3, changed.stdout
+    assert "does not store what its function would give" in changed.stdout
+    assert scouter(*again, "--accept-changed", "length").returncode == 0
+
+
+def test_stored_answers_are_held_against_a_run_of_the_agent(folder: Path, scouter: Scouter) -> None:
+    """The table of a run says what the run said; that of a worse agent falls behind it."""
+    rows = [{**row, "prompt": f"{row['prompt']} {at}"} for at in range(6) for row in ROWS]
+    (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
+    for name, text, code in (("better", BETTER, 0), ("worse", MENDED, 1)):
+        (folder / "home.py").write_text(text, encoding="utf-8")
+        scouter(*EVAL, "--save", f"{name}.json", "--output", name)
+        (table,) = (folder / name).glob("*/metrics_table.jsonl")
+        stored = ("eval", table, *VERTEX, "--metrics", "trajectory_recall")
+        done = scouter(*stored, "--baseline", "better.json", "--save", "s.json")
+        assert done.returncode == code, done.stdout
+        again = scouter(*stored, "--baseline", "s.json")
+        assert again.returncode == 0, again.stdout
+
+
+def test_a_run_is_taken_up_again(folder: Path, scouter: Scouter) -> None:
+    (folder / "home.py").write_text(MENDED, encoding="utf-8")
+    first = scouter(*EVAL, "--resume", "r.jsonl")
+    assert first.stderr.count("asked Turn off") == 1
+    least = ("--min-score", "trajectory_recall=0.5", "--output", "out")
+    changed = scouter(*EVAL, "--resume", "r.jsonl", *least)
+    assert changed.returncode == 2  # the same attempts, by another profile
+    again = scouter(*EVAL, "--resume", "r.jsonl", "--output", "out")
+    assert "asked Turn off" not in again.stderr
+    rows, _ = written(folder)
+    assert [row["trajectory_recall/score"] for row in rows] == [1, 0]
+
+
+def test_gates_on_rates(folder: Path, scouter: Scouter) -> None:
+    (folder / "home.py").write_text(MENDED, encoding="utf-8")
+    half = ("--min-pass-rate", "0.5", "--min-scenario-pass-rate", "0.5")
+    assert scouter(*EVAL, *half).returncode == 0
+    assert scouter(*EVAL, "--min-pass-rate", "0.6").returncode == 1
+    assert scouter(*EVAL, "--min-scenario-pass-rate", "0.6").returncode == 1
+
+
+def test_a_collector_keeps_the_rows(folder: Path, scouter: Scouter) -> None:
+    service = Service(folder / "there")
+    (folder / "home.py").write_text(MENDED, encoding="utf-8")
+    with serve(service.collector.app) as url:
+        done = scouter(*EVAL, "--push", url)
+        assert f"{url}/compare?after=run:" in done.stderr, done.stderr
+        with ScouterClient(url) as client:
+            (run,) = client.runs()
+            assert (run.scenarios, run.agent) == (2, "home:agent")
+    service.stop()
+
+
+def test_an_object_with_query_is_an_agent_by_name(folder: Path, scouter: Scouter) -> None:
+    """Of scenarios as of rows."""
+    (folder / "home.py").write_text(MENDED, encoding="utf-8")
+    rows = tuple(part.replace(":agent", ":chain") for part in EVAL)
+    assert scouter(*rows, "--min-score", "trajectory_recall=0.5").returncode == 0
+    scenario = [{"initial_query": "Is device_2 off?", "tasks": [
+        {"task_type": "Assertion", "id": "off", "context_path": "response.response",
+         "operator": "Equals", "expected_value": "off"},
+    ]}]  # fmt: skip
+    (folder / "s.json").write_text(json.dumps(scenario), encoding="utf-8")
+    done = scouter("eval", "s.json", "--agent", "home:chain", "--min-score", "off=1")
+    assert done.returncode == 0, done.stdout
+    assert scouter("eval", "s.json", "--agent", "home:chain", "--min-score", "on=1").returncode == 2
+
+
+def test_versions_beside_each_other(folder: Path, scouter: Scouter) -> None:
+    """Each row is asked of both; the table has the rows of the new one."""
+    (folder / "home.py").write_text(MENDED, encoding="utf-8")
+    (folder / "old.py").write_text(BETTER, encoding="utf-8")
+    beside = ("--interleave", "old:agent", "--confirm", "0", "--save-baseline", "old.json")
+    scouter(*EVAL, *beside, "--output", "out")
+    rows, _ = written(folder)
+    assert [row["trajectory_recall/score"] for row in rows] == [1, 0]
+    results = ScenarioEvalResults.load(folder / "old.json").dataset_results["rows"]
+    assert [each.record.tasks[0].score for each in results] == [1, 1]
+    both = scouter(*EVAL, "--interleave", "old:agent", "--baseline", "old.json")
+    assert both.returncode == 2

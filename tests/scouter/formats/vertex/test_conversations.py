@@ -9,7 +9,7 @@ import pytest
 
 from scouter.errors import ConfigError
 from scouter.formats.adk import read_eval_set
-from scouter.formats.vertex.conversations import conversations_of
+from scouter.formats.vertex.cases import conversations_of
 from scouter.formats.vertex.eval_task import EvalTask
 from scouter.formats.vertex.result import EvalResult
 from scouter.tracing import get_tracer

@@ -183,3 +183,12 @@ def test_files_that_are_wrong(name: str, text: str, message: str, tmp_path: Path
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(FileFormatError, match=message):
         read_dataset(tmp_path / name)
+
+
+def test_csv_of_a_frame_with_lists(tmp_path: Path) -> None:
+    """`to_csv` writes lists with the quotes of Python; a cell that is neither stays a text."""
+    calls = [{"tool_name": "x", "tool_input": {"q": "it's", "on": True, "no": None}}]
+    pd.DataFrame({"predicted_trajectory": [calls, "[oops"]}).to_csv(tmp_path / "d.csv", index=False)
+    first, second = read_dataset(tmp_path / "d.csv")
+    assert first["predicted_trajectory"] == calls
+    assert second["predicted_trajectory"] == "[oops"

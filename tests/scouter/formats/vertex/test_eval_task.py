@@ -4,16 +4,20 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, cast
 
 import pandas as pd
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.formats.vertex.eval_task import EvalTask
+from scouter.formats.vertex.eval_task import EvalTask, PacedJudge
 from scouter.formats.vertex.metrics import (
     CustomMetric,
     PointwiseMetric,
@@ -21,7 +25,12 @@ from scouter.formats.vertex.metrics import (
 )
 from scouter.formats.vertex.result import EvalResult
 from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
 from scouter.testing import ScriptedJudge
+from scouter.tracing import get_tracer
+from scouter.tracing.runtime import RUNTIME
+from scouter.transport.config import MockConfig
 
 Row = dict[str, Any]
 
@@ -311,12 +320,12 @@ def test_cells_that_are_missing_or_wrong() -> None:
 def test_prompts_from_templates_and_other_columns() -> None:
     rows = [{"city": "Oslo", "question": "When?", "reference": "Oslo {7} $When?"}]
     task = EvalTask(rows, ["exact_match"])
-    found = task.evaluate(runnable=str, prompt_template="{city} {7} ${question}")
+    found = task.evaluate(runnable=str.strip, prompt_template="{city} {7} ${question}")
     assert scores(found, "exact_match") == [1]
     renamed = EvalTask(rows, ["exact_match"], metric_column_mapping={"prompt": "question"})
-    assert renamed.evaluate(runnable=str).rows[0]["response"] == "When?"
+    assert renamed.evaluate(runnable=str.strip).rows[0]["response"] == "When?"
     with pytest.raises(ConfigError, match="no column 'town'; there are city, question"):
-        task.evaluate(runnable=str, prompt_template="{town}")
+        task.evaluate(runnable=str.strip, prompt_template="{town}")
 
 
 @pytest.mark.parametrize(
@@ -402,7 +411,7 @@ def test_metrics_that_are_wrong(metrics: Any, message: str) -> None:
             [{"prompt": 1}],
             [TrajectorySingleToolUse("x")],
             {"runnable": 7},
-            "got 7; expected a func",
+            "the agent is an int.*expected a func",
         ),
         ([], ["bleu"], {"concurrency": 0}, "expected an integer from 1"),
         ([{"a": 1}], [PointwiseMetric("m", "{b}")], {}, "m: needs the column 'b'"),
@@ -450,3 +459,135 @@ def test_a_template_in_parts() -> None:
         assert part in asked
     with pytest.raises(ConfigError, match="follows: needs the column 'prompt'"):
         EvalTask([{"predicted_trajectory": "[]"}], [metric]).evaluate(judge=judge)
+
+
+def test_columns_of_the_dataset_come_first() -> None:
+    rows = [{"id": 1, "prompt": "a", "reference": "A"}]
+    found = EvalTask(rows, ["exact_match"]).evaluate(runnable=str.upper)
+    assert [*found.rows[0]] == [
+        "id", "prompt", "reference", "response", "latency_in_seconds", "failure",
+        "predicted_trajectory", "exact_match/score",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "judged"),
+    [
+        ("safety", "safety"),
+        ("groundedness", "faithfulness"),
+        ("instruction_following", "completeness"),
+        ("question_answering_quality", "relevance"),
+    ],
+)
+def test_metrics_of_google_s_models_are_ready_judges(name: str, judged: str) -> None:
+    """The judge gets the question of the ready-made profile, about the columns of Vertex."""
+    rows = [{"prompt": "Who was it?", "response": "It was Ada.", "reference": "Ada"}]
+    task: LLMJudgeTask = AgentEvalProfile.from_file(judged).llm_judge_tasks[0]
+
+    def judge(request: JudgeRequest) -> Any:
+        asked = json.dumps(request.messages)
+        assert "Who was it?" in asked
+        assert "It was Ada." in asked
+        if task.rubric is None:
+            return {"score": 4, "reason": "to the point"}
+        return {each.id: {"reason": "so", "verdict": "yes"} for each in task.rubric}
+
+    found = EvalTask(rows, [name]).evaluate(judge=judge)
+    assert found.rows[0][f"{name}/score"] == (4 if task.rubric is None else 1)
+    with pytest.raises(ConfigError, match=f"{name}: needs the column 'response'"):
+        EvalTask([{"prompt": "a"}], [name]).evaluate(judge=judge)
+
+
+@pytest.mark.parametrize("name", ["coherence", "fluency", "pairwise_fluency"])
+def test_other_metrics_of_google_s_models_are_refused_by_name(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"asks for '{name}'.*PointwiseMetric\('{name}', temp"):
+        EvalTask([], [name])
+
+
+def test_an_experiment(tmp_path: Path) -> None:
+    """Its name and that of the run are in the results, and the files in its folder."""
+    rows = [{"prompt": "a", "reference": "A"}]
+    task = EvalTask(rows, ["exact_match"], experiment="exp", output_uri_prefix=tmp_path / "out")
+    found = task.evaluate(runnable=str.upper, experiment_run_name="one")
+    assert found.metadata == {"experiment": "exp", "experiment_run": "one"}
+    assert found.run.provenance.collection_id == "exp"
+    assert found.run.provenance.agent_version == "one"
+    summary = json.loads((tmp_path / "out/one/summary_metrics.json").read_text("utf-8"))
+    assert summary["exact_match/mean"] == 1
+    assert EvalTask(rows, ["exact_match"]).evaluate(runnable=str.upper).metadata is None
+    with pytest.raises(ConfigError, match="give a folder, and copy it with `gcloud storage cp -r"):
+        EvalTask(rows, ["exact_match"], output_uri_prefix="gs://bucket/out")
+
+
+def test_the_run_can_be_saved_and_compared(tmp_path: Path) -> None:
+    """Of two rows one falls, as by hand."""
+    rows = [{"prompt": text, "reference": text.upper()} for text in ("a", "b")]
+    task = EvalTask(rows, ["exact_match"], min_scores={"exact_match": 1})
+    task.evaluate(str.upper).run.save(tmp_path / "b.json")
+    baseline = ScenarioEvalResults.load(tmp_path / "b.json")
+
+    def knows_a(prompt: str) -> str:
+        return "A" if prompt == "a" else "?"
+
+    worse = task.evaluate(knows_a).run
+    (row,) = [each for each in worse.compare_to(baseline).rates if each.alias and not each.is_sum]
+    assert (row.label, row.fell, row.pairs) == ("task 'exact_match' of 'rows'", 1, 2)
+    with pytest.raises(ConfigError, match="no metric 'bleu' is scored; they are exact_match"):
+        EvalTask(rows, ["exact_match"], min_scores={"bleu": 1})
+
+
+def test_questions_a_second_are_bounded() -> None:
+    """By a clock of the test: three questions at 2 a second wait 0, 0.5 and 1 second."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    judge = PacedJudge(ScriptedJudge([1, 1, 1]), 2, lambda: 100.0, sleep)
+
+    async def ask() -> None:
+        for _ in range(3):
+            await judge.ask(JudgeRequest(task_id="t", messages=()))
+
+    asyncio.run(ask())
+    assert waits == [0, 0.5, 1]
+    with pytest.raises(ConfigError, match="evaluation_service_qps"):
+        EvalTask([], ["exact_match"]).evaluate(evaluation_service_qps=0)
+    found = EvalTask([{"a": 1}], [PointwiseMetric("m", "{a}")])
+    assert found.evaluate(judge=answer, evaluation_service_qps=1e6).rows[0]["m/score"] == 2
+
+
+def test_calls_of_a_single_row_are_read_from_its_spans() -> None:
+    def traced(prompt: str) -> str:
+        attributes = {
+            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "x",
+            "gen_ai.tool.call.arguments": json.dumps({"q": prompt}),
+        }  # fmt: skip
+        start = get_tracer("agent").start_as_current_span
+        with start("invoke_agent a"), start("execute_tool x", attributes=attributes):
+            return prompt
+
+    rows = [{"prompt": "a", "reference_trajectory": [call("x", q="a")]}]
+    found = EvalTask(rows, ["trajectory_exact_match"]).evaluate(traced)
+    assert scores(found, "trajectory_exact_match") == [1]
+
+
+def test_an_agent_s_own_records_are_judged_by_their_profile() -> None:
+    """The notebook's queue is in use before; its profile judges in the run, too."""
+    before = RUNTIME.queue
+    task = AssertionTask("is_a", "said", "A", "Equals")
+    RUNTIME.configure(
+        queue=ScouterQueue({"own": AgentEvalProfile([task], alias="own")}, MockConfig())
+    )
+
+    def says(prompt: str) -> str:
+        assert RUNTIME.queue is not None
+        RUNTIME.queue["own"].insert(EvalRecord({"said": prompt.upper()}))
+        return prompt.upper()
+
+    try:
+        found = EvalTask([{"prompt": "a", "reference": "A"}], ["exact_match"]).evaluate(says)
+    finally:
+        RUNTIME.configure(queue=before)
+    assert scores(found, "exact_match") == [1]
+    assert [each.outcome for each in found.run.dataset_results["own"]] == ["passed"]

@@ -6,6 +6,7 @@ import re
 import runpy
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -29,7 +30,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The page's files, in the folder where the test stands."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -39,7 +40,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for at, text in enumerate(blocks("python")):
         named = re.match(r"# (\S+)\n", text)
         (tmp_path / (named[1] if named else f"block_{at}.py")).write_text(text, encoding="utf-8")
-    return tmp_path
+    yield tmp_path
+    sys.modules.pop("home", None)  # others have a module of that name
 
 
 def test_before_and_after(

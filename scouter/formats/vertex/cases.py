@@ -1,0 +1,199 @@
+"""Cases of a dataset: a row, or the turns of a conversation, as a scenario with its records.
+
+A row with `eval_id` and `turn`, from 0, is a turn; one that goes on with the row before it has the
+same `eval_id`, and one more for `turn`. Each row is a record under the alias `ALIAS`, and its
+metrics are the tasks of that alias.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.judge.prompt_text import as_text
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.formats.vertex.answer import FAULT
+from scouter.formats.vertex.dataset import Row
+from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
+from scouter.model.record import EvalRecord
+from scouter.model.visible import one_line
+from scouter.replay.agent import names_taken
+from scouter.replay.recorded import told_apart
+from scouter.replay.runner import EvalRunner
+
+ALIAS: Final = "rows"
+"""Alias of the records that are rows."""
+PROMPT: Final = "prompt"
+STATE: Final = "state"
+ATTACHMENTS: Final = "attachments"
+NAMES: Final = (STATE, "app_name", "user_id", ATTACHMENTS)
+"""Parameters that an agent may have beside those of every replay."""
+
+_ID, _TURN, _PLAN, _SESSION = "eval_id", "turn", "conversation_plan", "session_input"
+_SAID: Final = (PROMPT, "reference", "reference_trajectory", _SESSION, ATTACHMENTS)
+"""Columns that say what is asked and expected, whatever a run adds to a dataset."""
+_SIGNAL: Final = "</finished>"
+"""The word by which ADK's simulated users end a conversation."""
+_MOST_TURNS: Final = 20
+"""Answers in a conversation with a simulated user, as in ADK."""
+_ID_CHARS: Final = min(100, SCENARIO_ID_MAX_CHARS - 12)
+
+
+class RowScenario(EvalScenario):
+    """A scenario that also says what its rows expect, as a change of it changes the question.
+
+    The records hold it, so a baseline cannot be judged by another reference.
+    """
+
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case: its rows in the order of its turns."""
+
+    name: str
+    rows: Sequence[Row]
+
+    @property
+    def is_played(self) -> bool:
+        """True if a simulated user leads it; it has one row, and gets one for each turn."""
+        return self.rows[0].get(_PLAN) is not None
+
+    @property
+    def most_turns(self) -> int:
+        """Most answers of the agent."""
+        return _MOST_TURNS if self.is_played else len(self.rows)
+
+    @property
+    def session(self) -> Mapping[str, JsonValue]:
+        """What its session begins with."""
+        found = self.rows[0].get(_SESSION)
+        given = found if isinstance(found, dict) else {}
+        return {name: value for name, value in given.items() if name in NAMES}
+
+    def asked(self, turn: int, message: object) -> Row:
+        """The row of a turn; of a simulated user's with its number and message."""
+        if not self.is_played:
+            return self.rows[turn]
+        return {**self.rows[0], _TURN: turn, PROMPT: as_text(cast("JsonValue", message))}
+
+    def scenario(self) -> EvalScenario:
+        """Make the scenario, with all that is asked and expected in its content."""
+        first, *more = (as_text(row.get(PROMPT) or "") for row in self.rows)
+        said = [{name: row[name] for name in _SAID if name in row} for row in self.rows]
+        if not self.is_played:
+            return RowScenario(initial_query=first, id=self.name, predefined_turns=more, rows=said)
+        parts = [self.rows[0].get(_PLAN), self.rows[0].get("user_persona")]
+        return RowScenario(
+            initial_query=first,
+            id=self.name,
+            simulated_user_persona="\n".join(as_text(part) for part in parts if part) or None,
+            termination_signal=_SIGNAL,
+            max_turns=_MOST_TURNS,
+            rows=said,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """The cases of a dataset, and the rows that came of them."""
+
+    by_name: Mapping[str, Case]
+    kept: dict[str, Row] = field(default_factory=dict[str, Row])
+    """Whole rows by the uid of their record; results cut long ones."""
+
+    def scenarios(self, collection_id: str | None = None) -> EvalScenarios:
+        """Make the scenarios."""
+        return EvalScenarios([case.scenario() for case in self.by_name.values()], collection_id)
+
+    def record(self, turn: int, row: Row) -> EvalRecord:
+        """Make the record of a turn."""
+        record = EvalRecord(context=row, id=turn_name(turn))
+        self.kept[record.uid] = row
+        return record
+
+    def collect_stored(self, runner: EvalRunner) -> None:
+        """Give a runner the answers that the dataset itself holds."""
+        for scenario in runner.scenarios:
+            rows = self.by_name[scenario.id].rows
+            faults = [str(row[FAULT]) for row in rows if row.get(FAULT) is not None]
+            records = [
+                self.record(at, row) for at, row in enumerate(rows) if row.get(FAULT) is None
+            ]
+            runner.collect_scenario_data(
+                {ALIAS: records},
+                rows[-1].get("response"),
+                scenario,
+                turns=[{"user": row.get(PROMPT), "agent": row.get("response")} for row in rows],
+                error=faults[0] if faults else None,
+            )
+
+
+def turn_name(turn: int) -> str:
+    """Name the record of a turn, from 0."""
+    return f"turn {turn + 1}"
+
+
+Conversation: TypeAlias = list[Row]
+
+
+def conversations_of(rows: Sequence[Row]) -> list[Conversation]:
+    """Put the turns of each conversation together; none where rows are no turns."""
+    if not all(_ID in row and isinstance(row.get(_TURN), int) for row in rows):
+        return []
+    found: list[Conversation] = []
+    for row in rows:
+        last = found[-1] if found else []
+        if last and (row[_ID], row[_TURN]) == (last[0][_ID], len(last)):
+            last.append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def cases_of(rows: Sequence[Row]) -> Cases:
+    """Make the cases of rows, called by their `eval_id` or else by what is asked."""
+    conversations = conversations_of(rows)
+    key = _ID if conversations else PROMPT
+    conversations = conversations or [[row] for row in rows]
+    names = told_apart(
+        one_line(as_text(each[0].get(key) or ""))[:_ID_CHARS].strip() or f"row {at}"
+        for at, each in enumerate(conversations, start=1)
+    )
+    return Cases(
+        {name: Case(name=name, rows=each) for name, each in zip(names, conversations, strict=True)}
+    )
+
+
+def refuse_lost(agent: Callable[..., Any], cases: Cases, user: object) -> None:
+    """Refuse before the first question what would be asked without a part of its case.
+
+    Raises:
+        ConfigError: The agent does not take what a case begins with, or nobody plays its user.
+    """
+    taken = names_taken(agent, NAMES)
+    for each in cases.by_name.values():
+        name, state = f"case {each.name!r}", each.session.get(STATE)
+        if state and STATE not in taken:
+            keys = ", ".join(map(str, state)) if isinstance(state, dict) else as_text(state)
+            raise ConfigError(
+                f"{name} begins with a session state ({keys}), and the agent takes none; give it "
+                f"a parameter called {STATE!r}, or remove session_input.state from the file"
+            )
+        for at, row in enumerate(each.rows):
+            if row.get(ATTACHMENTS) and ATTACHMENTS not in taken:
+                parts = cast("list[Mapping[str, JsonValue]]", row[ATTACHMENTS])
+                kinds = ", ".join(dict.fromkeys(kind for part in parts for kind in part))
+                raise ConfigError(
+                    f"{name}, turn {at}: the user's message has parts beside its text ({kinds}), "
+                    f"and the agent takes none; give it a parameter called {ATTACHMENTS!r}, which "
+                    "gets these parts as a list, or remove them from the file"
+                )
+        if each.is_played and user is None:
+            raise ConfigError(
+                f"{name} has a conversation_scenario, and nobody plays its user; say who does: "
+                "--simulated-user openai/gpt-4o-mini, or simulated_user= in Python"
+            )
