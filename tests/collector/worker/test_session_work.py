@@ -301,7 +301,7 @@ def test_each_profile_and_space_has_its_own_session(begin: Begin) -> None:
         "talk": [1, 4], "other": [2],
     }  # fmt: skip
     (alone,) = process.store.evaluations(
-        EvaluationQuery(space="elsewhere", outcome=Outcome.ERRORED)
+        EvaluationQuery(space="elsewhere", outcome=Outcome.FAILED)
     ).items
     assert alone.tasks[0].actual == [3]
 
