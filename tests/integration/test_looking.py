@@ -277,7 +277,7 @@ def test_why_a_record_is_not_evaluated_yet(
 def test_a_session(url: str, scouter: Scouter) -> None:  # noqa: F811
     """Its records by time; of each, what did not pass."""
     shown = scouter("results", "session", "talk").stdout
-    assert shown.startswith("session talk, 2 records in 2 traces: 1 passed, 1 errored")
+    assert shown.startswith("session talk, 2 records in 2 traces: 1 passed, 1 failed")
     assert f"uid u-bad, trace {BAD}" in shown
     assert "  ✗ no_errors: failed: TraceErrorCount() is 1" in shown
     (text,) = scouter("results", "session", "talk", "--json").stdout.splitlines()
@@ -285,18 +285,18 @@ def test_a_session(url: str, scouter: Scouter) -> None:  # noqa: F811
 
 
 def test_sessions_and_traces_by_what_they_have(url: str, scouter: Scouter) -> None:  # noqa: F811
-    """Two turns of one session: one passed, one errored, in which the refund failed."""
+    """Two turns of one session: one passed, one failed as the refund did."""
     for words, wanted in (
-        (("sessions", "--outcome", "errored"), 1),
+        (("sessions", "--outcome", "failed"), 1),
         (("sessions", "--outcome", "passed"), 0),
         (("sessions", "--task", "no_errors", "--task-outcome", "failed", "--tool", "refund"), 1),
         (("sessions", "--tag", "who=me"), 1),
         (("sessions", "--tag", "who=you"), 0),
         (("sessions", "--min-tokens", "256"), 1),
         (("sessions", "--min-tokens", "257"), 0),
-        (("sessions", "--text", "i PAY it", "--outcome", "errored"), 1),
+        (("sessions", "--text", "i PAY it", "--outcome", "failed"), 1),
         (("sessions", "--text", "i pay them"), 0),
-        (("traces", "--outcome", "errored"), 1),
+        (("traces", "--outcome", "failed"), 1),
         (("traces", "--outcome", "passed", "--tool", "refund"), 1),
         (("traces", "--text", "i PAY it", "--since", "0"), 2),
         (("traces", "--text", '"a-17"', "--since", "0"), 0),
@@ -308,9 +308,9 @@ def test_sessions_and_traces_by_what_they_have(url: str, scouter: Scouter) -> No
         assert done.returncode == 0, done.stderr
         assert len(done.stdout.splitlines()) == wanted, words
     (_, line) = scouter("results", "sessions").stdout.splitlines()
-    assert line.split()[2:9] == ["talk", "2", "2", "1", "0", "1", "0"]
+    assert line.split()[2:9] == ["talk", "2", "2", "1", "1", "0", "0"]
     assert line.split()[-2:] == ["240", "16"]
-    (_, line) = scouter("results", "traces", "--outcome", "errored").stdout.splitlines()
+    (_, line) = scouter("results", "traces", "--outcome", "failed").stdout.splitlines()
     assert BAD in line
     refused = scouter("results", "traces", "--tag", "who")
     assert (refused.returncode, "KEY=VALUE" in refused.stderr) == (2, True)

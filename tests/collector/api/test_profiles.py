@@ -280,10 +280,10 @@ def test_no_evaluation_is_counted_twice_while_versions_change(
     observe, outcomes = monitor.observe, store.last_outcomes
     asked = threading.Event()
 
-    def counted(evaluations: Sequence[EvaluationRow], waits: Sequence[float] = ()) -> None:
+    def counted(evaluations: Sequence[EvaluationRow]) -> None:
         asked.clear()  # an evaluation is stored, and not observed before a change is asked for
         asked.wait(0.005)  # no longer, as the change before may wait for this very evaluation
-        observe(evaluations, waits)
+        observe(evaluations)
         observed.append(len(evaluations))
 
     def compared(space: str, uid: str, count: int, since_ns: int) -> list[Outcome]:

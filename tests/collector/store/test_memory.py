@@ -100,5 +100,5 @@ def test_reads_that_fit_only_one_at_a_time_all_end(tmp_path: Path) -> None:
         " (SELECT repeat(i::TEXT, 900000) AS x FROM range(1, 10) t(i) ORDER BY x)"
     )
     with closing(Database(tmp_path, 40 * 10**6)) as database, ThreadPoolExecutor(3) as pool:
-        sums = list(pool.map(lambda _: database.read(sql), range(40)))
+        sums = list(pool.map(database.read, [sql] * 40))
     assert sums == [[(9 * 900_000,)]] * 40

@@ -150,7 +150,7 @@ def test_an_errored_gate_is_closed_and_an_errored_dependency_errs() -> None:
         "after_failed": "passed",
     }
     assert "no missing at the top level" in result["waiter"].message
-    assert result.outcome is Outcome.ERRORED
+    assert result.outcome is Outcome.FAILED
 
 
 def test_one_tasks_error_touches_no_other() -> None:
