@@ -62,7 +62,7 @@ def test_spans_of_a_plain_opentelemetry_sdk_and_a_record_by_alias(
     (item,) = collector.evaluations(trace_id=trace_id)
     tasks = tasks_by_id(item)
 
-    assert (item["uid"], item["outcome"]) == ("u-1", "errored")
+    assert (item["uid"], item["outcome"]) == ("u-1", "failed")
     assert (tasks["own_trace"]["outcome"], tasks["good_answer"]["outcome"]) == ("passed", "failed")
     assert (tasks["all_spans"]["actual"], tasks["good_answer"]["actual"]) == (2, "41")
     assert tasks["own_search"]["reason"] == "no_spans"  # none of them is a GenAI one
