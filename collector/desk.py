@@ -1,5 +1,6 @@
-"""What people ask: page, API, profiles, judges and alerts, of a collector and of a fleet's api."""
+"""The side for people: page, API, profiles, judges, alerts, of a collector and a fleet's api."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -136,13 +137,13 @@ class Desk(Served, Generic[S]):
         known = self.registry.all(self.settings.space)
         return ", ".join(each.profile.alias for each in known if each.is_active) or "none"
 
+    @abstractmethod
     def unready(self) -> Unready | None:
         """Reason that this process cannot do its work now; None if it can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _profiles_changed(self) -> None:
-        """Let whatever follows the profiles do so; who asked for it waits a moment."""
-        raise NotImplementedError
+        """Let whatever follows the profiles do so; the caller waits a moment."""
 
     def _totals(self) -> Totals:
         return self.registry.totals(self.gate.spaces())

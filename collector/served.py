@@ -1,4 +1,4 @@
-"""What every process behind an address has: a door, ways in, and how it begins and ends."""
+"""The base of every process with an address: limits, receivers, and how it begins and ends."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

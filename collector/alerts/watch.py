@@ -1,4 +1,4 @@
-"""What watches the results: conditions of profiles, detectors, and the word to people."""
+"""The watch over results: conditions of profiles, detectors, and the messages to people."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping

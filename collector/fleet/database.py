@@ -49,7 +49,7 @@ _LAST_WORDS: Final = frozenset({"FATAL", "PANIC"})
 _READ_ONLY: Final = "25006"
 """SQLSTATE of a server that takes no writes any more: another one may have its place."""
 _FULL: Final = ("too many", "connection slots")
-"""What a server says that has no room for one more connection: waiting helps."""
+"""Errors of a server without room for one more connection: waiting helps."""
 _TYPES: Final = {
     "BIGINT": "int8",
     "TEXT": "text",
@@ -62,7 +62,7 @@ _DURABLE: Final = (
     "SELECT CASE WHEN current_setting('synchronous_commit') = 'off'"
     " THEN set_config('synchronous_commit', 'on', false) END"
 )
-"""What is committed is on the disk, whatever the database is set to."""
+"""A commit is on the disk, whatever the database is set to."""
 _IS_THERE: Final = (
     "SELECT 1 FROM pg_class WHERE relname = $1 AND relnamespace = current_schema()::regnamespace"
 )

@@ -60,7 +60,7 @@ _SPANS: Final = f"""
     GROUP BY space, trace_id
 """
 _HAS_DUTIES: Final = "SELECT 1 FROM public.meta WHERE key = $1 AND value = $2 FOR SHARE"
-"""Who takes them waits for the end of the transaction."""
+"""The next owner of the duties waits for the end of the transaction."""
 _MADE: Final = """
     SELECT body FROM evaluations WHERE seq > $1 AND seq <= $2 ORDER BY seq, ordinal
 """

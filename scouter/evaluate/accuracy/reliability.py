@@ -133,6 +133,7 @@ def tool_names(run_result: object) -> list[str]:
         TypeError: Something that tells of no calls.
         KeyError: A call has no `tool_name`.
     """
+    kind = type(run_result).__name__
     if hasattr(run_result, "tool_calls"):
         return _names_of(cast("Any", run_result).tool_calls)
     if isinstance(run_result, Sequence) and not isinstance(run_result, str | bytes):
@@ -151,7 +152,7 @@ def tool_names(run_result: object) -> list[str]:
         return _names_of(agent_work(run(run_result)).tool_calls)
     raise TypeError(
         "Unsupported `run_result` type for reliability evaluation: "
-        f"{type(run_result).__name__}. Expected Task, List[Task], or Graph."
+        f"{kind}. Expected Task, List[Task], or Graph."
     )
 
 

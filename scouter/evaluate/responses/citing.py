@@ -2,7 +2,7 @@
 
 Numbers are compared as numbers (`1,200`, `1.200,00`, `85 %` and 0.85), dates as dates (`20 May`,
 `May 20th, 2024`, 2024-05-20), and texts as words in a row, without regard to case and punctuation.
-What stands in many answers by chance cites nothing: numbers of one digit, flags, single letters.
+Values that many answers have by chance cite nothing: numbers of one digit, flags, single letters.
 """
 
 import json

@@ -69,7 +69,7 @@ class Case:
 
     @property
     def session(self) -> Mapping[str, JsonValue]:
-        """What its session begins with."""
+        """The state that its session begins with."""
         found = self.rows[0].get(_SESSION)
         given = found if isinstance(found, dict) else {}
         return {name: value for name, value in given.items() if name in NAMES}
