@@ -4,6 +4,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from collector.alerts.drift.action import AlertAction
+from collector.alerts.drift.alert import Alert
 from collector.alerts.watch import Watch
 from collector.api.app import make_app
 from collector.api.parts import Parts, Unready
@@ -59,11 +61,16 @@ class Desk(Served, Generic[S]):
             except ConfigError as error:
                 raise ConfigError(f"profile {profile.alias!r}: {error}") from error
 
-    def _keep_given(self, behind: Callable[[], Mapping[str, str]]) -> None:
+    def _keep_given(
+        self,
+        behind: Callable[[], Mapping[str, str]],
+        refer: Callable[[AlertAction], Alert | None] | None = None,
+    ) -> None:
         """Store it, and make what judges and watches by it.
 
         Args:
             behind: Of a `HealthWatch`.
+            refer: Of a `DriftWatcher`.
         """
         settings, store, series = self.settings, self.store, self.metrics.registry
         self.calibrations = keep_calibrations(store, self._given_calibrations)
@@ -82,7 +89,7 @@ class Desk(Served, Generic[S]):
         self.gold = gold_asker(
             settings, store, self.registry, self.counting, self.calibrations, series
         )
-        self.watch = Watch(settings, store, self.registry, series, behind)
+        self.watch = Watch(settings, store, self.registry, series, behind, refer)
 
     def _send_results(self, cursor_of: Callable[[str], Cursor]) -> ResultsSender | None:
         """Make the sender of results, where there is an address for them."""

@@ -107,15 +107,44 @@ class AlertMonitor:
         self.load()
 
     def load(self) -> None:
-        """Read the last events of all profiles, as another process may have kept some."""
+        """Begin anew from the store, as another process may have watched: nothing is watched."""
         found = self._store.last_alert_events()
         self._events = {(event.space, event.profile_uid): event for event in found}
+        with self._lock:
+            self._alerts = {}
+
+    def show(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
+        """Show the standing that these profiles have by the store; watch nothing, change nothing.
+
+        Args:
+            active: Spaces and profiles.
+
+        Raises:
+            TransientError: The store cannot be read now.
+        """
+        self.load()
+        made = {
+            (space, profile.uid): alert
+            for space, profile in active
+            if (alert := self._made(space, profile)) is not None
+        }
+        with self._lock:
+            self._alerts = made
 
     def watch(self, space: str, profile: AgentEvalProfile) -> None:
         """Begin to watch a profile, from its stored outcomes; without a condition do nothing."""
+        alert = self._made(space, profile)
+        if alert is None:
+            return
+        with self._lock:
+            self._alerts[space, profile.uid] = alert
+        if alert.due_ns is None:
+            self._check(alert)
+
+    def _made(self, space: str, profile: AgentEvalProfile) -> _Alert | None:
         config = profile.config.alert_config
         if config.alert_condition is None:
-            return
+            return None
         alert = _Alert(
             space=space,
             profile=profile,
@@ -131,10 +160,7 @@ class AlertMonitor:
                 alert.add(outcome is Outcome.PASSED)
         if config.schedule is not None:
             alert.plan(self._now_ns())
-        with self._lock:
-            self._alerts[space, profile.uid] = alert
-        if alert.due_ns is None:
-            self._check(alert)
+        return alert
 
     def unwatch(self, space: str, profile: AgentEvalProfile) -> None:
         """Watch a profile no longer, as another version runs now; its events are kept."""

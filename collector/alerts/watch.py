@@ -1,12 +1,14 @@
 """The watch over results: conditions of profiles, detectors, and the messages to people."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from collector.alerts.delivery.delivery import Delivery, channels_of
+from collector.alerts.drift.action import AlertAction
+from collector.alerts.drift.alert import Alert
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.measures import DriftMeasures
 from collector.alerts.drift.watcher import DriftWatcher
@@ -29,6 +31,7 @@ class Watch:
         profiles: What they are about.
         registry: Shows the series.
         behind: By space in which something that is due has waited for too long, how much and why.
+        refer: Has actions on alerts carried out elsewhere while nothing is watched here.
     """
 
     def __init__(
@@ -38,9 +41,11 @@ class Watch:
         profiles: ProfileRegistry,
         registry: CollectorRegistry,
         behind: Callable[[], Mapping[str, str]],
+        refer: Callable[[AlertAction], Alert | None] | None = None,
     ) -> None:
         self._settings, self._profiles = settings, profiles
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
+        self._watched: Sequence[tuple[str, AgentEvalProfile]] = ()
         self.monitor = AlertMonitor(store)
         self.health = HealthWatch(
             store,
@@ -67,6 +72,7 @@ class Watch:
             findings=self.health.look,
             monitor=self.monitor,
             channels=self.delivery.channels,
+            refer=refer,
         )
         registry.register(DriftMeasures(self.watcher, self.health, self.monitor))
 
@@ -81,6 +87,16 @@ class Watch:
         self.watcher.stop()
         self.delivery.stop()
 
+    def load(self) -> None:
+        """Read what another process has found, and show it; for one that only stands by.
+
+        Raises:
+            TransientError: The store cannot be read now.
+        """
+        self.watcher.load()
+        self.health.load()
+        self.monitor.show(self._watched)
+
     def follow(
         self, conditions: Callable[[Iterable[tuple[str, AgentEvalProfile]]], object] | None = None
     ) -> None:
@@ -91,6 +107,7 @@ class Watch:
         """
         known = self._profiles.everything()
         active = [(each.space, each.profile) for each in known if each.is_active]
+        self._watched = active
         (conditions or self.monitor.follow)(active)
         self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
         unwatched = {(each.space, each.uid): each for each in self._profiles.unwatched()}

@@ -1,8 +1,7 @@
 """Alerts of the live detectors: looked at, acknowledged, silenced, resolved."""
 
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Final
 
@@ -12,9 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.access.caller import Caller
 from collector.access.port import Tokens
 from collector.alerts.conditions import figures_of
+from collector.alerts.drift.action import AlertAction
 from collector.alerts.drift.alert import (
     Alert,
     DriftAlert,
+    DriftAlertState,
     Figures,
     TroubleAlert,
     alert_of,
@@ -166,11 +167,7 @@ def drift_router() -> APIRouter:
         said: Annotated[_Act, Body()],
     ) -> models.DriftAlert:
         """Let an alert that is on trial fire, so that people are told of it."""
-        with _refusals():
-            found = watcher.promote(
-                caller.space, alert_id, caller.token_id, said.note, name=_name(said, caller, tokens)
-            )
-        return _answer(found, alert_id)
+        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.FIRING)
 
     @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
     def acknowledge(
@@ -181,11 +178,7 @@ def drift_router() -> APIRouter:
         said: Annotated[_Act, Body()],
     ) -> models.DriftAlert:
         """Say that somebody looks after an open alert."""
-        with _refusals():
-            found = watcher.acknowledge(
-                caller.space, alert_id, caller.token_id, said.note, name=_name(said, caller, tokens)
-            )
-        return _answer(found, alert_id)
+        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.ACKNOWLEDGED)
 
     @router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
     def silence(
@@ -197,12 +190,9 @@ def drift_router() -> APIRouter:
     ) -> models.DriftAlert:
         """Tell nobody of an open alert for a while."""
         until_ns = time.time_ns() + int(said.seconds * _NS)
-        with _refusals():
-            found = watcher.silence(
-                caller.space, alert_id, caller.token_id, said.note, until_ns,
-                name=_name(said, caller, tokens),
-            )  # fmt: skip
-        return _answer(found, alert_id)
+        return _acted(
+            watcher, tokens, caller, alert_id, said, DriftAlertState.SILENCED, until_ns=until_ns
+        )
 
     @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
     def resolve(
@@ -213,12 +203,9 @@ def drift_router() -> APIRouter:
         said: Annotated[_Resolve, Body()],
     ) -> models.DriftAlert:
         """End an open alert; evidence is gathered anew from here on."""
-        with _refusals():
-            found = watcher.resolve(
-                caller.space, alert_id, caller.token_id, said.note, accept=said.accept,
-                name=_name(said, caller, tokens),
-            )  # fmt: skip
-        return _answer(found, alert_id)
+        return _acted(
+            watcher, tokens, caller, alert_id, said, DriftAlertState.RESOLVED, accept=said.accept
+        )
 
     @router.post("/alerts/test", responses=NOT_FOUND)
     def send_test(
@@ -415,16 +402,26 @@ def _series(each: Standing, stands: bool) -> DriftSeries:
     )  # fmt: skip
 
 
-@contextmanager
-def _refusals() -> Generator[None]:
-    """Answer 409 to what an alert in that state does not take."""
+def _acted(
+    watcher: DriftWatcher,
+    tokens: Tokens,
+    caller: Caller,
+    alert_id: str,
+    said: _Act,
+    state: DriftAlertState,
+    *,
+    until_ns: int | None = None,
+    accept: bool = False,
+) -> models.DriftAlert:
+    """Change an alert for a caller; 409 where it does not take that, 404 where it is not open."""
+    action = AlertAction(
+        space=caller.space, alert_id=alert_id, state=state, by=caller.token_id, note=said.note,
+        name=_name(said, caller, tokens), until_ns=until_ns, accept=accept,
+    )  # fmt: skip
     try:
-        yield
+        found = watcher.act(action)
     except ConfigError as error:
         raise ProblemError(409, str(error)) from error
-
-
-def _answer(found: Alert | None, alert_id: str) -> models.DriftAlert:
     if found is None:
         raise _unknown(alert_id)
     return _item(found)

@@ -1,6 +1,7 @@
 """The role `api`: page, API, alerts, erasure, retention, and the fleet's own series."""
 
 import logging
+import threading
 import time
 from contextlib import closing
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 from collector.api.parts import Unready
 from collector.care.retention_clock import RetentionClock
 from collector.desk import Desk
+from collector.fleet.actions import FleetActions
 from collector.fleet.answers import remove_answers
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.conditions import FleetConditions
@@ -29,6 +31,7 @@ _log: Final = logging.getLogger(__name__)
 _TIDY_S: Final = 600.0
 _PAST_S: Final = 30.0
 _FOLLOW_S: Final = 1.0
+_ACTIONS_S: Final = 0.3
 _STAND_BY_S: Final = 10.0
 _ALWAYS_NS: Final = 2**62
 """Later than any time of arrival."""
@@ -46,7 +49,8 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         self._ends = Ends(topic_of(settings), self.topic.partitions)
         self.lag = FleetLag(self._ends, self.store)
         self.hand = FleetHand(self.store, self.lag)
-        self._keep_given(self._behind)
+        self._actions = FleetActions(open_beside(url))
+        self._keep_given(self._behind, self._actions.send)
         self._conditions = FleetConditions(self.store, self.watch.monitor)
         self.answers = self.kept_answers(self.counting, self.providers, self.store)
         if self.answers is None:  # nothing would take out of them what is erased
@@ -69,6 +73,8 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         self._clock = RetentionClock(
             FleetNote(open_beside(url), RETENTION_NOTE), settings.retention_days * 86_400
         )
+        self._standing_by = threading.Lock()
+        """For who shows what another api has found: it ends before the duties begin here."""
         self._leader = Leader(url, self._lead)
         self._followers = [
             Follower("scouter-fleet-lag", self.lag.look),
@@ -77,6 +83,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         ]
         self._duties = [
             Follower("scouter-fleet-alerts", self._conditions.look, _FOLLOW_S),
+            Follower("scouter-fleet-actions", self._carry_out, _ACTIONS_S),
             Follower("scouter-fleet-tidy", self._tidy, _TIDY_S),
         ]
         if self.past is not None:
@@ -102,6 +109,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
     def start(self) -> None:
         """Begin to answer, and with the duties if no other api has them."""
         self.tokens.start()
+        self._watch_active()
         for each in self._followers:
             each.start()
         self._leader.start()
@@ -117,6 +125,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         if self.results is not None:
             self.results.stop()
         self._leader.close()
+        self._actions.close()
         self._ends.close()
         if self.past is not None:
             self.past.close()
@@ -130,18 +139,24 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
 
     def _lead(self, epoch: str) -> None:
         """Begin with the duties."""
-        self.store.have_duties(epoch)
-        self._watch_active()
-        self.watch.start()
+        with self._standing_by:
+            self.store.have_duties(epoch)
+            self._watch_active()
+            self.watch.start()
         if self.results is not None:
             self.results.start()
         for each in self._duties:
             each.start()
 
+    def _carry_out(self) -> None:
+        """Carry out what people want of alerts, whichever api they use."""
+        self._actions.carry_out(self.watch.watcher.carry_out)
+
     def _stand_by(self) -> None:
         """Show what the api with the duties has found."""
-        if not self._leader.has_duties:
-            self.watch.watcher.load()
+        with self._standing_by:
+            if not self._leader.has_duties:
+                self.watch.load()
 
     def _behind(self) -> dict[str, str]:
         """By space what has waited for too long."""
@@ -160,7 +175,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
     def _watch_active(self) -> None:
         """Let the alerts follow; what becomes of them is written by who has the duties alone."""
         has_duties = self._leader.has_duties
-        self.watch.follow(self._conditions.follow if has_duties else lambda active: None)
+        self.watch.follow(self._conditions.follow if has_duties else self.watch.monitor.show)
 
     def _profiles_changed(self) -> None:
         """Follow a change, and let workers do so: who asked for it may send at once."""

@@ -14,7 +14,7 @@ from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.support.collector_process import CollectorProcess
-from tests.support.fleet import Fleet, small_fleet
+from tests.support.fleet import Fleet, FleetMember, small_fleet
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
 from tests.support.postgresql_server import PostgresqlServer
 from tests.support.processes import wait_until
@@ -117,6 +117,57 @@ class Alarms:
         )  # fmt: skip
 
 
+def check_other_api(gateway: CollectorProcess, api: CollectorProcess, other: FleetMember) -> None:
+    """Look at alerts, and change them, by an api without the duties: all apis agree."""
+    here, there = Alarms(gateway, api), Alarms(gateway, other)
+    wait_until(lambda: there.conditions() == here.conditions(), what="it has all conditions")
+    wait_until(lambda: there.drift() == here.drift(), what="it has all alerts")
+    assert there.taken() == here.taken()
+    by_task = {each["task"]: each for each in listed(other) if not each["condition"]}
+    name = by_task["right"]["alert_id"]
+    for verb, state in (("acknowledge", "acknowledged"), ("silence", "silenced")):
+        body = {"note": "on it", "name": "Ann", **({"seconds": 600} if verb == "silence" else {})}
+        found = act(other, name, verb, body)
+        assert (found["state"], found["name"], found["note"]) == (state, "Ann", "on it")
+        for each in (api, other):
+            assert state_of(each, name) == state
+    series = {each["task"]: each for each in series_of(api)}
+    assert series["right"]["state"] != "learning"
+    assert act(other, name, "resolve", {"accept": True})["state"] == "resolved"
+    assert state_of(api, name) == "resolved"
+    series = {each["task"]: each for each in series_of(api)}
+    assert series["right"]["state"] == "learning", "its detector learns anew"
+    again = httpx.post(f"{other.url}/api/v1/alerts/{name}/resolve", json={}, timeout=60)
+    assert again.status_code == 404
+    condition = next(each["alert_id"] for each in listed(other) if each["condition"])
+    refused = httpx.post(
+        f"{other.url}/api/v1/alerts/{condition}/resolve", json={"accept": True}, timeout=60
+    )
+    assert refused.status_code == 409
+    assert "changed in its profile" in refused.json()["detail"]
+    assert act(other, condition, "resolve", {})["state"] == "resolved"
+    assert {each["profile"]: each["state"] for each in here.conditions()}["falls"] == "resolved"
+
+
+def listed(api: CollectorProcess) -> list[dict[str, Any]]:
+    return list(api.get("/api/v1/alerts")["drift"])
+
+
+def state_of(api: CollectorProcess, name: str) -> str:
+    return next(each["state"] for each in listed(api) if each["alert_id"] == name)
+
+
+def series_of(api: CollectorProcess) -> list[dict[str, Any]]:
+    items = api.get("/api/v1/drift/series")["items"]
+    return [each for each in items if each["profile"] == "falls" and each["kind"] == "pass"]
+
+
+def act(api: CollectorProcess, name: str, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    sent = httpx.post(f"{api.url}/api/v1/alerts/{name}/{verb}", json=body, timeout=60)
+    sent.raise_for_status()
+    return dict(sent.json())
+
+
 @pytest.fixture
 def profiles(tmp_path: Path) -> list[str]:
     flags: list[str] = []
@@ -153,5 +204,7 @@ def test_the_same_traffic_raises_the_same_alarms(
             together.run()
             assert together.drift() == expected
             assert together.conditions() == counted
+            other = fleet.add("api", "api-2")
+            check_other_api(gateway, api, other)
     finally:
         server.stop()

@@ -163,7 +163,12 @@ _ALERT: Final[TypeAdapter[Alert]] = TypeAdapter(Alert)
 
 def alert_of(event: DriftEvent) -> Alert:
     """Read what `event` of an alert wrote."""
-    return _ALERT.validate_json(event.body)
+    return read_alert(event.body)
+
+
+def read_alert(body: str) -> Alert:
+    """Read an alert from the JSON of its model."""
+    return _ALERT.validate_json(body)
 
 
 def alert_id(key: AlertKey, number: int) -> str:

@@ -79,7 +79,7 @@ class HealthWatch:
             TransientError: The store cannot be read or written now.
         """
         if self.looked_ns is None:
-            self._load()
+            self.load()
         elif self.looked_ns <= now_ns < self.looked_ns + LOOK_NS:
             return self.findings()
         is_sampled = self._sample(now_ns)
@@ -181,10 +181,15 @@ class HealthWatch:
 
     # --- what outlasts the process ----------------------------------------------------------
 
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Take up what was found last, here or by another process.
+
+        Raises:
+            TransientError: The store cannot be read now.
+        """
         bodies = [each.body for each in self._store.drift_states() if each.name == HEALTH]
         for state in map(json.loads, bodies):
-            self._samples.extend(
+            self._samples = deque(
                 (at_ns, Counted({(space, name): count for space, name, count in counts}))
                 for at_ns, counts in state["samples"]
             )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from collector.alerts.conditions import held_by
+from collector.alerts.drift.action import AlertAction
 from collector.alerts.drift.alert import (
     Alert,
     AlertKey,
@@ -64,6 +65,8 @@ class DriftWatcher:
             pages; is given the time.
         monitor: Looks at the conditions of profiles, in the same thread; none is looked at without.
         channels: Names of those who can be told.
+        refer: Has an action on an alert carried out by the process that watches, for as long as
+            this one does not.
         now_ns: Wall clock.
         look_every_s: Between two looks for new results.
         save_every_s: Between two commits of the state while no alert changes; after a crash so
@@ -83,12 +86,14 @@ class DriftWatcher:
         findings: Callable[[int], Sequence[Finding]] = lambda now_ns: (),
         monitor: AlertMonitor | None = None,
         channels: Collection[str] = (),
+        refer: Callable[[AlertAction], Alert | None] | None = None,
         now_ns: Callable[[], int] = time.time_ns,
         look_every_s: float = 0.5,
         save_every_s: float = 10.0,
     ) -> None:
         self.alpha: Final = alpha
         self._store, self._told, self._now_ns = store, told, now_ns
+        self._refer = refer
         self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
         self._lock = threading.RLock()
@@ -213,50 +218,46 @@ class DriftWatcher:
                 group = its[-1] if its else None
             return () if group is None else falls_of(group)
 
-    def acknowledge(
-        self, space: str, alert_id: str, by: str, note: str, *, name: str = ""
-    ) -> Alert | None:
-        """Note that somebody looks after an alert; None where it is not open."""
-        return self._act(space, alert_id, DriftAlertState.ACKNOWLEDGED, by, note, name=name)
+    def act(self, action: AlertAction) -> Alert | None:
+        """Change an alert for a person, and make that durable before it is answered.
 
-    def promote(
-        self, space: str, alert_id: str, by: str, note: str, *, name: str = ""
-    ) -> Alert | None:
-        """Let an alert that is on trial fire, so that people are told; None where it is not open.
+        A condition gathers as many records anew as it needs, once its alert is resolved. An alert
+        about trouble that goes on comes again.
+
+        Returns:
+            The alert as it is then; None where it is not open.
 
         Raises:
-            ConfigError: It is not on trial.
+            ConfigError: The alert does not take it: it is not on trial, or on trial; or nothing can
+                be learnt anew.
+            TransientError: The store takes nothing now, or nobody who watches answers.
         """
-        return self._act(space, alert_id, DriftAlertState.FIRING, by, note, name=name)
+        if self._refer is None or self._thread.is_alive():
+            return self.carry_out(action)
+        found = self._refer(action)
+        self.load()
+        return found
 
-    def silence(
-        self, space: str, alert_id: str, by: str, note: str, until_ns: int, *, name: str = ""
-    ) -> Alert | None:
-        """Tell nobody of an alert until a time; None where it is not open."""
-        return self._act(space, alert_id, DriftAlertState.SILENCED, by, note, until_ns, name=name)
-
-    def resolve(
-        self, space: str, alert_id: str, by: str, note: str, *, accept: bool, name: str = ""
-    ) -> Alert | None:
-        """End an alert; None where it is not open. One about trouble that goes on comes again.
-
-        A condition gathers as many records anew as it needs.
-
-        Args:
-            space: Of the alert.
-            alert_id: Its id.
-            by: Token that ends it.
-            note: Why.
-            accept: Take what comes from now on for healthy, and learn it anew. Otherwise evidence
-                is gathered again against the same references: a fall that goes on alarms again.
-            name: Of the person or token.
-
-        Raises:
-            ConfigError: It is about a condition, or trouble, and nothing can be learnt anew.
-        """
-        return self._act(
-            space, alert_id, DriftAlertState.RESOLVED, by, note, name=name, accept=accept
-        )
+    def carry_out(self, action: AlertAction) -> Alert | None:
+        """The same, always in this process; for who has the duties of a fleet."""
+        with self._lock:
+            key = self._book.key_of(action.space, action.alert_id)
+            if key is None:
+                return None
+            _check(action.state, action.alert_id, is_on_trial=self._book.is_on_trial(key))
+            if action.accept and not isinstance(key, SeriesKey):
+                raise ConfigError(
+                    f"alert {action.alert_id} is held against nothing that could be learnt anew; a "
+                    "condition is changed in its profile"
+                )
+            found = self._book.change(
+                key, action.state, by=action.by, name=action.name, note=action.note,
+                until_ns=action.until_ns,
+            )  # fmt: skip
+            if action.state is DriftAlertState.RESOLVED:
+                self._restart(key, accept=action.accept)
+            self.save()
+        return found
 
     # --- the thread -------------------------------------------------------------------------
 
@@ -363,35 +364,6 @@ class DriftWatcher:
             if self._book.end(SeriesKey(*key, *name), note):
                 series.restart()
                 self._series.changed.add(key)
-
-    def _act(
-        self,
-        space: str,
-        alert_id: str,
-        state: DriftAlertState,
-        by: str,
-        note: str,
-        until_ns: int | None = None,
-        *,
-        name: str,
-        accept: bool = False,
-    ) -> Alert | None:
-        """Change an alert for a person, and make that durable before it is answered."""
-        with self._lock:
-            key = self._book.key_of(space, alert_id)
-            if key is None:
-                return None
-            _check(state, alert_id, is_on_trial=self._book.is_on_trial(key))
-            if accept and not isinstance(key, SeriesKey):
-                raise ConfigError(
-                    f"alert {alert_id} is held against nothing that could be learnt anew; a "
-                    "condition is changed in its profile"
-                )
-            found = self._book.change(key, state, by=by, name=name, note=note, until_ns=until_ns)
-            if state is DriftAlertState.RESOLVED:
-                self._restart(key, accept=accept)
-            self.save()
-        return found
 
     def _restart(self, key: AlertKey, *, accept: bool) -> None:
         """Gather evidence anew, as a person said that an alert is over."""

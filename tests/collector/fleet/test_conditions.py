@@ -74,3 +74,27 @@ def test_who_takes_the_duties_over_goes_on_with_what_became_of_an_alert(
     first.resolve(SPACE, PROFILE.uid)
     FleetConditions(fleet, second).follow([(SPACE, PROFILE)])
     assert shown(second) == (0, 0, AlertState.RESOLVED)
+
+
+def test_who_stands_by_shows_what_holds_and_changes_nothing(
+    fleet: FleetStore, share: Share
+) -> None:
+    """Once it has the duties, it counts each result once."""
+    first, second = AlertMonitor(fleet), AlertMonitor(fleet)
+    one = FleetConditions(fleet, first)
+    one.follow([(SPACE, PROFILE)])
+    made(share, "bad", Outcome.FAILED, 20)
+    second.show([(SPACE, PROFILE)])
+    assert shown(second) == (0, 20, AlertState.INACTIVE), "the first one has not looked yet"
+    assert fleet.last_alert_events() == []
+    one.look()
+    second.show([(SPACE, PROFILE)])
+    assert shown(second) == shown(first) == (0, 20, AlertState.FIRING)
+    made(share, "good", Outcome.PASSED, 5)
+    two = FleetConditions(fleet, second)
+    two.follow([(SPACE, PROFILE)])
+    assert shown(second) == (5, 25, AlertState.FIRING)
+    two.look()
+    assert shown(second) == (5, 25, AlertState.FIRING)
+    second.show([])
+    assert second.statuses() == []

@@ -201,6 +201,9 @@ def test_counts_of_the_last_hour_outlast_the_process(store: AppendingStore) -> N
     assert finding.trouble == "dead_letters"
     assert finding.since_ns == NOW + HOUR // 2 + LOOK_NS
     third = HealthWatch(store, set, PATIENCE)
+    for _ in range(3):  # one that stands by reads it again and again
+        third.load()
+        assert third.findings() == [finding]
     assert found(third, NOW + HOUR // 2 + 2 * LOOK_NS) == [finding]
     assert found(HealthWatch(store, set, PATIENCE), NOW + 48 * HOUR) == []
 

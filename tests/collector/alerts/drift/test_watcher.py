@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from collector.alerts.drift.action import AlertAction
 from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, alert_of
 from collector.alerts.drift.explain import culprits_of
 from collector.alerts.drift.health import HealthWatch
@@ -93,6 +94,13 @@ class Watch:
     def take(self) -> None:
         while self.watcher.step():
             pass
+
+    def act(
+        self, alert_id: str, state: DriftAlertState, space: str = SPACE, **fields: Any
+    ) -> Alert | None:
+        """Change an alert for a person."""
+        action = AlertAction(space=space, alert_id=alert_id, state=state, **fields)
+        return self.watcher.act(action)
 
     @property
     def alerts(self) -> list[DriftAlert]:
@@ -211,19 +219,19 @@ def test_people_acknowledge_silence_and_resolve(watch: Watch) -> None:
     watch.feed(GOOD)
     watch.feed(BAD)
     name = watch.alerts[0].alert_id
-    found = watch.watcher.acknowledge(SPACE, name, "ann", "on it")
+    found = watch.act(name, DriftAlertState.ACKNOWLEDGED, by="ann", note="on it")
     assert found is not None
     assert (found.state, found.by) == (DriftAlertState.ACKNOWLEDGED, "ann")
-    watch.watcher.silence(SPACE, name, "ann", "", watch.now_ns + 5 * SECOND)
+    watch.act(name, DriftAlertState.SILENCED, by="ann", until_ns=watch.now_ns + 5 * SECOND)
     watch.crash()
     assert watch.alerts[0].state is DriftAlertState.SILENCED
     watch.now_ns += 6 * SECOND
     watch.take()
     assert watch.alerts[0].state is DriftAlertState.FIRING
-    assert watch.watcher.resolve("other", name, "eve", "", accept=False) is None
-    assert watch.watcher.resolve(SPACE, name, "ann", "mended", accept=False) is not None
+    assert watch.act(name, DriftAlertState.RESOLVED, by="eve", space="other") is None
+    assert watch.act(name, DriftAlertState.RESOLVED, by="ann", note="mended") is not None
     assert len(watch.alerts) == 1
-    assert watch.watcher.resolve(SPACE, name, "ann", "", accept=False) is None
+    assert watch.act(name, DriftAlertState.RESOLVED, by="ann") is None
     states = [event.state for event in watch.store.drift_history(SPACE, name)]
     assert states == ["firing", "acknowledged", "silenced", "firing", "resolved"]
     watch.feed(BAD)  # it was not mended: evidence is gathered anew, and alarms again
@@ -234,7 +242,9 @@ def test_what_is_accepted_alarms_no_more(watch: Watch) -> None:
     watch.feed(GOOD)
     watch.feed(BAD)
     for alert in watch.alerts:
-        watch.watcher.resolve(SPACE, alert.alert_id, "ann", "harder questions", accept=True)
+        watch.act(
+            alert.alert_id, DriftAlertState.RESOLVED, by="ann", note="harder questions", accept=True
+        )
     watch.feed(BAD * 3)
     assert watch.alerts == []
 
@@ -246,17 +256,17 @@ def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
     assert {alert.state for alert in watch.alerts} == {DriftAlertState.SHADOW}
     first, second = (alert.alert_id for alert in watch.alerts)
     with pytest.raises(ConfigError, match=f"alert {first} is on trial, and told to nobody"):
-        watch.watcher.acknowledge(SPACE, first, "ann", "")
+        watch.act(first, DriftAlertState.ACKNOWLEDGED, by="ann")
     with pytest.raises(ConfigError, match="promote it first"):
-        watch.watcher.silence(SPACE, first, "ann", "", watch.now_ns + 1)
-    promoted = watch.watcher.promote(SPACE, first, "ann", "it is right")
+        watch.act(first, DriftAlertState.SILENCED, by="ann", until_ns=watch.now_ns + 1)
+    promoted = watch.act(first, DriftAlertState.FIRING, by="ann", note="it is right")
     assert promoted is not None
     assert (promoted.state, promoted.by) == (DriftAlertState.FIRING, "ann")
     assert watch.told[-1] == promoted
     with pytest.raises(ConfigError, match="there is nothing to promote"):
-        watch.watcher.promote(SPACE, first, "ann", "")
-    assert watch.watcher.promote(SPACE, "no such alert", "ann", "") is None
-    watch.watcher.resolve(SPACE, second, "ann", "", accept=False)
+        watch.act(first, DriftAlertState.FIRING, by="ann")
+    assert watch.act("no such alert", DriftAlertState.FIRING, by="ann") is None
+    watch.act(second, DriftAlertState.RESOLVED, by="ann")
     assert [alert.alert_id for alert in watch.alerts] == [first]
     watch.store.close()
 
@@ -370,10 +380,10 @@ def test_people_act_on_trouble(watch: Watch) -> None:
     watch.findings = [SILENT]
     watch.watcher.look()
     (alert,) = watch.watcher.troubles(SPACE)
-    found = watch.watcher.acknowledge(SPACE, alert.alert_id, "ann", "on it")
+    found = watch.act(alert.alert_id, DriftAlertState.ACKNOWLEDGED, by="ann", note="on it")
     assert found is not None
     assert found.state is DriftAlertState.ACKNOWLEDGED
-    assert watch.watcher.resolve(SPACE, alert.alert_id, "ann", "", accept=False) is not None
+    assert watch.act(alert.alert_id, DriftAlertState.RESOLVED, by="ann") is not None
     assert watch.watcher.troubles(SPACE) == []
     watch.now_ns += SECOND
     watch.watcher.look()  # it goes on, and is told again
@@ -451,7 +461,7 @@ def test_each_service_and_environment_has_its_own_standing(watch: Watch) -> None
     assert [sample("fallen", each) for each in ("prod", "test")] == [1, 0]
     assert [sample("firing", each) for each in ("prod", "test")] == [1, 0]
     alert = next(each for each in watch.alerts if each.task)
-    watch.watcher.acknowledge(SPACE, alert.alert_id, "t", "")
+    watch.act(alert.alert_id, DriftAlertState.ACKNOWLEDGED, by="t")
     assert [sample("fallen", each) for each in ("prod", "test")] == [1, 0]
     assert [sample("firing", each) for each in ("prod", "test")] == [0, 0]
 
