@@ -137,11 +137,11 @@ def check_other_api(gateway: CollectorProcess, api: CollectorProcess, other: Fle
     assert state_of(api, name) == "resolved"
     series = {each["task"]: each for each in series_of(api)}
     assert series["right"]["state"] == "learning", "its detector learns anew"
-    again = httpx.post(f"{other.url}/api/v1/alerts/{name}/resolve", json={}, timeout=60)
+    again = httpx.post(f"{other.url}/api/v1/alerts/{name}/resolve", json={}, timeout=120)
     assert again.status_code == 404
     condition = next(each["alert_id"] for each in listed(other) if each["condition"])
     refused = httpx.post(
-        f"{other.url}/api/v1/alerts/{condition}/resolve", json={"accept": True}, timeout=60
+        f"{other.url}/api/v1/alerts/{condition}/resolve", json={"accept": True}, timeout=120
     )
     assert refused.status_code == 409
     assert "changed in its profile" in refused.json()["detail"]
@@ -163,7 +163,7 @@ def series_of(api: CollectorProcess) -> list[dict[str, Any]]:
 
 
 def act(api: CollectorProcess, name: str, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    sent = httpx.post(f"{api.url}/api/v1/alerts/{name}/{verb}", json=body, timeout=60)
+    sent = httpx.post(f"{api.url}/api/v1/alerts/{name}/{verb}", json=body, timeout=120)
     sent.raise_for_status()
     return dict(sent.json())
 
