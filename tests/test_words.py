@@ -58,9 +58,8 @@ STAY = {
     "scouter/evaluate/report/evaluator.py": {"on_verdict"},
     "scouter/evaluate/report/verdicts.py": {"ItemVerdict", "on_verdict", "verdicts"},
     "scouter/evaluate/tasks/rubric.py": {"_verdict", "verdict"},
-    "scouter/formats/nvidia/command.py": {"verdict", "verdicts"},
-    "scouter/formats/nvidia/evaluators.py": {"on_verdict"},
-    "scouter/formats/nvidia/journal.py": {"_VERDICT", "verdict", "verdicts"},
+    "scouter/formats/nvidia/cases.py": {"verdicts"},
+    "scouter/formats/nvidia/run.py": {"verdicts"},
     "scouter/formats/watsonx/journeys.py": {"_VERDICT", "verdict"},
     "scouter/mock/noisy_judge.py": {"verdict"},
     # A guardrail has a verdict.

@@ -1,7 +1,9 @@
 """One screen that tells a release check: the decision, what broke, and what to do next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import isnan
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -64,6 +66,35 @@ def print_check(report: Report, *, quiet: bool, verbose: bool, html: Path | None
             parts.append(_rest(rest))
     parts.append(_next(report, html, verbose=verbose))
     emit(*parts)
+
+
+class ScoreLine(NamedTuple):
+    """The scores of one metric or evaluator in a few numbers."""
+
+    name: str
+    mean: float
+    """NaN where there is none."""
+    std: float
+    """NaN for fewer than two."""
+    n: int
+    errors: int | None
+    """Rows without a score that should have one; None where there can be none."""
+
+
+def print_scores(title: str, what: str, lines: Iterable[ScoreLine]) -> None:
+    """Print the means of scores to the standard output.
+
+    Args:
+        title: The file that they are about.
+        what: Word for what gives a score.
+        lines: In their order.
+    """
+    table = table_of(title, what, "Mean", "Std", "n", "Errors")
+    for each in lines:
+        numbers = ("-" if isnan(number) else f"{number:.4f}" for number in (each.mean, each.std))
+        errors = "" if each.errors is None else str(each.errors)
+        table.add_row(Text(each.name), *numbers, str(each.n), errors)
+    emit(table)
 
 
 def _is_news(report: Report) -> bool:

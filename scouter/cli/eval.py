@@ -31,7 +31,6 @@ from scouter.cli.check_options import (
     SaveFile,
     Verbose,
 )
-from scouter.cli.config_eval import evaluate_config, needed, needed_agent
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
 from scouter.errors import ConfigError
@@ -46,19 +45,25 @@ def evaluate(
         typer.Option(
             metavar="MODULE:NAME",
             help="The agent: a function from the message to the answer, or what else the text "
-            "above names. Only --format vertex needs none.",
+            "above names. --format vertex and --config score stored answers without.",
         ),
     ] = None,
     scenarios: Annotated[
         Path | None,
         typer.Argument(
             metavar="SCENARIOS",
-            help="Scenario file: .yaml, .json or .jsonl; with --format what that system has.",
+            help="Scenario file: .yaml, .json or .jsonl; with --format what that system has; with "
+            "--config a dataset in the place of the file's.",
         ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Config file of NeMo Agent Toolkit, for SCENARIOS."),
+        typer.Option(
+            metavar="FILE",
+            help="Config file of NeMo Agent Toolkit; without --agent the answers that its dataset "
+            "holds are scored.",
+            rich_help_panel=_FOREIGN,
+        ),
     ] = None,
     profile: Profiles = None,
     judge: OwnJudge = None,
@@ -163,8 +168,14 @@ def evaluate(
         typer.Option(min=1, metavar="N", help="Runs of each scenario.", rich_help_panel=_RUNNING),
     ] = 1,
     concurrency: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Scenarios at once.", rich_help_panel=_RUNNING)
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Scenarios at once; 1 by default, and what a --config says.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -266,57 +277,20 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
-        scouter eval --config config.yml --agent shop:answer
+        scouter eval --config config.yml --agent shop:answer --min-score qa=0.8
         scouter eval hr.json --format watsonx --agent hr:answer
         scouter eval data.jsonl --format vertex --min-score trajectory_recall=0.9
         scouter eval data.jsonl --format vertex --agent home:agent --output results
     """
     is_rows, has_agent = file_format in ("vertex", "adk"), agent is not None
-    agent = agent or "" if is_rows else needed_agent(agent)
+    if agent is None and not is_rows and config is None:
+        raise ConfigError(
+            "missing option --agent MODULE:NAME; only --format vertex and --config need none"
+        )
     if not is_rows and (metrics or compat == "vertex"):
         raise ConfigError("--metrics and --compat vertex belong to --format vertex")
-    if is_rows and compat == "wxo-1.6.9":
+    if compat == "wxo-1.6.9" and (is_rows or config is not None):
         raise ConfigError(f"--compat {compat} belongs to --format watsonx")
-    if config is not None:
-        from scouter.client.named_cache import named_cache, usual_collector_cache
-        from scouter.formats.nvidia.command import NvidiaRun
-
-        evaluate_config(
-            NvidiaRun(
-                config=config,
-                agent=agent,
-                judge=judge,
-                providers=providers,
-                judge_cache=named_cache(judge_cache),
-                usual_cache=usual_collector_cache(),
-                judge_budget_usd=judge_budget,
-                judge_timeout_s=judge_timeout,
-                repeats=repeats,
-                timeout_s=timeout,
-                retries=retries,
-                progress=False if quiet else None,
-            ),
-            {
-                "SCENARIOS": scenarios, "--profile": profile, "--baseline": baseline,
-                "--min-pass-rate": min_pass_rate, "--min-score": min_score, "--resume": resume,
-                "--save": save,
-                "--junit": junit, "--markdown": markdown, "--html": html, "--json": json,
-                "--simulated-user": simulated_user, "--calibration": calibration,
-                "--concurrency": concurrency > 1,
-                "--require-ruled-out": require_ruled_out is not None,
-                "--accept-changed": accept_changed,
-                "--min-scenario-pass-rate": min_scenario_pass_rate is not None,
-                "--confirm": confirm is not None, "--interleave": interleave,
-                "--sequential": sequential, "--plan": plan,
-                "--agent-version": agent_version, "--save-baseline": save_baseline,
-                "--format": file_format, "--output": output, "--push": push,
-                "--allow-lost": allow_lost, "--verbose": verbose,
-            },
-            allow_errors=allow_errors,
-            allow_unjudged=allow_unjudged,
-        )  # fmt: skip
-        return
-    scenarios = needed(scenarios)
     outputs = Outputs(
         junit=junit,
         markdown=markdown,
@@ -326,7 +300,7 @@ def evaluate(
         save_baseline=save_baseline,
     )
     outputs.check()
-    if output is not None and file_format is None:
+    if output is not None and file_format is None and config is None:
         raise ConfigError("--output has result files of another system; it needs --format")
     if resume is not None:
         check_writable("--resume", resume)
@@ -341,7 +315,7 @@ def evaluate(
     from scouter.replay.reports.decision import Policy
 
     run = NamedRun(
-        agent=agent,
+        agent=agent or "",
         profiles=profile or [],
         judge=judge,
         providers=providers,
@@ -352,7 +326,7 @@ def evaluate(
         calibrations=calibration or [],
         simulated_user=simulated_user,
         repeats=repeats,
-        concurrency=concurrency,
+        concurrency=concurrency or 1,
         timeout_s=timeout,
         retries=retries,
         resume=resume,
@@ -380,6 +354,18 @@ def evaluate(
         verbose=verbose,
     )
     standard.check(has_other=interleave is not None)
+    if config is not None:
+        from scouter.cli.eval_nvidia import ConfigCheck, check_config
+
+        described = ConfigCheck(
+            scenarios=config, run=run, standard=standard, has_agent=has_agent,
+            dataset=scenarios, concurrency=concurrency,
+        )  # fmt: skip
+        refused = {"--format": file_format, "--output": output, "--plan": plan}
+        check_config(described, outputs, [name for name, value in refused.items() if value])
+        return
+    if scenarios is None:
+        raise ConfigError("missing argument SCENARIOS, or --config FILE in its place")
     if plan and file_format is not None:
         raise ConfigError(f"--plan is about scenario files, not --format {file_format}")
     if file_format == "vertex" or file_format == "adk":

@@ -3,17 +3,22 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from pathlib import Path
 from typing import Final, Literal
 
 import typer
-from rich.text import Text
 
+from scouter.cli.decision_text import ScoreLine, print_scores
 from scouter.cli.outputs import Outputs, folder_by_time
-from scouter.cli.release_check import INTERRUPTED, Check, check_together, finish, interrupted
+from scouter.cli.release_check import (
+    INTERRUPTED,
+    Check,
+    check_together,
+    finish,
+    interrupted,
+    refuse_without_agent,
+)
 from scouter.errors import ConfigError
-from scouter.evaluate.show.console import emit, table_of
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric
 from scouter.evaluate.trajectory.rules import TrajectoryOptions
 from scouter.formats.adk import read_eval_set
@@ -53,7 +58,10 @@ def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
         typer.Exit: With the exit code, unless it is 0.
         ScouterError: A file, a name or an argument is wrong.
     """
-    _refuse(check)
+    if check.output is not None and check.output.exists() and not check.output.is_dir():
+        raise ConfigError(f"--output {check.output}: this is a file; expected a folder")
+    if not check.has_agent:
+        refuse_without_agent(check.run)
     check_together(check, outputs)
     is_adk, path = check.file_format == "adk", check.scenarios
     criteria = read_criteria(path) if is_adk else None
@@ -92,31 +100,11 @@ def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
     if by_case and standard.min_pass_rate is standard.min_scenario_pass_rate is None:
         standard = replace(standard, min_scenario_pass_rate=_ALL)
     if not standard.quiet:
-        _print_means(check, [metric.name for metric in task.metrics], found)
+        names = [metric.name for metric in task.metrics]
+        print_scores(str(check.scenarios), "Metric", _scores(check, names, found))
     results = ran.results.model_copy(update={"left_out": tuple(left_out)})
     title = f"Rows of {path.name}" + f", answered by {run.agent}" * check.has_agent
     finish(replace(check, standard=standard), replace(ran, results=results), outputs, title)
-
-
-def _refuse(check: VertexCheck) -> None:
-    """Refuse what stored answers cannot do, and files that cannot be written."""
-    if check.output is not None and check.output.exists() and not check.output.is_dir():
-        raise ConfigError(f"--output {check.output}: this is a file; expected a folder")
-    run = check.run
-    if check.has_agent:
-        return
-    for option, is_given in (
-        ("--repeats", run.repeats > 1), ("--confirm", run.confirm is not None),
-        ("--sequential", run.sequential), ("--interleave", run.interleave),
-        ("--resume", run.resume), ("--retries", run.retries), ("--timeout", run.timeout_s),
-        ("--simulated-user", run.simulated_user),
-        ("--profile", run.profiles),
-    ):  # fmt: skip
-        if is_given:
-            raise ConfigError(
-                f"{option}: without --agent the answers of the file are scored, which are there "
-                "once and have no records and spans; give --agent, or leave it out"
-            )
 
 
 def _note(*notes: str) -> None:
@@ -145,20 +133,13 @@ def _metrics(named: Sequence[str]) -> Iterator[Metric]:
             yield name
 
 
-def _print_means(check: VertexCheck, names: Sequence[str], result: EvalResult) -> None:
-    table = table_of(str(check.scenarios), "Metric", "Mean", "Std", "n", "Errors")
-    summary, rows = result.summary_metrics, len(result.rows)
+def _scores(check: VertexCheck, names: Sequence[str], result: EvalResult) -> Iterator[ScoreLine]:
+    """The lines of the metrics, and of the columns that every call of an agent fills."""
+    summary = result.summary_metrics
     for name in names:
-        count, errors = (str(int(summary[f"{name}/{key}"])) for key in ("n", "n_error"))
-        table.add_row(Text(name), *_mean(result, name), count, errors)
+        n, errors = int(summary[f"{name}/n"]), int(summary[f"{name}/n_error"])
+        yield ScoreLine(name, summary[f"{name}/mean"], summary[f"{name}/std"], n, errors)
     if check.has_agent:
         measured = sum(row[LATENCY] is not None for row in result.rows)
-        for name, count in ((LATENCY, measured), ("failure", rows)):
-            table.add_row(name, *_mean(result, name), str(count), "")
-    emit(table)
-
-
-def _mean(result: EvalResult, name: str) -> Iterator[str]:
-    for key in ("mean", "std"):
-        value = result.summary_metrics[f"{name}/{key}"]
-        yield "-" if isnan(value) else f"{value:.4f}"
+        for name, n in ((LATENCY, measured), ("failure", len(result.rows))):
+            yield ScoreLine(name, summary[f"{name}/mean"], summary[f"{name}/std"], n, None)

@@ -144,6 +144,26 @@ def check_together(check: Check, outputs: Outputs) -> None:
         raise ConfigError("--save-baseline needs --interleave, whose results it keeps")
 
 
+def refuse_without_agent(run: NamedRun) -> None:
+    """Refuse what answers that are stored cannot do.
+
+    Raises:
+        ConfigError: Says which, and why.
+    """
+    for option, is_given in (
+        ("--repeats", run.repeats > 1), ("--confirm", run.confirm is not None),
+        ("--sequential", run.sequential), ("--interleave", run.interleave),
+        ("--resume", run.resume), ("--retries", run.retries), ("--timeout", run.timeout_s),
+        ("--simulated-user", run.simulated_user),
+        ("--profile", run.profiles),
+    ):  # fmt: skip
+        if is_given:
+            raise ConfigError(
+                f"{option}: without --agent the answers of the file are scored, which are there "
+                "once and have no records and spans; give --agent, or leave it out"
+            )
+
+
 def _check_sequential(check: Check) -> None:
     if check.run.interleave is None and not check.standard.baseline:
         raise ConfigError(

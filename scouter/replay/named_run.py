@@ -53,6 +53,7 @@ class NamedJudging:
         judge: `module:name`, or the judge itself, for tasks that ask a model; without one the
             provider entries that their prompts name are asked.
         providers: File with provider entries; without it that of the user's settings.
+        entries: Provider entries in the place of the file.
         judge_cache: Keeps answers of models: a file, `none` for nothing, or a cache; without it
             `usual_cache`, and for a judge of the user's own nothing.
         usual_cache: A cache in the place of the file of the user's settings.
@@ -64,6 +65,7 @@ class NamedJudging:
     profiles: Sequence[str | AgentEvalProfile] = ()
     judge: object = None
     providers: Path | None = None
+    entries: ProviderEntries | None = None
     judge_cache: str | Path | JudgeCache | None = None
     usual_cache: JudgeCache | None = None
     judge_budget_usd: float | None = None
@@ -314,7 +316,7 @@ def _cache(run: NamedJudging, *, is_own: bool) -> JudgeCache | None:
 
 def _models(run: NamedJudging) -> ModelJudge:
     """Make the judge that asks provider entries; the user's player spends from the same budget."""
-    entries = ProviderEntries.from_settings(run.providers)
+    entries = run.entries or ProviderEntries.from_settings(run.providers)
     return ModelJudge(entries, budget_usd=run.judge_budget_usd, timeout_s=run.judge_timeout_s)
 
 

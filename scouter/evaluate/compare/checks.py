@@ -237,7 +237,10 @@ class Group:
     def needs_its_function(self, name: str) -> bool:
         """Tell whether today's function of a task never ran on the baseline's attempts."""
         old, new = self.old.get(name, {}), self.new[name]
-        return new.get("task_type") == _FUNCTION and old.get("function") != new["function"]
+        goes_by = ("function", "settings")
+        return new.get("task_type") == _FUNCTION and any(
+            old.get(each) != new.get(each) for each in goes_by
+        )
 
     def needs_another_answer(self, name: str) -> bool:
         """Tell whether a task asks a judge today something that it did not ask in the baseline."""

@@ -14,6 +14,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -32,7 +33,7 @@ class AskingTask(ABC):
     """A task that is decided by the answers of a judge."""
 
     spec: TaskSpec
-    task: LLMJudgeTask | ReportTask | TrajectoryTask
+    task: LLMJudgeTask | ReportTask | TrajectoryTask | FunctionTask
 
     @property
     def max_retries(self) -> int:

@@ -114,10 +114,12 @@ def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
             wire = task.model_dump(mode="json", include=_OF_CODE)
             return compile_code(task, _subject(task, stage, wire, f"the check {task.check!r}"))
         case FunctionTask():
-            from scouter.evaluate.engine.function import compile_function  # few need it
+            from scouter.evaluate.engine.asking_function import AskingFunction  # few need it
+            from scouter.evaluate.engine.function import compile_function
 
             wire = task.model_dump(mode="json", include={"function"})
-            return compile_function(task, _subject(task, stage, wire, task.id))
+            subject = _subject(task, stage, wire, task.id)
+            return (compile_function if task.prompt is None else AskingFunction.of)(task, subject)
 
 
 def _trajectory(task: TrajectoryTask, stage: int) -> CompiledTask | AskingTask:

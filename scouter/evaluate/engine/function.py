@@ -7,9 +7,10 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.engine.compiled_task import MAX_MESSAGE, CompiledTask, Subject
 from scouter.evaluate.engine.metric import Measured, Metric
+from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.judge.shorten import shorten
-from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.model.json_value import to_json_value
@@ -29,23 +30,53 @@ def compile_function(task: FunctionTask, subject: Subject) -> CompiledTask:
     """
     metric = Metric.of(subject)
 
-    def result(outcome: Outcome, reason: Reason, message: str) -> EvalTaskResult:
-        return EvalTaskResult(metric.spec, outcome, reason, subject.expected, None, message)
-
     def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         del spans, base
         try:
-            given = to_json_value(task.function(dict(scope) if isinstance(scope, dict) else scope))
-            score = _score_in(given, task.id)
+            given = task.function(dict(scope) if isinstance(scope, dict) else scope)
+            return result_of(task, metric, given, scope)
         except Exception as error:  # noqa: BLE001 — a user's function may raise anything
-            text = shorten(f"{type(error).__name__}: {error}", MAX_MESSAGE)
-            return result(Outcome.ERRORED, Reason.TYPE, text)
-        if score is None:
-            return result(Outcome.SKIPPED, Reason.NOT_APPLICABLE, _NO_SCORE)
-        actual = given if isinstance(given, dict) else None
-        return metric.result(Measured(score=score, actual=actual), scope)
+            return raised(task, metric.spec, error)
 
     return CompiledTask(run, metric.spec)
+
+
+def result_of(
+    task: FunctionTask, metric: Metric, found: object, scope: JsonValue
+) -> EvalTaskResult:
+    """Make the result of what a function gave.
+
+    Args:
+        task: The task.
+        metric: The comparison of its score.
+        found: The number, the object that has it, or None.
+        scope: What the function read.
+
+    Raises:
+        DataError: It is none of these.
+    """
+    given = to_json_value(found)
+    score = _score_in(given, task.id)
+    actual = given if isinstance(given, dict) else None
+    if score is not None:
+        return metric.result(Measured(score=score, actual=actual), scope)
+    why = None if actual is None else actual.get("reason")
+    return EvalTaskResult(
+        metric.spec, Outcome.SKIPPED, Reason.NOT_APPLICABLE, task.expected_value, None,
+        shorten(why, MAX_MESSAGE) if isinstance(why, str) and why else _NO_SCORE,
+    )  # fmt: skip
+
+
+def raised(task: FunctionTask, spec: TaskSpec, error: Exception) -> EvalTaskResult:
+    """Make the result of a function that raised."""
+    if isinstance(error, TaskFault | JudgeError):
+        reason, text = error.reason, error.message
+    else:
+        reason, text = Reason.TYPE, f"{type(error).__name__}: {error}"
+    outcome = Outcome.SKIPPED if reason is Reason.BUDGET else Outcome.ERRORED
+    return EvalTaskResult(
+        spec, outcome, reason, task.expected_value, None, shorten(text, MAX_MESSAGE)
+    )
 
 
 def score_key(given: dict[str, JsonValue], task_id: str) -> str:

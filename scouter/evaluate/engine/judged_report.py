@@ -1,8 +1,8 @@
 """Report tasks with a judge: its questions before it is asked, the score of the report after."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -25,6 +25,7 @@ from scouter.evaluate.tasks.report import ReportTask
 _Rounds: TypeAlias = Generator[
     Sequence[JudgeRequest], Sequence[Reply], Mapping[int, ResultAndAnswer]
 ]
+_T = TypeVar("_T")
 _NOT_YET: Final = 0.0
 """Stands for a score while it is only noted what to ask; no question depends on it."""
 
@@ -140,6 +141,10 @@ class _Judge:
     ) -> NoReturn:
         """Refuse: a task with such fields cannot be made."""
         raise DataError("a Report task discovers no fields")
+
+    async def gather(self, walks: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
+        """Go through the fields in turn, as each answer is that of a question in this order."""
+        return [await walk for walk in walks]
 
 
 @dataclass(slots=True)

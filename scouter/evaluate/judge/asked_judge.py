@@ -1,15 +1,15 @@
 """A judge that is asked outside of a plan, until its answer can be read."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.judge.ask import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
 from scouter.evaluate.judge.port import (
     AnyJudge,
     Judge,
@@ -36,8 +36,6 @@ class AskedJudge:
     max_retries: int = 2
     """Most repeats of a question that nobody answered, or whose answer cannot be read."""
     backoff: Backoff = field(default_factory=Backoff)
-    slots: AbstractAsyncContextManager[object] = field(default_factory=nullcontext[None])
-    """Bounds how many questions are asked at a time."""
 
     @staticmethod
     def of(judge: "AskedJudge | AnyJudge | str") -> "AskedJudge":
@@ -97,7 +95,7 @@ class AskedJudge:
         attempts = 1 + (self.max_retries if retries is None else retries)
         for attempt in range(attempts):
             is_last = attempt == attempts - 1
-            reply = await ask(self.judge, request, 0, self.backoff, self.slots)
+            reply = await self.reply(request)
             if isinstance(reply, JudgeReply):
                 try:
                     return read(reply)
@@ -110,12 +108,15 @@ class AskedJudge:
                 await self.backoff.sleep(self.backoff.seconds(attempt, reply))
         raise JudgeError(Reason.PARSE, "the judge was not asked: max_retries is below 0")
 
+    async def reply(self, request: JudgeRequest) -> Reply:
+        """Ask once."""
+        return await ask(self.judge, request, 0, self.backoff, nullcontext())
+
+    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Wait for several that ask, at the same time."""
+        return await asyncio.gather(*walks)
+
 
 def _counted(error: JudgeError, attempts: int) -> JudgeError:
     times = f" (asked {attempts} times)" if attempts > 1 else ""
     return JudgeError(error.reason, f"{error.message}{times}", usage=error.usage)
-
-
-def slots_of(most: int) -> AbstractAsyncContextManager[object]:
-    """A bound on questions at a time; belongs to the event loop that first waits for it."""
-    return asyncio.Semaphore(most)

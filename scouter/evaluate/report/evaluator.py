@@ -1,12 +1,14 @@
 """The common part of evaluators of items: many items at a time."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from scouter.evaluate.engine.judged import run_apart
-from scouter.evaluate.report.item import EvalItem
+from scouter.evaluate.report.item import EvalItem, plain_json
 from scouter.evaluate.report.rules import Compat, check_compat
-from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict, judge_all
+from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict, errored
 
 
 class ItemEvaluator(ABC):
@@ -40,21 +42,32 @@ class ItemEvaluator(ABC):
         """Evaluate items; works inside a running event loop, too."""
         return run_apart(lambda: self.evaluate_async(items))
 
-    async def evaluate_async(
-        self,
-        items: Sequence[EvalItem],
-        on_verdict: Callable[[ItemVerdict], None] | None = None,
-    ) -> EvaluatorOutput:
-        """Evaluate items in the running event loop.
+    async def evaluate_async(self, items: Sequence[EvalItem]) -> EvaluatorOutput:
+        """Evaluate items in the running event loop; the verdicts keep their order."""
+        slots = asyncio.Semaphore(self._most)
 
-        Args:
-            items: The items; the verdicts keep their order.
-            on_verdict: Is told each verdict as it comes.
+        async def one(item: EvalItem) -> ItemVerdict:
+            async with slots:
+                return await self.verdict(item)
+
+        return self.output(await asyncio.gather(*map(one, items)))
+
+    def output(self, verdicts: Sequence[ItemVerdict]) -> EvaluatorOutput:
+        """Put the verdicts of the evaluator together."""
+        return EvaluatorOutput(items=tuple(verdicts), compat=self._compat, with_vlm=self._with_vlm)
+
+    async def verdict(self, item: EvalItem) -> ItemVerdict:
+        """Evaluate one item, whatever becomes of it.
+
+        An item whose evaluation raises is errored and has no score; the originals give it 0, which
+        counts in their mean.
         """
-        return await judge_all(
-            items, self.judge_item, self._compat,
-            most=self._most, with_vlm=self._with_vlm, on_verdict=on_verdict,
-        )  # fmt: skip
+        try:
+            found = await self.judge_item(item)
+        except Exception as error:  # noqa: BLE001 - one item's failure is its verdict
+            found = errored(item, f"Evaluator error: {error}")
+            found = found if self._compat == "sound" else replace(found, score=0.0)
+        return replace(found, reasoning=plain_json(found.reasoning))
 
     @abstractmethod
     async def judge_item(self, item: EvalItem) -> ItemVerdict:

@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -16,6 +16,8 @@ from scouter.evaluate.outcome import Reason
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.rules import Compat
 from scouter.evaluate.report.score_text import read_message, read_score
+
+T = TypeVar("T")
 
 SINGLE_FORM: Final = """\
 Compare a value of a generated report with the reference.{field_context}
@@ -83,6 +85,10 @@ class AnyFieldJudge(Protocol):
         """
         ...
 
+    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Wait for several fields at the same time."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldJudge:
@@ -94,6 +100,10 @@ class FieldJudge:
     discovery_form: str | None = DISCOVERY_FORM
     """Text of a question with the blanks `{reference_section}` and `{actual_fields}`."""
     compat: Compat = "sound"
+
+    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Wait for several fields at the same time."""
+        return await self.asked.gather(walks)
 
     async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
         """Score one field or a whole section.

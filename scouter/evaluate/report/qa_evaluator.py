@@ -76,7 +76,7 @@ class ScoreAsker:
     def without_score(self, item: EvalItem, error: JudgeError) -> ItemVerdict:
         """The verdict where the judge gave no score; in `vss` it is 0."""
         if self.compat != "vss":
-            return errored(item, f"{error.reason}: {error}")
+            return errored(item, f"{error.reason}: {error}", error.reason)
         plain = error.message.rpartition(" (asked")[0] or error.message
         attempts = self.asked.max_retries + 1
         text = f"Error evaluating after {attempts} attempts. Last error: {plain}"

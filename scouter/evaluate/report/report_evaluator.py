@@ -148,6 +148,7 @@ class ReportEvaluator(ItemEvaluator):
             id=item.id,
             score=found.section_score,
             error=found.error or "",
+            reason=found.reason,
             vlm_field_score=self._visual_score(found),
             reasoning={
                 "sections": {name: each.to_json() for name, each in found.field_scores.items()},

@@ -1,8 +1,7 @@
 """A report scored from its fields up to the whole."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Annotated, Final, TypeAlias, cast
 
@@ -59,8 +58,6 @@ class TreeScorer:
     config: MetricsConfig
     judge: AnyFieldJudge | None = None
     compat: Compat = "sound"
-    is_at_once: bool = True
-    """True if the judge is asked about several fields at a time, which needs an event loop."""
 
     async def score(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
         """Score a report.
@@ -77,7 +74,7 @@ class TreeScorer:
 
     def score_now(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
         """Score a report field by field, without an event loop; the judge may wait for nothing."""
-        walk = replace(self, is_at_once=False).score(reference, actual)
+        walk = self.score(reference, actual)
         try:
             walk.send(None)
         except StopIteration as done:
@@ -152,10 +149,10 @@ class TreeScorer:
             self._node(each, name, f"{path}.{name}", reference.get(name), actual.get(name))
             for name, each in listed.items()
         ]
-        if self.judge is None or not self.is_at_once:
+        if self.judge is None:
             scores = [await walk for walk in walks]
         else:
-            scores = await asyncio.gather(*walks)
+            scores = await self.judge.gather(walks)
         return list(zip(listed, scores, strict=True))
 
     async def _discovered(

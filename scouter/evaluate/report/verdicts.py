@@ -1,13 +1,12 @@
 """The output of an evaluator: one score for each item, and their mean."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.report.item import EvalItem, plain_json
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.rules import Compat, mean_score
 
 MOST_AT_ONCE: Final = 8
@@ -26,6 +25,8 @@ class ItemVerdict:
     """The item is not for this evaluator."""
     error: str = ""
     """Reason why there is no score, or a score of 0 that no judge gave; empty for none."""
+    reason: Reason | None = None
+    """Kind of that reason, where a judge gave no score."""
     vlm_field_score: float | None = None
     """Mean of the sections that a vision model filled."""
 
@@ -99,46 +100,6 @@ def skipped(item: EvalItem, method_id: str) -> ItemVerdict:
     return ItemVerdict(id=item.id, reasoning=reasoning, is_skipped=True)
 
 
-def errored(item: EvalItem, message: str) -> ItemVerdict:
+def errored(item: EvalItem, message: str, reason: Reason | None = None) -> ItemVerdict:
     """The verdict about an item that could not be evaluated: no score."""
-    return ItemVerdict(id=item.id, reasoning={"error": message}, error=message)
-
-
-async def judge_all(
-    items: Sequence[EvalItem],
-    judge: Callable[[EvalItem], Awaitable[ItemVerdict]],
-    compat: Compat,
-    *,
-    most: int = MOST_AT_ONCE,
-    with_vlm: bool = False,
-    on_verdict: Callable[[ItemVerdict], None] | None = None,
-) -> EvaluatorOutput:
-    """Evaluate items, several at a time.
-
-    An item whose evaluation raises is errored and has no score; the originals give it 0, which
-    counts in their mean.
-
-    Args:
-        items: The items; the verdicts keep their order.
-        judge: Evaluates one item.
-        compat: Name of the rules.
-        most: Items at a time.
-        with_vlm: Whether verdicts have a score of the visual sections.
-        on_verdict: Is told each verdict as it comes.
-    """
-    slots = asyncio.Semaphore(most)
-
-    async def one(item: EvalItem) -> ItemVerdict:
-        async with slots:
-            try:
-                found = await judge(item)
-            except Exception as error:  # noqa: BLE001 - one item's failure is its verdict
-                found = errored(item, f"Evaluator error: {error}")
-                found = found if compat == "sound" else replace(found, score=0.0)
-        found = replace(found, reasoning=plain_json(found.reasoning))
-        if on_verdict is not None:
-            on_verdict(found)
-        return found
-
-    verdicts = await asyncio.gather(*map(one, items))
-    return EvaluatorOutput(items=tuple(verdicts), compat=compat, with_vlm=with_vlm)
+    return ItemVerdict(id=item.id, reasoning={"error": message}, error=message, reason=reason)

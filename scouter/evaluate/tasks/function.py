@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, JsonValue, PlainSerializer, PlainValidator, WithJsonSchema
 
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.scored import ScoredTask
 
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ class FunctionTask(ScoredTask):
         id: Unique inside one profile; lower-cased.
         function: From the context to a number, to an object with the number under `score` or the
             task's id, or to None where the record has no score: the task is then skipped
-            (`not_applicable`). What it raises is the task's error.
+            (`not_applicable`), with a text that the object may have under `reason`. What it raises
+            is the task's error.
+        prompt: The judge that the function asks, with the words of its question. The function is
+            then a coroutine function that asks by a `TaskJudge`.
+        max_retries: Most further tries of a question where the provider failed.
+        settings: What the function goes by, as plain data. Like its name and the prompt it says
+            whether a task is the one of a baseline.
         operator: The comparison of the score.
         expected_value: The value that the score is compared with; without operator and value the
             score must be 1.
@@ -55,6 +62,19 @@ class FunctionTask(ScoredTask):
         PlainSerializer(_name, return_type=str),
         WithJsonSchema({"type": "string"}),
     ] = Field()
+    prompt: Prompt | None = Field(default=None, exclude_if=lambda value: value is None)
+    max_retries: int = Field(default=0, ge=0, le=100, exclude_if=(0).__eq__)
+    settings: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda value: not value)
+
+    sample_rate: ClassVar[float] = 1.0
+    """It judges every record."""
+    most_questions: ClassVar[int] = 1
+    """Where it is stored; a function may ask as often as it likes."""
+
+    @property
+    def judge_prompt(self) -> Prompt | None:
+        """The prompt of the judge that the function asks."""
+        return self.prompt
 
     if TYPE_CHECKING:
 
@@ -63,6 +83,9 @@ class FunctionTask(ScoredTask):
             id: str,
             function: Callable[[Any], object],
             *,
+            prompt: Prompt | None = None,
+            max_retries: int = 0,
+            settings: Mapping[str, JsonValue] = ...,
             operator: ComparisonOperator | str = ...,
             expected_value: object = ...,
             description: str | None = None,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -126,10 +126,8 @@ class TrajectoryConfig(_Evaluator):
     """File with the definitions of the agent's tools; ours, as no workflow is here to tell them."""
 
 
-EvaluatorConfig: TypeAlias = Annotated[
-    ReportConfig | QAConfig | TrajectoryConfig, Field(discriminator="type")
-]
-EVALUATORS: Final[Mapping[str, type[ReportConfig | QAConfig | TrajectoryConfig]]] = {
+EvaluatorConfig: TypeAlias = ReportConfig | QAConfig | TrajectoryConfig
+EVALUATORS: Final[Mapping[str, type[EvaluatorConfig]]] = {
     "report_evaluator": ReportConfig,
     "customized_qa_evaluator": QAConfig,
     "customized_trajectory_evaluator": TrajectoryConfig,
@@ -184,7 +182,7 @@ class EvalFile:
 
     path: Path
     general: _General
-    evaluators: Mapping[str, ReportConfig | QAConfig | TrajectoryConfig]
+    evaluators: Mapping[str, EvaluatorConfig]
     llms: Mapping[str, LlmConfig]
     object_stores: Mapping[str, StoreConfig]
     left_out: tuple[str, ...] = ()
@@ -224,7 +222,7 @@ def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> E
     general = _model(document, environ, _General, section.get("general"), ("eval", "general"))
     notes = [*_ignored(told, section, general)]
     left_out: list[str] = []
-    evaluators: dict[str, ReportConfig | QAConfig | TrajectoryConfig] = {}
+    evaluators: dict[str, EvaluatorConfig] = {}
     for name, value in _objects(document, section.get("evaluators"), ("eval", "evaluators")):
         kind = value.get("_type") if isinstance(value, dict) else None
         model = EVALUATORS.get(str(kind))
@@ -279,9 +277,7 @@ def _objects(
     return list(value.items())
 
 
-def _llms_of(
-    document: Document, evaluators: Mapping[str, ReportConfig | QAConfig | TrajectoryConfig]
-) -> set[str]:
+def _llms_of(document: Document, evaluators: Mapping[str, EvaluatorConfig]) -> set[str]:
     """The names of the models that evaluators ask; the agent's own may be of any kind."""
     told = document.value if isinstance(document.value, dict) else {}
     known = dict(_objects(document, told.get("llms"), ("llms",)))

@@ -1,36 +1,51 @@
-"""The evaluators that a config file asks for."""
+"""The evaluators that a config file asks for, each a task of the run."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Final
+
+from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import read_document
-from scouter.evaluate.judge.asked_judge import AskedJudge
-from scouter.evaluate.judge.port import Judge
-from scouter.evaluate.report.item import EvalItem
-from scouter.evaluate.report.metrics_config import MetricsConfig
-from scouter.evaluate.report.qa_evaluator import QAEvaluator
+from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Reason, TaskFault
+from scouter.evaluate.report.evaluator import ItemEvaluator
+from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM
+from scouter.evaluate.report.metrics_config import JUDGE, MetricsConfig
+from scouter.evaluate.report.qa_evaluator import QA_FORM, QAEvaluator
 from scouter.evaluate.report.report_evaluator import ReportEvaluator
 from scouter.evaluate.report.rules import Compat
 from scouter.evaluate.report.store import FolderStore
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
-from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
-from scouter.formats.nvidia.config import EvalFile, QAConfig, ReportConfig, TrajectoryConfig
+from scouter.evaluate.tasks.function import FunctionTask
+from scouter.evaluate.tasks.trajectory_prompts import WITH_REFERENCE, WITHOUT_REFERENCE
+from scouter.formats.nvidia.cases import Cases, Row
+from scouter.formats.nvidia.config import (
+    EvalFile,
+    EvaluatorConfig,
+    QAConfig,
+    ReportConfig,
+    TrajectoryConfig,
+)
 from scouter.formats.nvidia.llms import NamedLlms
 
-Told: TypeAlias = Callable[[ItemVerdict], None]
+_ELSEWHERE: Final = {
+    "type", "llm_name", "eval_metrics_config_path", "reference_base_dir", "object_store",
+    "tool_schemas", "max_retries", "metric_configs",
+}  # fmt: skip
+"""Settings of an evaluator whose meaning is in its prompt or in a file, or that change no score."""
 
 
-class Evaluator(Protocol):
-    """Method that all evaluators have."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluator:
+    """An evaluator of a file, with the task that runs it."""
 
-    def evaluate_async(
-        self, items: Sequence[EvalItem], on_verdict: Told | None = None
-    ) -> Awaitable[EvaluatorOutput]:
-        """Evaluate items, and tell each verdict as it comes."""
-        ...
+    name: str
+    scorer: ItemEvaluator
+    task: FunctionTask
 
 
 class Evaluators:
@@ -39,78 +54,123 @@ class Evaluators:
     Args:
         file: The config.
         llms: Its models.
-        judge: The judge.
-        slots: Bounds the questions at a time, of all evaluators together.
+        cases: The cases whose records are judged; they get the verdicts.
+        min_scores: By evaluator, the score from which on a row passes.
     """
 
     def __init__(
-        self,
-        file: EvalFile,
-        llms: NamedLlms,
-        judge: Judge,
-        slots: AbstractAsyncContextManager[object],
+        self, file: EvalFile, llms: NamedLlms, cases: Cases, min_scores: Mapping[str, float]
     ) -> None:
-        self._file, self._llms, self._judge, self._slots = file, llms, judge, slots
-        self._most = file.general.max_concurrency
+        self._file, self._llms, self._cases = file, llms, cases
+        self._least = {name.lower(): least for name, least in min_scores.items()}
         self._compat: Compat = file.general.compat
 
-    def make(self) -> Mapping[str, Evaluator]:
-        """Make all, by name.
+    def make(self) -> list[Evaluator]:
+        """Make all.
 
         Raises:
-            ConfigError: One names a file, a model or a store that is not there.
+            ConfigError: One names a file, a model or a store that is not there, or a least score
+                belongs to none of them.
         """
-        made: dict[str, Evaluator] = {}
-        for name, config in self._file.evaluators.items():
+        named = self._file.evaluators
+        for name in self._least:
+            if name not in {each.lower() for each in named}:
+                known = ", ".join(named) or "none"
+                raise ConfigError(f"no evaluator {name!r} gives a score; they are {known}")
+        made: list[Evaluator] = []
+        for name, config in named.items():
             try:
-                made[name] = self._one(config)
-            except ConfigError as error:
+                made.append(self._one(name, config))
+            except (ConfigError, ValidationError) as error:
                 raise ConfigError(f"evaluator {name!r}: {error}") from error
         return made
 
-    def _one(self, config: ReportConfig | QAConfig | TrajectoryConfig) -> Evaluator:
+    def _one(self, name: str, config: EvaluatorConfig) -> Evaluator:
         match config:
             case ReportConfig():
-                return self._report(config)
+                return self._report(name, config)
             case QAConfig():
-                return QAEvaluator(
-                    self._asked(config.llm_name, config.max_retries),
+                form = config.custom_prompt_template or QA_FORM
+                scorer = QAEvaluator(
+                    self._llms.judge(config.llm_name, config.max_retries),
                     evaluation_method_id=config.evaluation_method_id,
                     custom_prompt_template=config.custom_prompt_template,
                     llm_judge_reasoning=config.llm_judge_reasoning,
                     compat=self._compat,
-                    max_concurrency=self._most,
                 )
+                prompt = self._llms.prompt(config.llm_name, [form])
+                return self._made(name, scorer, config, prompt, config.max_retries)
             case TrajectoryConfig():
-                return self._trajectory(config)
+                return self._trajectory(name, config)
 
-    def _asked(self, name: str, max_retries: int) -> AskedJudge:
-        return self._llms.asked(name, self._judge, max_retries, self._slots)
+    def _made(
+        self,
+        name: str,
+        scorer: ItemEvaluator,
+        config: EvaluatorConfig,
+        prompt: Prompt | None,
+        max_retries: int,
+        **more: JsonValue,
+    ) -> Evaluator:
+        least = self._least.get(name.lower())
+        function = _Scoring(name=name, scorer=scorer, cases=self._cases)
+        task = FunctionTask(
+            name,
+            function.asking if prompt is not None else function.at_once,
+            prompt=prompt,
+            max_retries=0 if prompt is None else max_retries,
+            settings={
+                "type": config.type,
+                "compat": self._compat,
+                **config.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True),
+                **more,
+            },
+            # Nobody says from which score on an answer is good, so that every score passes.
+            operator=(
+                ComparisonOperator.IsNumeric
+                if least is None
+                else ComparisonOperator.GreaterThanOrEqual
+            ),
+            expected_value=least,
+        )
+        return Evaluator(name=name, scorer=scorer, task=task)
 
-    def _trajectory(self, config: TrajectoryConfig) -> TrajectoryEvaluator:
+    def _trajectory(self, name: str, config: TrajectoryConfig) -> Evaluator:
         schemas = None
         if config.tool_schemas is not None:
             document = read_document(self._file.beside(config.tool_schemas))
             schemas = document.value if isinstance(document.value, list) else [document.value]
-        return TrajectoryEvaluator(
-            self._asked(config.llm_name, config.max_retries),
+        with_reference = config.custom_prompt_template_with_reference
+        without_reference = config.custom_prompt_template_without_reference
+        scorer = TrajectoryEvaluator(
+            self._llms.judge(config.llm_name, config.max_retries),
             evaluation_method_id=config.evaluation_method_id,
             track_agent_selected_tools_only=config.track_agent_selected_tools_only,
-            custom_prompt_template_with_reference=config.custom_prompt_template_with_reference,
-            custom_prompt_template_without_reference=config.custom_prompt_template_without_reference,
+            custom_prompt_template_with_reference=with_reference,
+            custom_prompt_template_without_reference=without_reference,
             tool_schemas=schemas,
             llm_judge_reasoning=config.llm_judge_reasoning,
             compat=self._compat,
-            max_concurrency=self._most,
         )
+        forms = [with_reference or WITH_REFERENCE, without_reference or WITHOUT_REFERENCE]
+        prompt = self._llms.prompt(config.llm_name, forms)
+        more: dict[str, JsonValue] = {}
+        if schemas is not None:
+            more["tool_schemas"] = schemas
+        return self._made(name, scorer, config, prompt, config.max_retries, **more)
 
-    def _report(self, config: ReportConfig) -> ReportEvaluator:
-        judge, told = None, config.metric_configs.llm_judge
-        if told is not None:
-            judge = self._asked(told.llm_name, told.max_retries)
+    def _report(self, name: str, config: ReportConfig) -> Evaluator:
         path = self._file.beside(config.eval_metrics_config_path)
-        return ReportEvaluator(
-            MetricsConfig.from_file(path, self._compat),
+        metrics = MetricsConfig.from_file(path, self._compat)
+        told, judge, prompt = config.metric_configs.llm_judge, None, None
+        if told is not None:
+            judge = self._llms.judge(told.llm_name, told.max_retries)
+            single = told.single_field_comparison_prompt or SINGLE_FORM
+            discovery = told.multi_field_discovery_prompt or DISCOVERY_FORM
+            if JUDGE in metrics.methods():
+                prompt = self._llms.prompt(told.llm_name, [single, discovery])
+        scorer = ReportEvaluator(
+            metrics,
             store=self._store(config.object_store),
             report_url_pattern=config.report_url_pattern,
             reference_base_dir=self._base(config),
@@ -121,8 +181,10 @@ class Evaluators:
             single_field_comparison_prompt=told and told.single_field_comparison_prompt,
             multi_field_discovery_prompt=told and told.multi_field_discovery_prompt,
             compat=self._compat,
-            max_concurrency=self._most,
         )
+        tree = metrics.root.model_dump(mode="json", exclude_defaults=True)
+        retries = 0 if told is None else told.max_retries
+        return self._made(name, scorer, config, prompt, retries, metrics={metrics.root_key: tree})
 
     def _base(self, config: ReportConfig) -> Path:
         """Give the folder that paths of references start from."""
@@ -139,3 +201,41 @@ class Evaluators:
                 "{_type: folder, path: DIR}, where the agent leaves its reports"
             )
         return FolderStore(self._file.beside(name if config is None else config.path or ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scoring:
+    """Scores records by an evaluator, and gives the cases its verdicts."""
+
+    name: str
+    scorer: ItemEvaluator
+    cases: Cases
+
+    async def asking(self, row: Row) -> Mapping[str, JsonValue]:
+        """Score the record of a turn.
+
+        Returns:
+            The score, and why it is this one; no score of a row that is not for the evaluator.
+
+        Raises:
+            TaskFault: There is no score.
+        """
+        uid, item = self.cases.read(row)
+        found = await self.scorer.verdict(item)
+        self.cases.verdicts[self.name, uid] = found
+        if found.score is None and not found.is_skipped:
+            raise TaskFault(found.reason or Reason.TYPE, found.error)
+        told = found.reasoning
+        why = told.get("reasoning") if isinstance(told, dict) else told
+        return {"score": found.score, "reason": found.error or why}
+
+    def at_once(self, row: Row) -> Mapping[str, JsonValue]:
+        """Score the record of a turn where nobody is asked."""
+        steps = self.asking(row)
+        try:
+            steps.send(None)
+        except StopIteration as done:
+            return done.value
+        finally:
+            steps.close()
+        raise RuntimeError(f"evaluator {self.name!r} waits for a judge, and has none")

@@ -1,7 +1,6 @@
 """Models that a config file names as judges, asked by the user's own provider entries."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -9,10 +8,9 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue, ValidationError
 
 from scouter.agent.entries import ProviderEntries, ProviderEntry
-from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
-from scouter.evaluate.judge.asked_judge import AskedJudge
-from scouter.evaluate.judge.port import Judge
+from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.judge.task_judge import TaskJudge
 from scouter.formats.nvidia.config import LlmConfig
 
 _SETTINGS: Final = ("max_tokens", "temperature", "top_p", "seed")
@@ -77,28 +75,31 @@ class NamedLlms:
         entries = settings.model_copy(update={"providers": both})
         return NamedLlms(llms=llms, entries=entries, providers=providers)
 
-    def asked(
-        self,
-        name: str,
-        judge: Judge,
-        max_retries: int,
-        slots: AbstractAsyncContextManager[object],
-    ) -> AskedJudge:
-        """The judge that a model is.
+    def judge(self, name: str, max_retries: int) -> TaskJudge:
+        """Give the judge that a model is, for the functions of tasks."""
+        llm = self.llms[name]
+        return TaskJudge(
+            model=llm.model_name, provider=self.providers[name], settings=_settings(llm),
+            max_retries=max_retries,
+        )  # fmt: skip
+
+    def prompt(self, name: str, forms: Sequence[str]) -> Prompt:
+        """Say what a model is asked.
+
+        Args:
+            name: The model.
+            forms: Its questions; nothing in them is a variable of ours.
 
         Raises:
-            ConfigError: It could not be asked.
+            pydantic.ValidationError: The provider can have no such name, or a question is empty.
         """
-        llm, provider = self.llms[name], self.providers[name]
-        settings: dict[str, JsonValue] = {
-            each: getattr(llm, each) for each in _SETTINGS if getattr(llm, each) is not None
-        }
-        if isinstance(judge, ModelJudge):
-            judge.check(provider, settings, llm.model_name)
-        return AskedJudge(
-            judge=judge, model=llm.model_name, provider=provider, settings=settings,
-            max_retries=max_retries, slots=slots,
-        )  # fmt: skip
+        llm = self.llms[name]
+        messages = [form.replace("${", "$${") for form in forms]
+        return Prompt(messages, llm.model_name, self.providers[name], None, _settings(llm) or None)
+
+
+def _settings(llm: LlmConfig) -> dict[str, JsonValue]:
+    return {each: getattr(llm, each) for each in _SETTINGS if getattr(llm, each) is not None}
 
 
 def _entry(name: str, llm: LlmConfig) -> ProviderEntry | None:

@@ -91,6 +91,42 @@ def _narrowed(item: EvalItem, wanted: frozenset[str]) -> EvalItem:
     return replace(item, entry={**item.entry, METHODS_KEY: methods})
 
 
+def turn_id(turn: EvalItem, at: int) -> str:
+    """The id of a turn in its conversation.
+
+    Args:
+        turn: The turn.
+        at: Its number, from 0.
+    """
+    return str(turn.entry.get("turn_id") or f"turn_{at + 1}")
+
+
+def stored_conversations(items: Sequence[EvalItem]) -> list[Conversation]:
+    """Put rows together that an earlier run made of one conversation; others are their own.
+
+    Args:
+        items: Rows of a `workflow_output.json`.
+    """
+    found: list[list[EvalItem]] = []
+    key: object = None
+    for item in items:
+        same = item.entry.get(CONVERSATION_ID_KEY)
+        if same is not None and same == key:
+            found[-1].append(item)
+        else:
+            found.append([item])
+        key = same
+    return [_rejoined(turns) for turns in found]
+
+
+def _rejoined(turns: Sequence[EvalItem]) -> Conversation:
+    first = turns[0]
+    if CONVERSATION_ID_KEY not in first.entry:
+        return Conversation(id=str(first.id), turns=(first,))
+    name = str(first.id).removesuffix(f"_{turn_id(first, 0)}")
+    return Conversation(id=name, turns=tuple(turns), is_single=False)
+
+
 def _expanded(item: EvalItem, structure: Structure) -> Conversation:
     told = item.entry.get(CONVERSATION_KEY)
     if not isinstance(told, list) or not told:

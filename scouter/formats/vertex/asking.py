@@ -10,9 +10,9 @@ from pydantic import JsonValue
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.trajectory.spans import trajectory_from_spans
+from scouter.formats.row_scenario import ALIAS
 from scouter.formats.vertex.answer import FAULT, GIVEN, LATENCY, PREDICTED, read_answer
 from scouter.formats.vertex.cases import (
-    ALIAS,
     ATTACHMENTS,
     NAMES,
     PROMPT,

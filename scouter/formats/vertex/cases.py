@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt_text import as_text
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.formats.row_scenario import ALIAS, RowScenario, turn_name
 from scouter.formats.vertex.answer import FAULT
 from scouter.formats.vertex.dataset import Row
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
@@ -23,8 +24,6 @@ from scouter.replay.agent import names_taken
 from scouter.replay.recorded import told_apart
 from scouter.replay.runner import EvalRunner
 
-ALIAS: Final = "rows"
-"""Alias of the records that are rows."""
 PROMPT: Final = "prompt"
 STATE: Final = "state"
 ATTACHMENTS: Final = "attachments"
@@ -39,15 +38,6 @@ _SIGNAL: Final = "</finished>"
 _MOST_TURNS: Final = 20
 """Answers in a conversation with a simulated user, as in ADK."""
 _ID_CHARS: Final = min(100, SCENARIO_ID_MAX_CHARS - 12)
-
-
-class RowScenario(EvalScenario):
-    """A scenario that also says what its rows expect, as a change of it changes the question.
-
-    The records hold it, so a baseline cannot be judged by another reference.
-    """
-
-    rows: list[Row]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +120,6 @@ class Cases:
                 turns=[{"user": row.get(PROMPT), "agent": row.get("response")} for row in rows],
                 error=faults[0] if faults else None,
             )
-
-
-def turn_name(turn: int) -> str:
-    """Name the record of a turn, from 0."""
-    return f"turn {turn + 1}"
 
 
 Conversation: TypeAlias = list[Row]

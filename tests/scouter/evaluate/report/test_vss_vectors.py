@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from scouter.evaluate.judge.port import Answer, JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_judge import FieldJudge
 from scouter.evaluate.report.field_metrics import METRICS, metric_of
 from scouter.evaluate.report.item import EvalItem
@@ -23,7 +24,7 @@ from scouter.evaluate.report.steps import TrajectoryStep, resolve_refs
 from scouter.evaluate.report.store import FolderStore
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.evaluate.report.tree import SectionScore, TreeScorer
-from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict, judge_all
+from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
 from tests.scouter.evaluate.report.vss_support import Replies, asked, field_judge
 from tests.support.nat_vectors import count_line, needed, raised, vectors
 
@@ -261,18 +262,22 @@ def test_the_means_of_reports() -> None:
     assert (sound.average_score, sound.average_vlm_field_score) == (0.375, 0.3125)
 
 
-@pytest.mark.parametrize("vector", vectors("nat.base_evaluator"))
-def test_base_evaluator(vector: dict[str, Any] | None) -> None:
-    vector = needed(vector)
-    items = [EvalItem(id=at, answer=score) for at, score in enumerate(vector["input"])]
+class _Told(ItemEvaluator):
+    """Scores an item by what its answer says."""
 
-    async def judge(item: EvalItem) -> ItemVerdict:
+    async def judge_item(self, item: EvalItem) -> ItemVerdict:
         if item.answer == "boom":
             raise ValueError("boom")
         score: Any = float("nan") if item.answer == "NaN" else item.answer
         return ItemVerdict(id=item.id, score=score, reasoning="")
 
-    output = asyncio.run(judge_all(items, judge, "nat-1.9"))
+
+@pytest.mark.parametrize("vector", vectors("nat.base_evaluator"))
+def test_base_evaluator(vector: dict[str, Any] | None) -> None:
+    vector = needed(vector)
+    items = [EvalItem(id=at, answer=score) for at, score in enumerate(vector["input"])]
+
+    output = _Told("any", "nat-1.9", 8).evaluate(items)
     if vector["expected"] == "nan":
         assert str(output.average_score) == "nan"
     else:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -12,10 +11,10 @@ import pytest
 from scouter.errors import ConfigError
 from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.steps import tool_calls
-from scouter.formats.nvidia.asking import Asking, ask_all
 from scouter.formats.nvidia.turns import Conversation, conversations_of
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing import get_tracer
+from tests.scouter.formats.nvidia.asked import ask
 
 TURNS: Final[list[Any]] = [
     {"turn_id": "a", "query": "first"}, {"query": "second"}, {"query": "third"},
@@ -70,8 +69,8 @@ class Stateful:
         return f"re {message}" if self.count <= 3 else "another conversation's"
 
 
-def test_definitions_of_tools_come_from_the_spans(tmp_path: Path) -> None:
-    """Those of the turn; of a turn that tells none, those of the conversation."""
+def test_definitions_of_tools_come_from_the_spans() -> None:
+    """Those of the turn; of a turn that tells none, those of the conversation so far."""
 
     def agent(message: str) -> str:
         tools = json.dumps([{"name": f"tool_of_{message}"}])
@@ -81,19 +80,15 @@ def test_definitions_of_tools_come_from_the_spans(tmp_path: Path) -> None:
                 pass
         return message
 
-    asking = Asking(agent=agent, progress=False)
-    answered = ask_all(conversations(), asking, tmp_path / "journal")
+    answered = ask(conversations(), agent)
     first, second = {"name": "tool_of_first"}, {"name": "tool_of_second"}
     assert [each.item.tools for each in answered] == [(first,), (second,), (first, second)]
 
 
 @pytest.mark.parametrize("agent", [plain, in_loop, gives_awaitable, Stateful])
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_each_turn_has_its_own_steps(
-    agent: Callable[..., Any], concurrency: int, tmp_path: Path
-) -> None:
-    asking = Asking(agent=agent, concurrency=concurrency, progress=False)
-    answered = ask_all(conversations(), asking, tmp_path / "journal")
+def test_each_turn_has_its_own_steps(agent: Callable[..., Any], concurrency: int) -> None:
+    answered = ask(conversations(), agent, concurrency=concurrency)
     names = ["first", "second", "third"]
     assert [each.item.id for each in answered] == ["c_a", "c_turn_2", "c_turn_3"]
     assert [each.item.answer for each in answered] == [f"re {name}" for name in names]
@@ -101,21 +96,33 @@ def test_each_turn_has_its_own_steps(
         [{"step": 1, "name": name, "params": {"of": name}}] for name in names
     ]
     assert all(each.latency_s is not None and each.latency_s >= 0 for each in answered)
-    assert set(answered[2].item.earlier) == {"a", "turn_2"}
     history = [(turn["turn_id"], turn["answer"]) for turn in answered[2].item.history]
     assert history == [("a", "re first"), ("turn_2", "re second")]
 
 
-def test_a_span_without_its_turn_belongs_to_its_time(tmp_path: Path) -> None:
-    asking = Asking(agent=in_thread, concurrency=1, progress=False)
-    answered = ask_all(conversations(), asking, tmp_path / "journal")
+def test_a_reference_to_an_earlier_turn_gets_its_steps() -> None:
+    """The first turn by its id, the second by its number; nobody else needs them."""
+    refers = {"query": "third", "trajectory_ground_truth": [
+        {"name": "x", "params": {"of": {"$ref": {"tool": "first", "path": [], "turn": "a"}}}}
+    ]}  # fmt: skip
+    item = EvalItem(id="c", entry={"conversation": [*TURNS[:2], refers]})
+    answered = ask(conversations_of([item]), plain)
+    names = {
+        turn: [step.name for step in steps] for turn, steps in answered[2].item.earlier.items()
+    }
+    assert names == {"a": ["first"], "turn_2": ["second"]}
+    assert answered[1].item.earlier == {}
+
+
+def test_a_span_without_its_turn_belongs_to_its_time() -> None:
+    answered = ask(conversations(), in_thread, concurrency=1)
     names = [[step.name for step in each.item.steps] for each in answered]
     assert names == [["first"], ["second"], ["third"]]
 
 
-def test_an_orchestrator_is_no_agent_here(tmp_path: Path) -> None:
+def test_an_orchestrator_is_no_agent_here() -> None:
     class Own(EvalOrchestrator):
         """Runs scenarios itself."""
 
-    with pytest.raises(ConfigError, match="names an EvalOrchestrator"):
-        ask_all(conversations(), Asking(agent=Own, progress=False), tmp_path / "journal")
+    with pytest.raises(ConfigError, match="no EvalOrchestrator"):
+        ask(conversations(), Own)

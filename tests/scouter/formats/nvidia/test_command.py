@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from scouter.cli.app import main
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from tests.scouter.formats.nvidia.project import CONFIG, SINGLES, TALK, make_project
 from tests.scouter.formats.nvidia.recording_server import RecordingServer
 
@@ -53,13 +55,14 @@ def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
     def command(*more: str, agent: str = "vss_agent:answer", start: Sequence[str] = START) -> Done:
         capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["scouter", *start, "--agent", agent, *more])
+        asked = ["--agent", agent] if agent else []
+        monkeypatch.setattr(sys, "argv", ["scouter", *start, *asked, *more])
         code = 0
         try:
             main()
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
-        for name in ("vss_agent", "failing"):
+        for name in ("vss_agent", "failing", "worse"):
             sys.modules.pop(name, None)
         return Done(code, "".join(capsys.readouterr()))
 
@@ -165,7 +168,7 @@ def test_the_files_of_the_document(project: Path, run: Run) -> None:
     assert qa["eval_output_items"][0]["reasoning"] == "Skipped: not marked for qa evaluation"
     assert "workflow:" in done.output
     assert "functions:" in done.output
-    assert "qa_evaluator | 0.2000 | 2 | 0 | 3 | qa_evaluator_output.json" in done.output
+    assert re.search(r"qa_evaluator +0\.2000 +0\.0000 +2 +0", done.output)
 
 
 def test_what_the_judge_is_asked(project: Path, run: Run) -> None:
@@ -465,13 +468,227 @@ def test_a_run_without_a_score_is_no_success(
     assert all(f"evaluator '{kind}_1' (_type: {kind})" in named for kind in kinds)
 
 
-def test_arguments_that_belong_to_scenarios(project: Path, run: Run) -> None:
-    done = run(*OWN_JUDGE, "--min-pass-rate", "0.9")
+# --- the run: gates, baseline, repeats, reports ---
+
+
+def said(done: Done) -> str:
+    """Its output with single spaces."""
+    return " ".join(done.output.split())
+
+
+STORED: Final = ("eval", "results.json", "--config", "config.yml")
+"""Scores the answers of an earlier run."""
+
+
+@pytest.mark.parametrize(
+    ("gate", "exit_code"),
+    [
+        ("qa_evaluator=0.8", 1), ("qa_evaluator=0.2", 0), ("report_evaluator=0.6", 0),
+        ("report_evaluator=0.7", 1),
+    ],
+)  # fmt: skip
+def test_a_gate_on_a_mean(project: Path, run: Run, gate: str, exit_code: int) -> None:
+    """By hand: 0.2 for either answer, and (1 + 0.75 + 0.25) / 3 for the report."""
+    done = run(*OWN_JUDGE, "--min-score", gate)
+    assert done.exit_code == exit_code, done.output
+    if exit_code:
+        assert f"gate mean score of '{gate.partition('=')[0]}'" in done.output
+
+
+def test_a_gate_says_from_which_score_on_a_row_passes(project: Path, run: Run) -> None:
+    """Two of seven scores are those of answers, and below; without a gate every score passes."""
+    options = (*OWN_JUDGE, "--min-score", "qa_evaluator=0.2", "--min-scenario-pass-rate", "1")
+    assert run(*options).exit_code == 0
+    done = run(*OWN_JUDGE, "--min-score", "QA_evaluator=0.3", "--min-pass-rate", "0.8")
+    assert done.exit_code == 1
+    assert "2 of 4 scenarios passed" in said(done)
+    assert "71.4%" in said(done), said(done)  # 5 of 7
+
+
+def test_a_run_and_its_stored_answers_are_the_same(project: Path, run: Run) -> None:
+    """The saved run is compared with one of its own result file, turn by turn."""
+    assert run(*OWN_JUDGE, "--save", "base.json").exit_code == 0
+    verdicts = {
+        name: output(project, f"{name}_output.json")
+        for name in ("report_evaluator", "qa_evaluator", "trajectory_evaluator")
+    }
+    asked = (project / "asked.txt").read_text("utf-8")
+    (project / "results/workflow_output.json").rename(project / "results.json")
+    for path in (project / "results").iterdir():
+        path.unlink()
+    base = ScenarioEvalResults.load(project / "base.json")
+    assert base.scenario_ids == ["001", "2", "3", "mt_001"]
+    done = run(
+        *OWN_JUDGE, "--baseline", "base.json", "--save", "again.json", start=STORED, agent=""
+    )
+    assert done.exit_code == 0, done.output
+    assert "No regression seen. 4 of 4 scenarios passed, 4 of 4 in the baseline" in said(done)
+    assert (project / "asked.txt").read_text("utf-8") == asked
+    assert verdicts == {name: output(project, f"{name}_output.json") for name in verdicts}
+    assert {path.name for path in (project / "results").iterdir()} == {
+        f"{name}_output.json" for name in verdicts
+    }
+    again = ScenarioEvalResults.load(project / "again.json")
+    comparison = again.compare_to(base)
+    assert not comparison.changes
+    assert [each.scenario_id for each in again.scenarios] == base.scenario_ids
+
+
+def test_answers_that_are_not_there_are_no_answers(project: Path, run: Run) -> None:
+    """Of two rows one has an answer; the other's is missing, and that is an error."""
+    start = ("eval", "--config", "config.yml")
+    without = run(*OWN_JUDGE, start=start, agent="")
+    assert without.exit_code == 2
+    assert "no row has 'generated_answer'" in said(without)
+    rows = [SINGLES[1] | {"generated_answer": "a street"}, SINGLES[1] | {"id": "4"}]
+    (project / "dataset.json").write_text(json.dumps(rows), "utf-8")
+    done = run(*OWN_JUDGE, start=start, agent="")
+    assert done.exit_code == 1
+    found = output(project, "qa_evaluator_output.json")
+    assert [item["score"] for item in found["eval_output_items"]] == [0.2, None]
+    error = found["eval_output_items"][1]["reasoning"]["error"]
+    assert error == "the agent failed: the row has no 'generated_answer'"
+
+
+def test_steps_that_the_toolkit_wrote(project: Path, run: Run) -> None:
+    """What only began is no step; the tool is the one that the model asked for."""
+    calls = "Tool calls: [{'id': '1', 'function': {'name': 'look', 'arguments': {}}}]"
+    steps = [
+        {"parent_id": "root", "payload": {"event_type": kind, "name": name, "data": data}}
+        for kind, name, data in (
+            ("LLM_START", "m", {}),
+            ("LLM_END", "m", {"input": "q", "output": calls}),
+            ("TOOL_END", "look", {"input": "{'sensor_id': 'example-video'}", "output": "a street"}),
+            ("TOOL_END", "other", {"input": "{}", "output": ""}),
+        )
+    ]
+    row = {**SINGLES[1], "generated_answer": "a street", "intermediate_steps": steps}
+    (project / "dataset.json").write_text(json.dumps([row]), "utf-8")
+    assert run(*OWN_JUDGE, start=("eval", "--config", "config.yml"), agent="").exit_code == 0
+    [item] = output(project, "trajectory_evaluator_output.json")["eval_output_items"]
+    assert item["reasoning"]["actual_tool_calls"] == [
+        {"step": 1, "name": "look", "params": {"sensor_id": "example-video"}}
+    ]
+
+
+def test_repeats_are_called_as_the_toolkit_calls_them(project: Path, run: Run) -> None:
+    """All rows once, then all again; the journal of the run is gone."""
+    assert run(*OWN_JUDGE, "--repeats", "2").exit_code == 0
+    names = ("001", "2", "3")
+    ids = [
+        each
+        for at in (0, 1)
+        for each in (
+            *(f"{name}_rep{at}" for name in names),
+            f"mt_001_rep{at}_turn_1", f"mt_001_rep{at}_turn_2",
+        )
+    ]  # fmt: skip
+    rows = output(project, "workflow_output.json")
+    assert [row["id"] for row in rows] == ids
+    found = output(project, "qa_evaluator_output.json")["eval_output_items"]
+    assert [item["id"] for item in found] == ids
+    assert len(output(project, "latency_summary.json")["items"]) == 10
+    assert not (project / "results/.scouter").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("WITH {question}", "WITH the {question}"),
+        ("track_agent_selected_tools_only: true", "track_agent_selected_tools_only: false"),
+        ("model_name: judge-model", "model_name: another"),
+    ],
+)
+def test_an_evaluator_that_changed_is_not_compared(
+    project: Path, run: Run, old: str, new: str
+) -> None:
+    """A prompt, a setting and a model; the evaluator that did not change is."""
+    assert run(*OWN_JUDGE, "--save", "base.json").exit_code == 0
+    text = (project / "config.yml").read_text("utf-8")
+    assert old in text
+    (project / "config.yml").write_text(text.replace(old, new), "utf-8")
+    done = run(*OWN_JUDGE, "--baseline", "base.json")
+    assert done.exit_code == 3, done.output
+    assert "trajectory_evaluator" in said(done)
+    accepted = ["--accept-changed", "trajectory_evaluator"]
+    if "model" in old:
+        accepted += ["--accept-changed", "qa_evaluator", "--accept-changed", "report_evaluator"]
+    assert run(*OWN_JUDGE, "--baseline", "base.json", *accepted).exit_code == 0
+
+
+def test_a_gate_that_came_since_judges_the_baseline_too(project: Path, run: Run) -> None:
+    """Nobody is asked again: the stored scores, 0.2, are compared with the new least one."""
+    assert run(*OWN_JUDGE, "--save", "base.json").exit_code == 0
+    lower = run(*OWN_JUDGE, "--baseline", "base.json", "--min-score", "qa_evaluator=0.1")
+    assert lower.exit_code == 0, lower.output
+    assert "4 of 4 scenarios passed, 4 of 4 in the baseline" in said(lower)
+    higher = run(*OWN_JUDGE, "--baseline", "base.json", "--min-score", "qa_evaluator=0.3")
+    assert higher.exit_code == 1
+    assert "2 of 4 scenarios passed, 2 of 4 in the baseline" in said(higher)
+
+
+def test_reports_and_a_worse_version(project: Path, run: Run) -> None:
+    """A version without its tool calls and with other answers; the judge tells by the answer."""
+    (project / "worse.py").write_text(WORSE, "utf-8")
+    rows = [SINGLES[1] | {"id": f"r{at}"} for at in range(12)]
+    (project / "dataset.json").write_text(json.dumps(rows), "utf-8")
+    judge = ("--judge", "worse:judge", "--min-score", "qa_evaluator=0.5")
+    assert run(*judge, "--save", "base.json").exit_code == 0
+    reports = ("--html", "r.html", "--junit", "r.xml", "--markdown", "r.md", "--json", "r.json")
+    worse = run(*judge, "--baseline", "base.json", *reports, agent="worse:answer")
+    assert worse.exit_code == 1, worse.output
+    assert said(worse).count("egress") >= 1
+    report = json.loads((project / "r.json").read_text("utf-8"))
+    assert report["exit_code"] == 1
+    assert all("r11" in (project / name).read_text("utf-8") for name in ("r.html", "r.xml", "r.md"))
+    beside = run(*judge, "--interleave", "vss_agent:answer", "--confirm", "2", agent="worse:answer")
+    assert beside.exit_code == 1, beside.output
+
+
+WORSE: Final = """
+def answer(message):
+    return "I see nothing."
+
+
+def judge(request):
+    return "0.9" if "a street." in request.messages[-1]["content"] else "0.1"
+"""
+
+CANNOT: Final = {
+    "--repeats 2": "the answers of the file are scored, which are there once",
+    "--confirm 2 --baseline b.json": "give --agent, or leave it out",
+    "--retries 1": "give --agent",
+    "--resume r.jsonl": "give --agent",
+    "--profile p.yaml": "give --agent",
+    "--timeout 3": "give --agent",
+    "--simulated-user judge": "give --agent",
+    "--plan": "it is about scenario files",
+    "--format vertex": "the file is a format of its own",
+    "--output out": "the file names the folder of its results itself",
+    "--min-score nope=1": "no evaluator 'nope' gives a score",
+}
+"""Options of a run of stored answers that cannot be, and why."""
+
+
+@pytest.mark.parametrize("options", CANNOT)
+def test_what_cannot_be_is_refused_with_the_reason(project: Path, run: Run, options: str) -> None:
+    (project / "results.json").write_text(
+        json.dumps([SINGLES[1] | {"generated_answer": "a street"}]), "utf-8"
+    )
+    done = run(*OWN_JUDGE, *options.split(), start=STORED, agent="")
+    assert done.exit_code == 2, done.output
+    assert options.split()[0].partition("=")[0] in said(done) or "nope" in options
+    assert CANNOT[options] in said(done)
+    assert not (project / "results").exists()
+
+
+def test_nobody_plays_the_user_of_a_row(project: Path, run: Run) -> None:
+    done = run(*OWN_JUDGE, "--simulated-user", "judge")
     assert done.exit_code == 2
-    assert "--min-pass-rate belongs to SCENARIOS" in " ".join(done.output.split())
+    assert "rows have all their turns" in said(done)
     without = run(start=["eval"])
     assert without.exit_code == 2
-    assert "missing argument SCENARIOS, or --config FILE" in " ".join(without.output.split())
+    assert "missing argument SCENARIOS, or --config FILE" in said(without)
 
 
 def test_importing_the_engine_loads_no_formats() -> None:

@@ -13,11 +13,12 @@ from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.report.item import HISTORY_KEY, METHODS_KEY, EvalItem
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
-from scouter.formats.nvidia.asking import Asking, ask_all
+from scouter.formats.nvidia.cases import Answered
 from scouter.formats.nvidia.config import DatasetConfig
 from scouter.formats.nvidia.dataset import Sizing, read_dataset
-from scouter.formats.nvidia.outputs import Answered, latency_summary
+from scouter.formats.nvidia.outputs import latency_summary
 from scouter.formats.nvidia.turns import Conversation, conversations_of, wanted_methods
+from tests.scouter.formats.nvidia.asked import ask
 from tests.support.nat_vectors import count_line, needed, raised, vectors
 
 AREAS: Final = (
@@ -210,7 +211,7 @@ def test_dataset_filter_of_the_environment(vector: dict[str, Any] | None, tmp_pa
         asked.append(f"end {ids[query]}")
         return f"ans-{ids[query]}"
 
-    answered = ask_all(conversations, Asking(agent=agent, progress=False), tmp_path / "journal")
+    answered = ask(conversations, agent)
     assert [each.item.id for each in answered] == expected["final"]
     assert sorted(asked) == sorted(expected["executed"])
     turns = [line for line in asked if "mt_001" in line]

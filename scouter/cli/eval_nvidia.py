@@ -1,0 +1,106 @@
+"""The command `scouter eval --config`: a config file of NeMo Agent Toolkit, files, a decision."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import nan
+from pathlib import Path
+from statistics import stdev
+from typing import Final
+
+import typer
+
+from scouter.cli.decision_text import ScoreLine, print_scores
+from scouter.cli.outputs import Outputs
+from scouter.cli.release_check import (
+    INTERRUPTED,
+    Check,
+    check_together,
+    finish,
+    interrupted,
+    refuse_without_agent,
+)
+from scouter.errors import ConfigError
+from scouter.evaluate.report.verdicts import EvaluatorOutput
+from scouter.formats.nvidia.run import ConfigEval
+from scouter.model.visible import one_line
+from scouter.replay.reports.decision import unjudged_reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigCheck(Check):
+    """The arguments of `scouter eval --config`, where they are documented."""
+
+    has_agent: bool
+    dataset: Path | None = None
+    """In the place of the dataset of the file, which `scenarios` names."""
+    concurrency: int | None = None
+    """None for what the file says."""
+
+
+_NOT_HERE: Final = {
+    "--format": "the file is a format of its own",
+    "--output": "the file names the folder of its results itself, as eval.general.output_dir",
+    "--plan": "it is about scenario files",
+}
+"""Options that cannot be, and why."""
+
+
+def check_config(check: ConfigCheck, outputs: Outputs, refused: Sequence[str] = ()) -> None:
+    """Judge as a config file says, write its result files, report, and end with the exit code.
+
+    Args:
+        check: The arguments.
+        outputs: Paths of the reports.
+        refused: Options that are given and cannot be.
+
+    Raises:
+        typer.Exit: With the exit code, unless it is 0.
+        ScouterError: A file, a name or an argument is wrong.
+    """
+    for option in refused:
+        raise ConfigError(f"{option} cannot be with --config: {_NOT_HERE[option]}")
+    if check.has_agent and check.run.simulated_user is not None:
+        raise ConfigError("--simulated-user cannot be with --config: rows have all their turns")
+    if not check.has_agent:
+        refuse_without_agent(check.run)
+    check_together(check, outputs)
+    path, standard = check.scenarios, check.standard
+    evaluation = ConfigEval(
+        path,
+        dataset=check.dataset,
+        has_agent=check.has_agent,
+        min_scores=standard.min_scores,
+        providers=check.run.providers,
+        note=lambda text: typer.echo(f"scouter: note: {one_line(text)}", err=True),
+    )
+    if not evaluation.evaluators:
+        left_out = evaluation.file.left_out
+        told = f"failed: {unjudged_reason(left_out)}\n" if left_out else ""
+        typer.echo(f"{told}failed: nothing was judged, as no evaluator of {path} is one of ours")
+        raise typer.Exit(1)
+    standard.policy.check(len(evaluation.cases.by_name))
+    run = replace(
+        check.run,
+        baseline=standard.read_baseline(),
+        accept_changed=standard.accept_changed,
+        concurrency=check.concurrency or evaluation.concurrency,
+    )
+    run = evaluation.prepared(run)
+    try:
+        ran, found = evaluation.run(run)
+    except KeyboardInterrupt:
+        typer.echo(interrupted(run), err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    typer.echo(f"wrote {evaluation.file.output_dir}", err=True)
+    if not standard.quiet:
+        print_scores(str(path), "Evaluator", _scores(found))
+    title = f"Rows of {path.name}" + f", answered by {run.agent}" * check.has_agent
+    finish(replace(check, run=run), ran, outputs, one_line(title))
+
+
+def _scores(found: Mapping[str, EvaluatorOutput]) -> Iterator[ScoreLine]:
+    for name, output in found.items():
+        scores = [item.score for item in output.items if item.score is not None]
+        mean, std = output.average_score, stdev(scores) if len(scores) > 1 else nan
+        n_scored, n_errored = output.n_scored, output.n_errored
+        yield ScoreLine(name, nan if mean is None else mean, std, n_scored, n_errored)
