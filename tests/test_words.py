@@ -55,11 +55,8 @@ STAY = {
     # Public names, and a judge's answer `{"verdict": …}`.
     "scouter/evaluate/journey/asking.py": {"_VERDICT", "is_verdict", "read_verdict", "verdict"},
     "scouter/evaluate/journey/wxo/profile.py": {"verdicts"},
-    "scouter/evaluate/report/evaluator.py": {"on_verdict"},
-    "scouter/evaluate/report/verdicts.py": {"ItemVerdict", "on_verdict", "verdicts"},
+    "scouter/evaluate/report/verdicts.py": {"ItemVerdict"},
     "scouter/evaluate/tasks/rubric.py": {"_verdict", "verdict"},
-    "scouter/formats/nvidia/cases.py": {"verdicts"},
-    "scouter/formats/nvidia/run.py": {"verdicts"},
     "scouter/formats/watsonx/journeys.py": {"_VERDICT", "verdict"},
     "scouter/mock/noisy_judge.py": {"verdict"},
     # A guardrail has a verdict.

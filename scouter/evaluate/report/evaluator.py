@@ -48,15 +48,15 @@ class ItemEvaluator(ABC):
 
         async def one(item: EvalItem) -> ItemVerdict:
             async with slots:
-                return await self.verdict(item)
+                return await self.judged(item)
 
         return self.output(await asyncio.gather(*map(one, items)))
 
-    def output(self, verdicts: Sequence[ItemVerdict]) -> EvaluatorOutput:
+    def output(self, items: Sequence[ItemVerdict]) -> EvaluatorOutput:
         """Put the verdicts of the evaluator together."""
-        return EvaluatorOutput(items=tuple(verdicts), compat=self._compat, with_vlm=self._with_vlm)
+        return EvaluatorOutput(items=tuple(items), compat=self._compat, with_vlm=self._with_vlm)
 
-    async def verdict(self, item: EvalItem) -> ItemVerdict:
+    async def judged(self, item: EvalItem) -> ItemVerdict:
         """Evaluate one item, whatever becomes of it.
 
         An item whose evaluation raises is errored and has no score; the originals give it 0, which

@@ -4,7 +4,7 @@ Each turn is a record: the row that `workflow_output.json` has of it, and beside
 what only this run knows of.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, cast
 
@@ -61,7 +61,7 @@ class Cases:
     id_key: str
     answered: dict[str, Answered] = field(default_factory=dict[str, Answered])
     """Items by the uid of their record."""
-    verdicts: dict[tuple[str, str], ItemVerdict] = field(
+    judged: dict[tuple[str, str], ItemVerdict] = field(
         default_factory=dict[tuple[str, str], ItemVerdict]
     )
     """Verdicts by evaluator and uid of the record; results have only their scores."""
@@ -76,9 +76,15 @@ class Cases:
         named = dict(zip(names, conversations, strict=True))
         return Cases(by_name=named, structure=structure, id_key=id_key)
 
-    def scenarios(self) -> EvalScenarios:
-        """Make the scenarios, with all that is asked and expected in their content."""
-        return EvalScenarios([_scenario(name, each) for name, each in self.by_name.items()])
+    def scenarios(self, references: Callable[[EvalItem], JsonValue]) -> EvalScenarios:
+        """Make the scenarios, with all that is asked and expected in their content.
+
+        Args:
+            references: Gives what an item expects beside its row; None for nothing.
+        """
+        return EvalScenarios(
+            [_scenario(name, each, references) for name, each in self.by_name.items()]
+        )
 
     def record(self, name: str, turn: int, answered: Answered) -> EvalRecord:
         """Make the record of a turn.
@@ -153,14 +159,19 @@ class Cases:
         return replace(item, steps=steps, failure=failure)
 
 
-def _scenario(name: str, conversation: Conversation) -> EvalScenario:
+def _scenario(
+    name: str, conversation: Conversation, references: Callable[[EvalItem], JsonValue]
+) -> EvalScenario:
     first, *more = (as_text(turn.question) for turn in conversation.turns)
-    rows = [_said(turn) for turn in conversation.turns]
+    rows = [_said(turn, references(turn)) for turn in conversation.turns]
     return RowScenario(id=name, initial_query=first, predefined_turns=more, rows=rows)
 
 
-def _said(item: EvalItem) -> Row:
-    said: dict[str, object] = {"question": item.question, "ground_truth": item.ground_truth or None}
+def _said(item: EvalItem, reference: JsonValue) -> Row:
+    said: dict[str, object] = {
+        "question": item.question, "ground_truth": item.ground_truth or None,
+        "reference": reference,
+    }  # fmt: skip
     said |= {name: item.entry.get(name) for name in _SAID}
     plain = {name: plain_json(value) for name, value in said.items()}
     return {name: value for name, value in plain.items() if value is not None}

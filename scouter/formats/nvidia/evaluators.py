@@ -1,19 +1,21 @@
 """The evaluators that a config file asks for, each a task of the run."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM
+from scouter.evaluate.report.item import METHODS_KEY, EvalItem
 from scouter.evaluate.report.metrics_config import JUDGE, MetricsConfig
 from scouter.evaluate.report.qa_evaluator import QA_FORM, QAEvaluator
 from scouter.evaluate.report.report_evaluator import ReportEvaluator
@@ -156,7 +158,7 @@ class Evaluators:
         prompt = self._llms.prompt(config.llm_name, forms)
         more: dict[str, JsonValue] = {}
         if schemas is not None:
-            more["tool_schemas"] = schemas
+            more["tool_schemas"] = list[JsonValue](schemas)
         return self._made(name, scorer, config, prompt, config.max_retries, **more)
 
     def _report(self, name: str, config: ReportConfig) -> Evaluator:
@@ -173,7 +175,7 @@ class Evaluators:
             metrics,
             store=self._store(config.object_store),
             report_url_pattern=config.report_url_pattern,
-            reference_base_dir=self._base(config),
+            reference_base_dir=_base(self._file, config),
             judge=judge,
             evaluation_method_id=config.evaluation_method_id,
             include_vlm_output=config.include_vlm_output,
@@ -186,13 +188,6 @@ class Evaluators:
         retries = 0 if told is None else told.max_retries
         return self._made(name, scorer, config, prompt, retries, metrics={metrics.root_key: tree})
 
-    def _base(self, config: ReportConfig) -> Path:
-        """Give the folder that paths of references start from."""
-        if config.reference_base_dir is not None:
-            return self._file.beside(config.reference_base_dir)
-        dataset = self._file.general.dataset.file_path
-        return self._file.beside(dataset).parent if dataset else self._file.path.parent
-
     def _store(self, name: str) -> FolderStore:
         config = self._file.object_stores.get(name)
         if config is not None and config.path is None:
@@ -201,6 +196,27 @@ class Evaluators:
                 "{_type: folder, path: DIR}, where the agent leaves its reports"
             )
         return FolderStore(self._file.beside(name if config is None else config.path or ""))
+
+
+def _base(file: EvalFile, config: ReportConfig) -> Path:
+    """Give the folder that paths of references start from."""
+    if config.reference_base_dir is not None:
+        return file.beside(config.reference_base_dir)
+    dataset = file.general.dataset.file_path
+    return file.beside(dataset).parent if dataset else file.path.parent
+
+
+def reference_of(file: EvalFile, item: EvalItem) -> JsonValue:
+    """Read what the report of an item should say; None where it is not there, or there is none."""
+    methods = item.entry.get(METHODS_KEY)
+    for config in file.evaluators.values():
+        if not isinstance(config, ReportConfig) or not isinstance(methods, list):
+            continue
+        path = _base(file, config) / str(item.ground_truth)
+        if config.evaluation_method_id in methods and path.is_file():
+            with suppress(FileFormatError):  # its evaluator says what is wrong
+                return read_document(path).value
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +237,8 @@ class _Scoring:
             TaskFault: There is no score.
         """
         uid, item = self.cases.read(row)
-        found = await self.scorer.verdict(item)
-        self.cases.verdicts[self.name, uid] = found
+        found = await self.scorer.judged(item)
+        self.cases.judged[self.name, uid] = found
         if found.score is None and not found.is_skipped:
             raise TaskFault(found.reason or Reason.TYPE, found.error)
         told = found.reasoning

@@ -22,7 +22,7 @@ from scouter.formats.nvidia.asking import NOT_ASKED, RowOrchestrator
 from scouter.formats.nvidia.cases import Answered, Cases
 from scouter.formats.nvidia.config import EvalFile, read_config
 from scouter.formats.nvidia.dataset import read_dataset
-from scouter.formats.nvidia.evaluators import Evaluator, Evaluators
+from scouter.formats.nvidia.evaluators import Evaluator, Evaluators, reference_of
 from scouter.formats.nvidia.llms import NamedLlms
 from scouter.formats.nvidia.outputs import (
     LATENCY,
@@ -89,6 +89,7 @@ class ConfigEval:
         settings = file.general.dataset
         conversations = _conversations(file, dataset, environ, note, has_agent=has_agent)
         self.cases = Cases.of(conversations, settings.structure, settings.id_key)
+        self.scenarios = self.cases.scenarios(partial(reference_of, file))
         llms = NamedLlms.of(file.llms, ProviderEntries.from_settings(providers), note)
         self.evaluators = Evaluators(file, llms, self.cases, min_scores or {}).make()
         self._entries = llms.entries
@@ -111,7 +112,7 @@ class ConfigEval:
         if not self.has_agent or run.resume is not None:
             return run
         versions = name_of(run.agent), "" if run.interleave is None else name_of(run.interleave)
-        parts = *versions, profile.digest, scenarios_digest(self.cases.scenarios())
+        parts = *versions, profile.digest, scenarios_digest(self.scenarios)
         name = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
         folder = OutputDir(self.file.output_dir).path / _JOURNALS
         folder.mkdir(exist_ok=True)
@@ -132,7 +133,7 @@ class ConfigEval:
         Raises:
             ScouterError: A name or an argument of the run is wrong, or a file cannot be written.
         """
-        out, scenarios = OutputDir(self.file.output_dir), self.cases.scenarios()
+        out, scenarios = OutputDir(self.file.output_dir), self.scenarios
         if self.has_agent:
             ran = run_both(
                 scenarios, replace(run, orchestrator=partial(RowOrchestrator, self.cases))
@@ -148,8 +149,8 @@ class ConfigEval:
             out.write(LATENCY, latency_summary(answered))
         outputs: dict[str, EvaluatorOutput] = {}
         for each in self.evaluators:
-            verdicts = [self._verdict(each, answered.item, uid) for answered, uid in found]
-            outputs[each.name] = each.scorer.output(verdicts)
+            judged = [self._judged(each, answered.item, uid) for answered, uid in found]
+            outputs[each.name] = each.scorer.output(judged)
             out.write(evaluator_file(each.name), outputs[each.name].to_json())
         results = ran.results.model_copy(update={"left_out": self.file.left_out})
         _forget(run.resume, out.path / _JOURNALS, is_over=not ran.is_interrupted)
@@ -176,8 +177,8 @@ class ConfigEval:
                         found = replace(found, item=repeated)
                     yield found, uid
 
-    def _verdict(self, evaluator: Evaluator, item: EvalItem, uid: str) -> ItemVerdict:
-        found = self.cases.verdicts.get((evaluator.name, uid))
+    def _judged(self, evaluator: Evaluator, item: EvalItem, uid: str) -> ItemVerdict:
+        found = self.cases.judged.get((evaluator.name, uid))
         if found is not None:
             return replace(found, id=item.id)
         method, wanted = evaluator.scorer.evaluation_method_id, item.entry.get(METHODS_KEY)

@@ -27,6 +27,10 @@ def number(reply: JudgeReply) -> float:
     return float(reply.response)
 
 
+def one(_: object) -> float:
+    return 1.0
+
+
 def run(function: Any, judge: Any, **fields: Any) -> EvalTaskResult:
     task = FunctionTask("own", function, prompt=PROMPT, **fields)
     return (
@@ -80,10 +84,13 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again() -> None:
         judge = TaskJudge(model="m", provider="openai", max_retries=2)
         return await judge.ask("a", question("x"), number)
 
-    found = run(function, lambda _: answers.pop(0))
+    def answering(_: object) -> object:
+        return answers.pop(0)
+
+    found = run(function, answering)
     assert (found.score, found.usage and found.usage.calls) == (1.0, 3)
     answers += ["much", "more", "most"]
-    found = run(function, lambda _: answers.pop(0))
+    found = run(function, answering)
     assert (found.outcome, found.reason) == ("errored", "parse")
     assert found.message == "no number: most (asked 3 times)"
 
@@ -106,13 +113,16 @@ def test_a_judge_that_does_not_answer(reason: Reason, outcome: str) -> None:
 
 
 def test_what_it_gives_without_asking_counts() -> None:
-    assert run(lambda _: 1, lambda _: 0).passed
-    skipped = run(lambda _: {"score": None, "reason": "not about it"}, lambda _: 0)
+    def skips(_: object) -> object:
+        return {"score": None, "reason": "not about it"}
+
+    assert run(one, one).passed
+    skipped = run(skips, one)
     assert (skipped.outcome, skipped.message) == ("skipped", "not about it")
     assert skipped.usage is None
 
     async def raises(_: object) -> float:
         raise KeyError("answer")
 
-    found = run(raises, lambda _: 0)
+    found = run(raises, one)
     assert (found.outcome, found.message) == ("errored", "KeyError: 'answer'")

@@ -27,7 +27,7 @@ def ask(
         profiles=[profile], concurrency=concurrency, progress=False,
         orchestrator=partial(RowOrchestrator, cases),
     )  # fmt: skip
-    results = run_named(cases.scenarios(), run)
+    results = run_named(cases.scenarios(lambda _: None), run)
     uids = {
         (each.scenario_id, each.record_id): each.record.record_uid
         for each in results.dataset_results[ALIAS]

@@ -102,8 +102,9 @@ def test_each_turn_has_its_own_steps(agent: Callable[..., Any], concurrency: int
 
 def test_a_reference_to_an_earlier_turn_gets_its_steps() -> None:
     """The first turn by its id, the second by its number; nobody else needs them."""
-    refers = {"query": "third", "trajectory_ground_truth": [
-        {"name": "x", "params": {"of": {"$ref": {"tool": "first", "path": [], "turn": "a"}}}}
+    path: list[str] = []
+    refers: Any = {"query": "third", "trajectory_ground_truth": [
+        {"name": "x", "params": {"of": {"$ref": {"tool": "first", "path": path, "turn": "a"}}}}
     ]}  # fmt: skip
     item = EvalItem(id="c", entry={"conversation": [*TURNS[:2], refers]})
     answered = ask(conversations_of([item]), plain)

@@ -17,7 +17,7 @@ import yaml
 
 from scouter.cli.app import main
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from tests.scouter.formats.nvidia.project import CONFIG, SINGLES, TALK, make_project
+from tests.scouter.formats.nvidia.project import CONFIG, SINGLES, TALK, TRUTH, make_project
 from tests.scouter.formats.nvidia.recording_server import RecordingServer
 
 ROOT: Final = Path(__file__).parents[4]
@@ -614,6 +614,15 @@ def test_an_evaluator_that_changed_is_not_compared(
     if "model" in old:
         accepted += ["--accept-changed", "qa_evaluator", "--accept-changed", "report_evaluator"]
     assert run(*OWN_JUDGE, "--baseline", "base.json", *accepted).exit_code == 0
+
+
+def test_another_reference_is_another_question(project: Path, run: Run) -> None:
+    """The right report is in a file beside the dataset; the other rows are compared."""
+    assert run(*OWN_JUDGE, "--save", "base.json").exit_code == 0
+    (project / "truth.json").write_text(json.dumps(TRUTH | {"title": "Fire"}), "utf-8")
+    done = run(*OWN_JUDGE, "--baseline", "base.json")
+    assert done.exit_code == 3, done.output
+    assert run(*OWN_JUDGE, "--baseline", "base.json", "--accept-changed", "001").exit_code == 0
 
 
 def test_a_gate_that_came_since_judges_the_baseline_too(project: Path, run: Run) -> None:
