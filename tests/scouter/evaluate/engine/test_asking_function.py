@@ -70,7 +70,7 @@ def test_questions_that_wait_for_nothing_are_put_together() -> None:
         return sum(scores)
 
     async def judge(request: JudgeRequest) -> float:
-        await asyncio.wait_for(both.wait(), 20)
+        await asyncio.wait_for(both.wait(), 120)
         return 0.25 if request.messages[-1]["content"] == "x" else 0.5
 
     found = run(function, judge)
