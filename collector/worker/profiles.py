@@ -20,6 +20,7 @@ from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files.field_errors import first_problem
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.spans.filters import Test, compile_test
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -503,7 +504,7 @@ def _unasked(profile: AgentEvalProfile) -> Plan:
     """The plan with judge tasks that judge nothing, but for those with a sample of their own."""
     plan = compile_plan(
         task.model_copy(update={"sample_rate": 0.0})
-        if isinstance(task, LLMJudgeTask | ReportTask | TrajectoryTask)
+        if isinstance(task, LLMJudgeTask | ReportTask | TrajectoryTask | JourneyTask)
         and task.judge_prompt is not None
         and task.sample_rate == 1.0
         else task

@@ -45,7 +45,7 @@ def evaluate(
         typer.Option(
             metavar="MODULE:NAME",
             help="The agent: a function from the message to the answer, or what else the text "
-            "above names. --format vertex and --config score stored answers without.",
+            "above names. --format vertex, --config and --recorded work without.",
         ),
     ] = None,
     scenarios: Annotated[
@@ -98,6 +98,15 @@ def evaluate(
             rich_help_panel=_FOREIGN,
         ),
     ] = "sound",
+    recorded: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Conversations that were recorded, in place of --agent: with --format watsonx "
+            "the files <case>.messages.json.",
+            rich_help_panel=_FOREIGN,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -279,13 +288,17 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
         scouter eval --config config.yml --agent shop:answer --min-score qa=0.8
         scouter eval hr.json --format watsonx --agent hr:answer
+        scouter eval hr.json --format watsonx --recorded results/messages
         scouter eval data.jsonl --format vertex --min-score trajectory_recall=0.9
         scouter eval data.jsonl --format vertex --agent home:agent --output results
     """
     is_rows, has_agent = file_format in ("vertex", "adk"), agent is not None
-    if agent is None and not is_rows and config is None:
+    if recorded is not None and (file_format != "watsonx" or has_agent):
+        raise ConfigError("--recorded belongs to --format watsonx, and takes the place of --agent")
+    if agent is None and not is_rows and config is None and recorded is None:
         raise ConfigError(
-            "missing option --agent MODULE:NAME; only --format vertex and --config need none"
+            "missing option --agent MODULE:NAME; only --format vertex, --config and --recorded "
+            "need none"
         )
     if not is_rows and (metrics or compat == "vertex"):
         raise ConfigError("--metrics and --compat vertex belong to --format vertex")
@@ -382,9 +395,10 @@ def evaluate(
         from scouter.cli.eval_watsonx import WatsonxCheck, check_watsonx
 
         foreign = WatsonxCheck(
-            path=scenarios,
+            scenarios=scenarios,
             run=run,
             standard=standard,
+            recorded=recorded,
             output=output,
             compat="wxo-1.6.9" if compat == "wxo-1.6.9" else "sound",
         )

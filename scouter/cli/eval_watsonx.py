@@ -1,20 +1,29 @@
-"""The command `scouter eval --format watsonx`: journeys run, their files written, a decision."""
+"""The command `scouter eval --format watsonx`: journeys run or recorded, files, a decision."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import typer
 
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.cli.outputs import Outputs, folder_by_time
-from scouter.cli.release_check import INTERRUPTED, Standard, conclude, interrupted
+from scouter.cli.release_check import (
+    INTERRUPTED,
+    Check,
+    check_together,
+    finish,
+    interrupted,
+    refuse_without_agent,
+)
 from scouter.errors import ConfigError
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.files.read import read_document
-from scouter.evaluate.journey.evaluate import Compat
-from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
+from scouter.evaluate.journey.case import Compat
 from scouter.formats.unread import unread_fields
+from scouter.formats.watsonx.cases import SUCCESS, player_of, scenarios_of
 from scouter.formats.watsonx.config import (
     Provider,
     ReadConfig,
@@ -22,12 +31,14 @@ from scouter.formats.watsonx.config import (
     config_of_paths,
     is_config,
 )
+from scouter.formats.watsonx.conversations import collect_recorded, read_conversations
 from scouter.formats.watsonx.datasets import find_datasets, read_cases
-from scouter.formats.watsonx.journeys import Journeys, run_journeys
 from scouter.formats.watsonx.names import DISPLAY_NAMES
+from scouter.formats.watsonx.result import JourneyRun, journeys_of
 from scouter.formats.watsonx.result_files import average_metrics, write_results
 from scouter.model.visible import one_line
-from scouter.replay.named_run import NamedRun
+from scouter.replay.named_run import NamedRun, Ran, run_both
+from scouter.replay.recorded import judge_stored
 from scouter.replay.reports.texts import counted
 
 _SHOWN: Final = (
@@ -37,71 +48,96 @@ _SHOWN: Final = (
 )  # fmt: skip
 """Measures of which the means are printed; result files have all."""
 _ALL: Final = 1.0
-"""Pass rate that stops a release where nothing else says what does."""
+"""Share of the journeys that have to succeed where nothing else says when a release stops."""
+_OWN: Final = Provider(provider="judge", model_id="judge")
+"""Stands for the model of a judge of the user's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatsonxCheck:
+class WatsonxCheck(Check):
     """The arguments of `scouter eval --format watsonx`, where they are documented."""
 
-    path: Path
-    run: NamedRun
-    standard: Standard
     compat: Compat = "sound"
+    recorded: Path | None = None
     output: Path | None = None
 
 
 def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
-    """Run journeys, write their files, report, and end with the exit code.
-
-    Unless a rate is given every journey has to succeed, as none is asked again.
+    """Judge journeys, write their files, report, and end with the exit code.
 
     Raises:
         typer.Exit: With the exit code, unless it is 0.
         ScouterError: A file, a name or an argument is wrong.
     """
-    if check.run.profiles:
-        raise ConfigError("--profile: journeys are judged by their goals; leave it out")
-    if outputs.save_baseline is not None:
-        raise ConfigError("--save-baseline needs --interleave, which journeys do not have")
-    run = check.run
-    if run.confirm is not None or run.interleave is not None or run.sequential:
-        raise ConfigError(
-            "--confirm, --sequential and --interleave: journeys are not asked again; leave it out"
+    check_together(check, outputs)
+    if check.recorded is not None:
+        refuse_without_agent(
+            check.run,
+            f"the conversations of {check.recorded} were recorded once, and no agent is asked; "
+            "give --agent in place of --recorded",
         )
-    read = _config(check.path)
+    read = _config(check.scenarios)
     config = read.config
     files, left_out = find_datasets(config.test_paths, is_recursive=config.enable_recursive_search)
     _note(*read.notes, *left_out)
     cases = read_cases(files, config.tags)
-    datasets = [each for file in files if isinstance(each := read_document(file).value, dict)]
+    check.standard.policy.check(len(cases))
+    datasets = [case.source for case in cases]
     left_out = (*read.left_out, *unread_fields(datasets, "dataset"))
     judge, more = _judge(check.run, config.judge)
     _note(*more)
+    scenarios = scenarios_of(cases, config, compat=check.compat, judge=judge)
     run = replace(
         check.run,
         repeats=max(check.run.repeats, config.n_runs),
         concurrency=max(check.run.concurrency, config.num_workers),
+        player=player_of(cases),
+        baseline=check.standard.read_baseline(),
+        accept_changed=check.standard.accept_changed,
     )
-    baseline = check.standard.read_baseline()
-    try:
-        journeys = run_journeys(cases, run, config, compat=check.compat, judge=judge)
-    except KeyboardInterrupt:
-        typer.echo(interrupted(run), err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    gates = _gates(check)
+    scenarios = scenarios.model_copy(update={"gates": gates})  # names are looked at before the run
+    title = f"Journeys of {run.agent}"
+    if check.recorded is not None:
+        conversations = read_conversations(check.recorded, cases)
+        collect = partial(collect_recorded, conversations=conversations)
+        ran = Ran(results=judge_stored(scenarios, run, collect), baseline=run.baseline)
+        title = f"Journeys recorded in {check.recorded}"
+    else:
+        try:
+            ran = run_both(scenarios, run)
+        except KeyboardInterrupt:
+            typer.echo(interrupted(run), err=True)
+            raise typer.Exit(INTERRUPTED) from None
+    journeys = [*journeys_of(ran.results, cases, scenarios)]
     parent = check.output or (Path(config.output_dir) if config.output_dir else None)
     if parent is not None:
         folder = folder_by_time(parent)
-        write_results(folder, journeys.runs, config, check.compat)
+        write_results(folder, journeys, config, check.compat)
         typer.echo(f"wrote {folder}", err=True)
+    if not check.standard.quiet:
+        _print_means(journeys, check.compat)
+    ran = replace(ran, results=ran.results.model_copy(update={"left_out": left_out}))
+    standard = replace(check.standard, min_pass_rate=None)  # a gate on journeys, in its place
+    finish(replace(check, standard=standard), ran, outputs, title, gates)
+
+
+def _gates(check: WatsonxCheck) -> Gates:
+    """The gates of the command; the pass rate is that of the journeys, as measures decide nothing.
+
+    Without a rate and a baseline nothing says when a release stops; then every journey has to
+    succeed.
+    """
     standard = check.standard
-    rates = (standard.min_pass_rate, standard.min_scenario_pass_rate)
-    if rates == (None, None):
-        standard = replace(standard, min_pass_rate=_ALL)
-    if not standard.quiet:
-        _tell(journeys, check.compat)
-    results = journeys.results.model_copy(update={"left_out": left_out})
-    conclude(results, baseline, standard, outputs, f"Journeys of {check.run.agent}")
+    rate = standard.min_pass_rate
+    is_compared = standard.baseline or check.run.interleave is not None
+    if rate is None and standard.min_scenario_pass_rate is None and not is_compared:
+        rate = _ALL
+    return Gates(
+        min_scenario_pass_rate=standard.min_scenario_pass_rate,
+        tasks={} if rate is None else {SUCCESS: rate},
+        min_scores=dict(standard.min_scores),
+    )
 
 
 def _config(path: Path) -> ReadConfig:
@@ -112,35 +148,21 @@ def _config(path: Path) -> ReadConfig:
     return config_of_document(document) if is_config(document.value) else config_of_paths(path)
 
 
-def _judge(run: NamedRun, provider: Provider | None) -> tuple[Any, list[str]]:
-    """Build the judge: `--judge`, else the model of the configuration, if it can be asked."""
-    own = run.own_judge()
-    if own is not None or provider is None or not provider.model_id:
-        return own, []
-    models = ModelJudge(
-        ProviderEntries.from_settings(run.providers),
-        budget_usd=run.judge_budget_usd,
-        timeout_s=run.judge_timeout_s,
-    )
+def _judge(run: NamedRun, provider: Provider | None) -> tuple[Provider | None, list[str]]:
+    """Choose the model that is asked: of `--judge`, else of the configuration, if it can be."""
+    named = provider is not None and provider.provider and provider.model_id
+    if run.judge is not None:
+        return (provider if named else _OWN), []
+    if provider is None or not named:
+        return None, []
     try:
+        models = ModelJudge(ProviderEntries.from_settings(run.providers))
         models.check(provider.provider, None, provider.model_id)
     except ConfigError as error:
         return None, [
             f"provider_config: {error}; nobody is asked, and fuzzy values are compared offline"
         ]
-    return _OneModel(models, provider), []
-
-
-class _OneModel:
-    """A judge that asks one model of one provider, whatever a request says."""
-
-    def __init__(self, models: ModelJudge, provider: Provider) -> None:
-        self._models, self._provider = models, provider
-
-    async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Ask that model."""
-        named = replace(request, model=self._provider.model_id, provider=self._provider.provider)
-        return await self._models.ask(named)
+    return provider, []
 
 
 def _note(*notes: str) -> None:
@@ -148,18 +170,15 @@ def _note(*notes: str) -> None:
         typer.echo(f"scouter: note: {one_line(note)}", err=True)
 
 
-def _tell(journeys: Journeys, compat: Compat) -> None:
-    """Print a line for each journey that did not succeed, what could not be decided, and means."""
-    for run in journeys.runs:
-        attempt = f", run {run.attempt + 1}" if journeys.results.repeats > 1 else ""
-        name = f"{run.result.name}{attempt}"
-        if run.result.success is not True:
-            typer.echo(f"{name}: {one_line(run.result.message)}")
-        _note(*(f"{name}: {problem}" for problem in run.result.problems))
-    means = average_metrics(journeys.runs, compat)
+def _print_means(journeys: list[JourneyRun], compat: Compat) -> None:
+    """Print the documented means, and what could not be decided."""
+    for run in journeys:
+        if run.error is None:  # the report says what ended the others
+            _note(*(f"{run.result.name}: {problem}" for problem in run.result.problems))
+    means = average_metrics(journeys, compat)
     shown = [
         f"{name} {value:.3g}"
         for name in map(DISPLAY_NAMES.__getitem__, _SHOWN)
         if (value := means.get(name)) is not None
     ]
-    typer.echo(f"Means of {counted(len(journeys.runs), 'run')}: {', '.join(shown)}\n")
+    typer.echo(f"Means of {counted(len(journeys), 'run')}: {', '.join(shown)}\n")

@@ -26,6 +26,10 @@ from scouter.replay.unread import unread_warning
 
 INTERRUPTED = 130
 """Exit status that a shell reports for a program that Ctrl-C ended."""
+_STORED = (
+    "without --agent the answers of the file are scored, which are there once and have no records "
+    "and spans; give --agent"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +148,12 @@ def check_together(check: Check, outputs: Outputs) -> None:
         raise ConfigError("--save-baseline needs --interleave, whose results it keeps")
 
 
-def refuse_without_agent(run: NamedRun) -> None:
+def refuse_without_agent(run: NamedRun, why: str = _STORED) -> None:
     """Refuse what answers that are stored cannot do.
+
+    Args:
+        run: The run.
+        why: The reason, and what to give in place of the option.
 
     Raises:
         ConfigError: Says which, and why.
@@ -154,14 +162,10 @@ def refuse_without_agent(run: NamedRun) -> None:
         ("--repeats", run.repeats > 1), ("--confirm", run.confirm is not None),
         ("--sequential", run.sequential), ("--interleave", run.interleave),
         ("--resume", run.resume), ("--retries", run.retries), ("--timeout", run.timeout_s),
-        ("--simulated-user", run.simulated_user),
-        ("--profile", run.profiles),
+        ("--simulated-user", run.simulated_user), ("--profile", run.profiles),
     ):  # fmt: skip
         if is_given:
-            raise ConfigError(
-                f"{option}: without --agent the answers of the file are scored, which are there "
-                "once and have no records and spans; give --agent, or leave it out"
-            )
+            raise ConfigError(f"{option}: {why}, or leave it out")
 
 
 def _check_sequential(check: Check) -> None:

@@ -101,6 +101,8 @@ def _moved(task: Task, context: JsonValue, answer: str | None) -> dict[str, obje
             return None  # its question reads the record's own paths
         case TrajectoryTask() if task.reads_spans and not isinstance(task.reference, str):
             return {}
+        case JourneyTask() if task.turns is not None:
+            return None  # they are the record's own
         case JourneyTask() | ReliabilityTask() if task.reads_spans:
             return {}
         case _:

@@ -128,8 +128,7 @@ class TaskCosts:
             case TrajectoryTask():
                 self._trajectory(task)
             case JourneyTask():
-                self._path("messages", task.messages)
-                self._spend("journey_goals", len(task.case.goals), "dataset.goal_details")
+                self._journey(task)
             case ReportTask():
                 self._report(task)
             case ReliabilityTask():
@@ -167,6 +166,15 @@ class TaskCosts:
         is_paired = rules.partial_credit or rules.compat == "agentevals-0.0.9"
         assigned = sum(is_paired or not rules.of(call.name).are_exact for call in calls)
         self._spend("assigned_calls", assigned, "reference")
+
+    def _journey(self, task: JourneyTask) -> None:
+        self._path("messages", task.messages)
+        self._path("turns", task.turns)
+        self._spend("journey_goals", len(task.case.goals), "dataset.goal_details")
+        if task.judge_prompt is not None:
+            self._prompt(task.judge_prompt, "model")
+        calls = task.most_questions * (1 + task.max_retries)
+        self._spend("judge_calls", calls, "max_questions")
 
     def _report(self, task: ReportTask) -> None:
         self._path("report", task.report)

@@ -111,7 +111,7 @@ def judge_stored(
     """Judge attempts that were made before.
 
     Args:
-        scenarios: The scenarios, without tasks of their own.
+        scenarios: The scenarios; their own tasks judge the attempts.
         run: Its profiles judge the records.
         collect: Gives a runner the attempts.
 
@@ -125,9 +125,9 @@ def judge_stored(
         checks = Checks(before.provenance, before.scenarios), runner.checks(run.judge_name)
         difference_of(*checks).check_accepted(run.accept_changed)
     collect(runner)
-    with answering_judge(run, profiles, (), judge) as answering:
+    with answering_judge(run, profiles, scenarios, judge) as answering:
         results = runner.evaluate(judge=answering, concurrency=run.concurrency)
-    results = with_rates(results, profiles, (), calibrations, run.judge_name)
+    results = with_rates(results, profiles, [*scenarios], calibrations, run.judge_name)
     update = {"agent_version": run.agent_version, "named_aliases": tuple(profiles)}
     provenance = results.provenance.model_copy(update=update)
     return results.model_copy(update={"provenance": provenance})

@@ -72,9 +72,9 @@ class EvalRunner:
        evaluates it. A record sees the spans of its own trace and no others. Session-scoped tasks
        evaluate an alias' records of one attempt together. A profile of trace assertions alone also
        evaluates the traces that are marked with it and have no record.
-    2. Each attempt of a scenario with tasks: one record `{response, expected_outcome, metadata}`,
-       evaluated by the scenario's tasks with the spans of that attempt. If the attempt raised, all
-       its tasks are errored.
+    2. Each attempt of a scenario with tasks: one record `{response, expected_outcome, metadata,
+       turns}`, evaluated by the scenario's tasks with the spans of that attempt. If the attempt
+       raised, all its tasks are errored.
     3. The metrics over both.
 
     Args:
@@ -437,7 +437,7 @@ def overflow_note(count: int) -> str:
 def _record_of(item: Collected) -> EvalRecord:
     """Make the record that a scenario's own tasks read."""
     name = item.scenario.id
-    context = context_of(item.response, item.scenario.content)
+    context = context_of(item.response, item.scenario.content, item.turns, item.turn_times_ns)
     return EvalRecord(context=context, id=name, session_id=name)
 
 

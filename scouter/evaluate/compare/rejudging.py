@@ -175,7 +175,7 @@ class _Again:
             )
         else:
             tree = SpanTree(item.traces) if plan.reads_spans else None
-            context = context_of(item.response, self.group.content)
+            context = context_of(item.response, self.group.content, item.turns, item.turn_times_ns)
             tasks = self._tasks(plan, stored, cast(JsonValue, context), tree, item.scenario_id)
             if error is not None:
                 tasks = tuple(cut_short(task, error) for task in tasks)

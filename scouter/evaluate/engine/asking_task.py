@@ -15,6 +15,7 @@ from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.function import FunctionTask
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -33,7 +34,7 @@ class AskingTask(ABC):
     """A task that is decided by the answers of a judge."""
 
     spec: TaskSpec
-    task: LLMJudgeTask | ReportTask | TrajectoryTask | FunctionTask
+    task: LLMJudgeTask | ReportTask | TrajectoryTask | FunctionTask | JourneyTask
 
     @property
     def max_retries(self) -> int:

@@ -54,7 +54,8 @@ _OF_TRAJECTORY: Final = {"metric", "reference", "tool_name", "predicted", "rules
 _OF_JUDGED: Final = {"reference", "predicted", "tool_schemas"}
 """Fields of a trajectory task with a judge that say what it looks at."""
 _OF_JOURNEY: Final = {
-    "dataset", "measure", "messages", "similarity_threshold", "enable_fuzzy_matching",
+    "dataset", "measure", "messages", "turns", "similarity_threshold", "enable_fuzzy_matching",
+    "compat",
 }  # fmt: skip
 """Fields of a journey task that say what it looks at."""
 _OF_REPORT: Final = {"metrics", "reference", "report"}

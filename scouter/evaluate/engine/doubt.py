@@ -42,7 +42,7 @@ from scouter.evaluate.tasks.trace import (
     SpanExistsAssertion,
     TraceAssertionTask,
 )
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import CallsToldBy, why_untold
 
 _OF_NUMBERS: Final = frozenset({
     Op.Equals, Op.NotEqual, Op.DeepEquals, Op.GreaterThan, Op.GreaterThanOrEqual, Op.LessThan,
@@ -185,6 +185,24 @@ def doubting_growth(
         return _doubted(result, Reason.NOT_TOLD, why) if why else result
 
     return CompiledTask(cast(Run, run_doubting), compiled.spec)
+
+
+def refuse_missing(spans: SpanTree, by: CallsToldBy | None = None) -> None:
+    """Refuse spans that may not tell of every call: nobody knows what the others would change.
+
+    Args:
+        spans: Those of the record.
+        by: Where calls are told, if the task says so.
+
+    Raises:
+        TaskFault: Something is missing; names it.
+    """
+    gaps = spans.gaps
+    missing = gaps.spans or gaps.attributes or name_cut(gaps.cut, lambda _: True)
+    if missing:
+        raise TaskFault(Reason.INCOMPLETE, f"what is missing could change the outcome: {missing}")
+    if why := why_untold(spans.agent_work, by):
+        raise TaskFault(Reason.NOT_TOLD, f"calls that nobody tells of could change it: {why}")
 
 
 def doubting_work(compiled: CompiledTask, task: AgentAssertionTask) -> CompiledTask:

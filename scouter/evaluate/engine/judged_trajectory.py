@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.engine.asking_task import Asking, AskingTask
-from scouter.evaluate.engine.cut_values import name_cut
+from scouter.evaluate.engine.doubt import refuse_missing
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.engine.trajectory import reference_of
 from scouter.evaluate.judge.prompt import Prompt
@@ -30,7 +30,7 @@ from scouter.evaluate.tasks.trajectory_prompts import (
     reads,
 )
 from scouter.evaluate.trajectory.call import Call, read_reference, read_trajectory
-from scouter.model.agent_work import CallsToldBy, why_untold
+from scouter.model.agent_work import CallsToldBy
 from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.tool_call import ToolCall
 
@@ -197,12 +197,8 @@ def _all_calls(spans: SpanTree | None, by: CallsToldBy | None) -> Sequence[ToolC
             knows what a judge would say of those.
     """
     work = work_of_spans(spans)
-    gaps = spans.gaps if spans is not None else None
-    missing = gaps and (gaps.spans or gaps.attributes or name_cut(gaps.cut, lambda _: True))
-    if missing:
-        raise TaskFault(Reason.INCOMPLETE, f"what is missing could change the outcome: {missing}")
-    if why := why_untold(work, by):
-        raise TaskFault(Reason.NOT_TOLD, f"calls that nobody tells of could change it: {why}")
+    if spans is not None:
+        refuse_missing(spans, by)
     return work.tool_calls
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 from contextlib import nullcontext
 from typing import Any, Final, TypeVar
@@ -61,21 +62,30 @@ _SCHEMA: Final[Mapping[str, JsonValue]] = {
 }
 
 
-class JourneyJudge:
-    """Asks a judge, from inside of a running event loop too, which then waits.
+def request_of(question: str, data: Mapping[str, object]) -> JudgeRequest:
+    """Put a question into words.
 
     Args:
-        judge: A judge, or a function from `JudgeRequest` to the answer. The user's message of a
-            request is a JSON object; `task_id` says which question it is.
-        max_retries: Most times to ask again where the provider failed.
+        question: `KEYWORD`, `SEMANTIC` and so on; the request's `task_id`.
+        data: Data of the question, the user's message as a JSON object.
     """
+    is_verdict = question not in (FAITHFULNESS, RELEVANCY)
+    return JudgeRequest(
+        task_id=question,
+        messages=(
+            Message(role="system", content=f"{_TASKS[question]} {_DATA}"),
+            Message(role="user", content=json.dumps(data, ensure_ascii=False, default=str)),
+        ),
+        response_schema=_SCHEMA if is_verdict else None,
+    )
 
-    def __init__(self, judge: AnyJudge, max_retries: int = 3) -> None:
-        self._judge = as_judge(judge)
-        self._max_retries = max_retries
 
+class Answers(ABC):
+    """Answers the questions of one journey."""
+
+    @abstractmethod
     def answer(self, question: str, /, **data: object) -> JsonValue:
-        """Ask one question.
+        """Answer one question.
 
         Args:
             question: `KEYWORD`, `SEMANTIC` and so on.
@@ -84,20 +94,6 @@ class JourneyJudge:
         Raises:
             JudgeError: Nobody answered.
         """
-        is_verdict = question not in (FAITHFULNESS, RELEVANCY)
-        request = JudgeRequest(
-            task_id=question,
-            messages=(
-                Message(role="system", content=f"{_TASKS[question]} {_DATA}"),
-                Message(role="user", content=json.dumps(data, ensure_ascii=False, default=str)),
-            ),
-            response_schema=_SCHEMA if is_verdict else None,
-        )
-        asking = ask(self._judge, request, self._max_retries, Backoff(), nullcontext())
-        reply = run_apart(asking)
-        if isinstance(reply, JudgeError):
-            raise reply
-        return reply.response
 
     def verdict(self, question: str, /, **data: object) -> tuple[bool, str]:
         """Ask a question whose answer is yes or no.
@@ -109,6 +105,28 @@ class JourneyJudge:
             JudgeError: Nobody answered, or not with a verdict.
         """
         return read_verdict(self.answer(question, **data))
+
+
+class JourneyJudge(Answers):
+    """Asks a judge at once, from inside of a running event loop too, which then waits.
+
+    Args:
+        judge: A judge, or a function from `JudgeRequest` to the answer; see `request_of`.
+        max_retries: Most times to ask again where the provider failed.
+    """
+
+    def __init__(self, judge: AnyJudge, max_retries: int = 3) -> None:
+        self._judge = as_judge(judge)
+        self._max_retries = max_retries
+
+    def answer(self, question: str, /, **data: object) -> JsonValue:
+        """Ask one question."""
+        request = request_of(question, data)
+        asking = ask(self._judge, request, self._max_retries, Backoff(), nullcontext())
+        reply = run_apart(asking)
+        if isinstance(reply, JudgeError):
+            raise reply
+        return reply.response
 
 
 def read_verdict(answer: JsonValue) -> tuple[bool, str]:
@@ -166,10 +184,12 @@ def run_apart(work: Coroutine[Any, Any, T]) -> T:
 
 
 __all__ = (
+    "Answers",
     "JourneyJudge",
     "JudgeError",
     "JudgeReply",
     "read_reply",
     "read_verdict",
+    "request_of",
     "run_apart",
 )

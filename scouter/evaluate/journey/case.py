@@ -2,13 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.journey.case_faults import as_check, faults_of
 from scouter.model.json_value import to_json_value
+
+SOUND: Final = "sound"
+WXO: Final = "wxo-1.6.9"
+Compat: TypeAlias = Literal["sound", "wxo-1.6.9"]
+"""Rules that a conversation is compared by: those documented, or that version of the original."""
 
 UNNAMED: Final = "journey"
 """Name of a case whose dataset has none."""
@@ -63,6 +68,19 @@ class Case:
     max_user_turns: int | None = None
     user_prompts: tuple[str, ...] | None = None
     tags: tuple[str, ...] = ()
+    source: Mapping[str, JsonValue] = field(
+        default_factory=dict[str, JsonValue], compare=False, repr=False
+    )
+    """The content of its dataset."""
+
+    @property
+    def asks(self) -> bool:
+        """True if a judge has something to decide: a text, a fuzzy argument or a statement."""
+        is_open = any(
+            each.wanted_text or each.keywords or "fuzzy" in each.strategies.values()
+            for each in self.goals
+        )
+        return is_open or bool(self.checks)
 
     def of_type(self, kind: str) -> tuple[Goal, ...]:
         """The goals of one type, in the order of the dataset."""
@@ -113,6 +131,7 @@ def case_of(value: Mapping[str, Any], name: str = "") -> Case:
         max_user_turns=value.get("max_user_turns"),
         user_prompts=None if prompts is None else tuple(prompts),
         tags=tuple(value.get("tags") or ()),
+        source=value,
     )
 
 

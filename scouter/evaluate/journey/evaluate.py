@@ -1,12 +1,12 @@
 """One conversation held against one journey, by a profile of rules."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.embed import as_embed
-from scouter.evaluate.journey.asking import JourneyJudge
-from scouter.evaluate.journey.case import Case, read_case
+from scouter.evaluate.journey.asking import Answers, JourneyJudge
+from scouter.evaluate.journey.case import SOUND, WXO, Case, Compat, read_case
 from scouter.evaluate.journey.fuzzy import FuzzyChain
 from scouter.evaluate.journey.message import JourneyMessage, read_messages
 from scouter.evaluate.journey.result import JourneyResult
@@ -16,14 +16,10 @@ from scouter.evaluate.judge.port import AnyJudge
 from scouter.model.near import did_you_mean
 from scouter.model.span import Span
 
-SOUND: Final = "sound"
-WXO: Final = "wxo-1.6.9"
 PROFILES: Final = (SOUND, WXO)
 
 NO_CLIENT: Final = "none"
 """Word in the place of a judge for the original without a client."""
-
-Compat: TypeAlias = Literal["sound", "wxo-1.6.9"]
 
 
 def evaluate_journey(
@@ -52,7 +48,7 @@ def evaluate_journey(
             conversation, as `read_spans` gives them. See `read_messages`.
         compat: `sound` for the rules as documented; `wxo-1.6.9` for the numbers of that version of
             the original, with its defects.
-        judge: Answers for fuzzy arguments, texts and statements; see `JourneyJudge`. Without one,
+        judge: Answers for fuzzy arguments, texts and statements; see `request_of`. Without one,
             fuzzy values are compared by the next links, keywords are looked up, and a statement is
             undecided. `"none"` is the same, but in `wxo-1.6.9` stands for no client at all.
         embedder: An `Embedder` or a function, the second link of the fuzzy chain; by default it
@@ -85,13 +81,46 @@ def evaluate_journey(
         as_embed(embedder)  # what is none is refused before anything is asked
     case = read_case(dataset, is_lenient=compat == WXO)
     read = read_messages(messages)
-    known = Agents.read(agents)
-    asked = None if judge is None or judge == NO_CLIENT else JourneyJudge(judge)
+    return judge_journey(
+        case, read, Agents.read(agents), compat=compat, embedder=embedder,
+        answers=None if judge is None or judge == NO_CLIENT else JourneyJudge(judge),
+        similarity_threshold=similarity_threshold, enable_fuzzy_matching=enable_fuzzy_matching,
+        searches=tuple(searches), has_client=judge != NO_CLIENT,
+    )  # fmt: skip
+
+
+def judge_journey(
+    case: Case,
+    messages: Sequence[JourneyMessage],
+    agents: Agents,
+    *,
+    compat: Compat,
+    answers: Answers | None,
+    similarity_threshold: float,
+    enable_fuzzy_matching: bool,
+    embedder: object = None,
+    searches: Sequence[Mapping[str, Any]] = (),
+    has_client: bool = True,
+) -> JourneyResult:
+    """Do what `evaluate_journey` does, for what was read.
+
+    Args:
+        case: The journey as it should go.
+        messages: The conversation.
+        agents: The agents, for routing.
+        compat: See `evaluate_journey`.
+        answers: Answers the questions; None where there is no judge.
+        similarity_threshold: See `evaluate_journey`.
+        enable_fuzzy_matching: See `evaluate_journey`.
+        embedder: See `evaluate_journey`.
+        searches: See `evaluate_journey`.
+        has_client: False for the original without a client.
+    """
     if compat == WXO:
         from scouter.evaluate.journey.wxo.client import Client  # loads for who asks for it
         from scouter.evaluate.journey.wxo.profile import evaluate_as_original
 
-        client = Client(asked, embedder, is_missing=judge == NO_CLIENT)
-        return evaluate_as_original(case, read, client, known, tuple(searches))
-    chain = FuzzyChain(asked, embedder, similarity_threshold, enable_fuzzy_matching)
-    return evaluate_soundly(case, read, asked, chain, known)
+        client = Client(answers, embedder, is_missing=not has_client)
+        return evaluate_as_original(case, messages, client, agents, searches)
+    chain = FuzzyChain(answers, embedder, similarity_threshold, enable_fuzzy_matching)
+    return evaluate_soundly(case, messages, answers, chain, agents)

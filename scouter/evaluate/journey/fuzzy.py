@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.evaluate.annotate.embed import Vectors, as_embed, similarity
-from scouter.evaluate.journey.asking import ARGUMENT, SEMANTIC, JourneyJudge, JudgeError, run_apart
+from scouter.evaluate.journey.asking import ARGUMENT, SEMANTIC, Answers, JudgeError, run_apart
 from scouter.evaluate.journey.message import as_text
 from scouter.evaluate.operators.equality import identity
 
@@ -48,7 +48,7 @@ class FuzzyChain:
     """
 
     def __init__(
-        self, judge: JourneyJudge | None, embedder: object, threshold: float, is_enabled: bool
+        self, judge: Answers | None, embedder: object, threshold: float, is_enabled: bool
     ) -> None:
         self._judge = judge
         self._embedder = embedder

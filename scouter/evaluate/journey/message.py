@@ -238,7 +238,8 @@ def messages_of_turns(
 
     Args:
         turns: `{"user": message, "agent": answer}` each. An answer that is messages, or holds
-            them, tells of its calls itself where no span does.
+            them, tells of its calls itself where no span does. Where the user said nothing, the
+            agent spoke first.
         spans: Of the conversation.
         times_ns: Of each turn when the agent was asked and when it had answered, in ns since the
             epoch. A call belongs to the turn in which it began; one that began after the last
@@ -258,7 +259,8 @@ def messages_of_turns(
     has_calls = bool(by_turn)
     found: list[JourneyMessage] = []
     for at, turn in enumerate(turns):
-        found.append(JourneyMessage(role="user", type=TEXT, content=turn["user"]))
+        if turn["user"]:
+            found.append(JourneyMessage(role="user", type=TEXT, content=turn["user"]))
         answer = _answer(turn["agent"], has_calls=has_calls)
         found += _worked(by_turn.pop(at, ()))
         found += _timed(answer, times_ns[at]) if at < len(times_ns) else answer
@@ -279,9 +281,10 @@ def _answer(answer: JsonValue, *, has_calls: bool) -> list[JourneyMessage]:
     """Read an agent's answer as messages; it may be a text, one message or several."""
     listed = answer if isinstance(answer, list) else [answer]
     messages = [each for each in listed if isinstance(each, dict) and "role" in each]
-    if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
-        messages = [each for each in cast("list[Any]", answer["messages"]) if _object(each)]
-    if not messages:
+    has_messages = isinstance(answer, dict) and isinstance(answer.get("messages"), list)
+    if has_messages:
+        messages = [each for each in cast("Any", answer)["messages"] if _object(each)]
+    if not messages and not has_messages:
         return [JourneyMessage(role="assistant", type=TEXT, content=answer)]
     read = [each for each in read_messages(messages) if each.role != "user"]
     return [each for each in read if not has_calls or each.type not in (TOOL_CALL, TOOL_RESPONSE)]

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.evaluate.journey.arguments import compare_arguments, f1_of_arguments
-from scouter.evaluate.journey.asking import ASSERT, JourneyJudge, JudgeError
+from scouter.evaluate.journey.asking import ASSERT, Answers, JudgeError
 from scouter.evaluate.journey.assign import Place, assign, comes_after
 from scouter.evaluate.journey.case import Case, Check, Goal
 from scouter.evaluate.journey.fuzzy import FuzzyChain, Likeness, fold
@@ -68,7 +68,7 @@ class _Said:
 def evaluate_soundly(
     case: Case,
     messages: Sequence[JourneyMessage],
-    judge: JourneyJudge | None,
+    judge: Answers | None,
     chain: FuzzyChain,
     agents: Agents,
 ) -> JourneyResult:
@@ -264,7 +264,7 @@ def _fate(
 
 
 def _checked(
-    check: Check, messages: Sequence[JourneyMessage], judge: JourneyJudge | None
+    check: Check, messages: Sequence[JourneyMessage], judge: Answers | None
 ) -> CheckResult:
     if judge is None:
         return CheckResult(check=check.text, passed=None, reason="no judge was given to decide it")

@@ -137,17 +137,31 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
         )
 
 
-def context_of(response: JsonValue, content: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def context_of(
+    response: JsonValue,
+    content: Mapping[str, JsonValue],
+    turns: Sequence[Exchange] = (),
+    times_ns: Sequence[tuple[int, int]] = (),
+) -> dict[str, JsonValue]:
     """Make the context that a scenario's own tasks read.
 
     Args:
         response: The agent's last answer.
         content: Fields of the scenario.
+        turns: The conversation.
+        times_ns: Moments of question and answer of each turn; none where they are not known.
     """
     names = ["expected_outcome", "metadata"]
     if content.get("expected_trajectory") is not None:
         names.append("expected_trajectory")
-    return {"response": response, **{name: content.get(name) for name in names}}
+    told: list[JsonValue] = [dict(turn) for turn in turns]
+    if len(times_ns) == len(turns):
+        told = [
+            {**turn, "asked_ns": asked_ns, "answered_ns": answered_ns}
+            for turn, (asked_ns, answered_ns) in zip(turns, times_ns, strict=True)
+        ]
+    found = {"response": response, **{name: content.get(name) for name in names}}
+    return {**found, "turns": told} if told else found
 
 
 def cut_short(task: EvalTaskResult, error: str) -> EvalTaskResult:

@@ -16,6 +16,7 @@ from scouter.evaluate.show.words import (
     sentence,
     told,
 )
+from scouter.evaluate.tasks.journey import QUESTIONS
 from scouter.evaluate.tasks.trace import TraceAssertion
 
 _KINDS: Final[Mapping[str, str]] = {
@@ -95,6 +96,8 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
     """
     prompt = task.get("prompt") or task.get("prompt_without_reference")
     judge = None if prompt is None else Prompt.model_validate(prompt)
+    if task.get("model"):  # of a journey
+        judge = Prompt(QUESTIONS, task["model"], task["provider"])
     measure, reads = _read(task, judge)
     kind: str = task["task_type"]
     reads = _with_expected(reads, task["expected_value"])
@@ -167,7 +170,7 @@ def _read(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words
             return _reliability(task), _calls(task)
         case "Journey":
             measure = told("the {measure} of the journey", measure=task["measure"])
-            path = task.get("messages")
+            path = task.get("messages") or task.get("turns")
             return Measure(subject=measure), _SPANS if path is None else _at(path)
         case "Code":
             measure = told("the result of the check {check} (true is 1)", check=task["check"])

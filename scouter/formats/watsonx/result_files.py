@@ -17,8 +17,8 @@ from scouter.evaluate.journey.message import to_documented
 from scouter.evaluate.journey.result import JourneyResult, Measure
 from scouter.evaluate.journey.wxo.averages import RUNS, averages
 from scouter.formats.watsonx.config import WatsonxConfig
-from scouter.formats.watsonx.journeys import JourneyRun
 from scouter.formats.watsonx.names import DISPLAY_NAMES
+from scouter.formats.watsonx.result import JourneyRun
 
 SUMMARY: Final = "summary_metrics.csv"
 AVERAGES: Final = "average_metrics.json"

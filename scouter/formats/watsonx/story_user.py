@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from scouter.evaluate.journey.case import Case
+from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import EvalScenario
 from scouter.replay.simulated_user import SimulatedUser
 from scouter.replay.turn import Line, Turn
@@ -29,6 +30,8 @@ class StoryUser:
     def __init__(self, cases: Mapping[str, Case], user: object) -> None:
         self._cases = cases
         self._user = user
+        self.name = "" if user is None else str(getattr(user, "name", "") or name_of(user))
+        """Name of who plays, for results."""
 
     async def opening(self, scenario: EvalScenario) -> str:
         """Say the first message of a case without `starting_sentence`."""

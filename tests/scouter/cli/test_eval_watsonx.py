@@ -105,7 +105,8 @@ def test_a_crash_is_a_failed_run(folder: Path, scouter: Scouter) -> None:
         "eval", "hr.json", *RUN[:2], "--agent", "hr:crashing", *RUN[4:], "--output", "out"
     )
     assert done.returncode == 1
-    assert "hr: the conversation ended early: RuntimeError: no such user" in done.stdout
+    assert "1 of 1 scenario did not run to the end" in done.stdout
+    assert "RuntimeError: no such user (hr.py:" in done.stdout
     found = results(folder)
     averages = json.loads((found / "average_metrics.json").read_text(encoding="utf-8"))
     assert (averages["Runs"], averages["Failed Runs"], averages["Journey Success"]) == (1, 1, 0.0)
@@ -121,10 +122,15 @@ def test_a_journey_that_fails_stops_the_release(folder: Path, scouter: Scouter) 
     assert saved.returncode == 0, saved.stderr
     done = scouter("eval", "hr.json", *RUN, "--json", "r.json", USERNAME="other")
     assert done.returncode == 1
-    assert 'username "other" in place of "nwaters"' in done.stdout
+    assert "gate task 'is_success': 0.0% (0 of 1), wanted at least 100.0%" in done.stdout
+    assert r"username \"other\" in place of \"nwaters\"" in done.stdout
     worse = scouter("eval", "hr.json", *RUN, "--baseline", "good.json", USERNAME="other")
-    assert worse.returncode == 1  # nobody asks again, so that every journey has to succeed
-    assert "hr" in worse.stdout
+    assert worse.returncode == 1
+    assert "scenario 'hr' is broken: it passed 1 of 1 attempts before" in worse.stdout
+    again = scouter("eval", "hr.json", *RUN, "--baseline", "good.json", "--confirm", "0",
+                    "--repeats", "5", "--concurrency", "5", USERNAME="other")  # fmt: skip
+    assert again.returncode == 3  # 1 of 1 before and 0 of 5 now: by chance 1 time in 6
+    assert "asked again" not in again.stdout
     lenient = scouter("eval", "hr.json", *RUN, "--min-pass-rate", "0", USERNAME="other")
     assert lenient.returncode == 0, lenient.stdout
 
@@ -161,7 +167,7 @@ def test_a_configuration_with_scripted_users(folder: Path, scouter: Scouter) -> 
     assert "secret" not in (found / "config.yml").read_text(encoding="utf-8")
     averages = json.loads((found / "average_metrics.json").read_text(encoding="utf-8"))
     assert (averages["Runs"], averages["Journey Success"]) == (4, 0.5)
-    assert "b, run 1: goal" in done.stdout
+    assert "gate task 'is_success': 50.0% (2 of 4), wanted at least 100.0%" in done.stdout
 
 
 def test_a_case_without_a_first_message(folder: Path, scouter: Scouter) -> None:
@@ -198,9 +204,9 @@ def test_the_judge_of_the_configuration(folder: Path, scouter: Scouter) -> None:
     config["evaluation_config"] = {"provider_config": provider}
     (folder / "config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     nobody = scouter(*run)
-    assert nobody.returncode == 1
+    assert nobody.returncode == 2
     assert "note: provider_config: " in nobody.stderr
-    assert "undecided: is polite (no judge was given to decide it)" in nobody.stdout
+    assert "case 'hr' has statements (assert_llm), which a judge decides" in nobody.stderr
 
 
 def test_a_run_is_taken_up(folder: Path, scouter: Scouter) -> None:
@@ -215,18 +221,44 @@ def test_a_run_is_taken_up(folder: Path, scouter: Scouter) -> None:
     assert "the scenarios changed since this journal was begun" in other.stderr
 
 
-def test_a_journal_without_times_leaves_the_order_undecided(folder: Path, scouter: Scouter) -> None:
-    """As earlier versions wrote it: a call of the second turn could belong to the first as well."""
-    run = ("eval", "hr.json", *RUN, "--resume", "j.jsonl")
-    assert scouter(*run).returncode == 0
-    journal = folder / "j.jsonl"
-    text = journal.read_text(encoding="utf-8")
-    bare, count = re.subn(r'"turn_times_ns":\[\[\d+,\d+\],\[\d+,\d+\]\],', "", text)
-    assert count == 1
-    journal.write_text(bare, encoding="utf-8")
-    again = scouter(*run)
-    assert again.returncode == 1
-    assert "hr: undecided: the journal does not tell when turns ended; start" in again.stdout
+def test_means_of_measures_are_gates(folder: Path, scouter: Scouter) -> None:
+    """One of two calls has a wrong argument: 1 of 2 goals of calls is met, and 2 of all 3."""
+    demands = ("--min-pass-rate", "0", "--min-score", "tool_call_recall=0.5")
+    met = scouter("eval", "hr.json", *RUN, *demands, USERNAME="other")
+    assert met.returncode == 0, met.stdout
+    more = ("--min-score", "journey_completion=0.67", "--json", "r.json")
+    missed = scouter("eval", "hr.json", *RUN, *demands, *more, USERNAME="other")
+    assert missed.returncode == 1
+    assert (
+        "mean score of 'journey_completion': 0.6667 (of 1), wanted at least 0.67" in missed.stdout
+    )
+    report = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert report["exit_code"] == 1
+
+
+def test_recorded_conversations_are_judged_as_they_were(folder: Path, scouter: Scouter) -> None:
+    """Without an agent: the same numbers, and an agent's options are refused with the reason."""
+    config = {"test_paths": ["hr.json"], "n_runs": 2, "output_dir": "out"}
+    (folder / "config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    live = scouter("eval", "config.yml", *RUN, USERNAME="other")
+    assert live.returncode == 1
+    live_folder = results(folder)
+    stored = ("eval", "hr.json", "--format", "watsonx", "--recorded", str(live_folder))
+    done = scouter(*stored, "--output", "again", "--save", "b.json", "--html", "r.html")
+    assert done.returncode == 1, done.stderr
+    assert "gate task 'is_success': 0.0% (0 of 2), wanted at least 100.0%" in done.stdout
+    (again,) = (folder / "again").iterdir()
+    for name in ("summary_metrics.csv", "messages/hr.run2.messages.analyze.json"):
+        assert (again / name).read_text("utf-8") == (live_folder / name).read_text("utf-8")
+    compared = scouter(*stored, "--baseline", "b.json", "--confirm", "0")
+    assert compared.returncode == 2
+    assert "--confirm: the conversations of " in compared.stderr
+    compared = scouter(*stored, "--baseline", "b.json")
+    assert compared.returncode == 0, compared.stdout  # as bad as before
+    repeated = scouter(*stored, "--repeats", "3")
+    assert repeated.returncode == 2
+    assert "--repeats: the conversations of " in repeated.stderr
+    assert "were recorded once, and no agent is asked; give --agent" in repeated.stderr
 
 
 @pytest.mark.parametrize(
@@ -235,7 +267,10 @@ def test_a_journal_without_times_leaves_the_order_undecided(folder: Path, scoute
         ({"goals": {"a": []}}, RUN, "hr.json, line"),
         ({}, RUN[:4], "case 'hr' has no user_prompts"),
         ({}, (*RUN[2:], "--output", "out"), "--output has result files of another system"),
-        ({}, (*RUN, "--profile", "answers.yaml"), "journeys are judged by their goals"),
+        ({}, (*RUN, "--min-score", "text_mach=1"), "no task 'text_mach'; the run has"),
+        ({}, (*RUN, "--recorded", "out"), "takes the place of --agent"),
+        ({}, (*RUN[:2], "--recorded", "out"), "--recorded out: no such folder"),
+        ({}, (*RUN[:2], "--recorded", "."), "no conversation of case 'hr'; expected hr.messages"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_runs(

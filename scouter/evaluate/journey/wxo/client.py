@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.asking import KEYWORD, JourneyJudge, JudgeError, read_reply
+from scouter.evaluate.journey.asking import KEYWORD, Answers, JudgeError, read_reply
 from scouter.evaluate.journey.fuzzy import embed
 from scouter.evaluate.journey.wxo import arguments
 
@@ -23,7 +23,7 @@ class Client:
         is_missing: True where the original would have no client.
     """
 
-    def __init__(self, judge: JourneyJudge | None, embedder: object, *, is_missing: bool) -> None:
+    def __init__(self, judge: Answers | None, embedder: object, *, is_missing: bool) -> None:
         self._judge = judge
         self._embedder = embedder
         self.is_missing = is_missing

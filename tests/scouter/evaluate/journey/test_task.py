@@ -1,7 +1,7 @@
 """Journeys as tasks: sessions and records, missing evidence, limits of foreign profiles."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
@@ -11,13 +11,17 @@ from scouter.drift.wire import read_wire_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.journey.case_faults import faults_of
+from scouter.evaluate.judge.port import JudgeError, JudgeRequest
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.task import Task, parse_task
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from tests.scouter.evaluate.spans_support import MS, span
-from tests.support.journeys import ANSWER, ASSIGNMENT, GOOD, SCHEDULE, hr, one_tool
+from tests.support.journeys import ANSWER, ASSIGNMENT, GOOD, SCHEDULE, hr, one_tool, says, user
+from tests.support.watsonx_vectors import expected_metrics, stub_judge, vectors
 
 FIRST, SECOND = f"{1:032x}", f"{2:032x}"
 
@@ -132,10 +136,127 @@ def test_it_asks_no_model() -> None:
     assert only(evaluated([JourneyTask("j", dataset)], spans)).score == 1.0
     strict = JourneyTask("j", dataset, enable_fuzzy_matching=False)
     assert only(evaluated([strict], spans)).score == 0.0
+    with pytest.raises(ValidationError, match="assert_llm asks a judge; give model and provider"):
+        JourneyTask("j", polite())
+
+
+def polite() -> dict[str, Any]:
+    """The dataset with a statement."""
     asked = hr()
     asked["goal_details"].append({"type": "assert_llm", "kind": "policy", "check": "is polite"})
-    with pytest.raises(ValidationError, match="use an LLMJudge task"):
-        JourneyTask("j", asked)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "reason", "words"),
+    [
+        pytest.param({"verdict": True}, "passed", "None", "every goal is met", id="true"),
+        pytest.param({"verdict": False, "reason": "rude"}, "failed", "None",
+                     "not true: is polite (rude)", id="false"),
+        pytest.param("no idea", "errored", "parse", "undecided: is polite", id="no-verdict"),
+        pytest.param(JudgeError(Reason.BUDGET, "spent"), "skipped", "budget", "spent", id="budget"),
+        pytest.param(JudgeError(Reason.REFUSAL, "no"), "errored", "refusal", "no", id="refused"),
+    ],
+)  # fmt: skip
+def test_a_judge_decides_about_statements(said: Any, outcome: str, reason: str, words: str) -> None:
+    """Asked once, through the engine; what it answered and what that took is in the result."""
+    asked: list[JudgeRequest] = []
+
+    def judge(request: JudgeRequest) -> Any:
+        asked.append(request)
+        if isinstance(said, JudgeError):
+            raise said
+        return said
+
+    task = JourneyTask("j", polite(), messages="chat", scope="record", model="m", provider="p")
+    (result,) = EvalDataset([EvalRecord({"chat": GOOD}, uid="u")], [task]).evaluate(judge=judge)
+    found = result.record.tasks[0]
+    assert (str(found.outcome), str(found.reason)) == (outcome, reason), found.message
+    assert words in found.message
+    (request,) = asked  # the text says what is wanted, word for word, so nobody is asked about it
+    assert (request.model, request.provider, request.record_uid) == ("m", "p", "u")
+    assert json.loads(request.messages[-1]["content"])["check"] == "is polite"
+    if outcome in ("passed", "failed"):
+        assert found.usage is not None
+        assert found.usage.calls == 1
+        assert found.talk is not None
+        assert found.talk.answer == [
+            {"question": "journey_assert", "check": "is polite", "answer": said}
+        ]
+
+
+def test_questions_are_put_together_and_bounded() -> None:
+    """Two texts that say it otherwise, and a statement: one round, in which all are asked."""
+    chat = [user("hi"), says("one"), says("two")]
+    dataset: dict[str, Any] = {
+        "story": "s", "goals": {"g": []},
+        "goal_details": [
+            {"type": "text", "name": "g", "response": "two of them"},
+            {"type": "assert_llm", "kind": "observed", "check": "c"},
+        ],
+    }  # fmt: skip
+    asked: list[str] = []
+
+    def judge(request: JudgeRequest) -> Any:
+        asked.append(request.task_id)
+        return {"verdict": "two" in request.messages[-1]["content"] or request.task_id[-1] == "t"}
+
+    def judged(most: int) -> Any:
+        task = JourneyTask("j", dataset, messages="chat", scope="record", model="m",
+                           provider="p", max_questions=most)  # fmt: skip
+        (row,) = EvalDataset([EvalRecord({"chat": chat})], [task]).evaluate(judge=judge)
+        return row.record.tasks[0]
+
+    assert judged(3).score == 1.0
+    assert sorted(asked) == ["journey_assert", "journey_semantic", "journey_semantic"]
+    assert str(judged(2).reason) == "limit"
+    assert len(asked) == 3  # nobody is asked where it would be too much
+
+
+def test_the_numbers_of_the_original_are_those_of_the_task() -> None:
+    """Vectors as records, judged by the engine with the vectors' judge."""
+    ran = 0
+    for vector in vectors()["trajectory_vectors"]:
+        spec: Any = vector.get("judge") or {}
+        expected = vector["expected"]["1.6.9"]
+        is_plain = isinstance(spec, dict) and "assert" not in spec and not faults_of(
+            vector["dataset"]
+        )  # fmt: skip
+        others = ("resource_map", "conversational_search_data", "metrics")
+        has_more = any(vector.get(each) for each in others) or "fuzzy" in str(vector["dataset"])
+        if not is_plain or has_more or "dataset_error" in expected or expected.get("errors"):
+            continue
+        task = JourneyTask("j", vector["dataset"], messages="chat", scope="record",
+                           compat="wxo-1.6.9", model="m", provider="p", max_questions=1000,
+                           max_retries=0)  # fmt: skip
+        data = EvalDataset([EvalRecord({"chat": vector["messages"]})], [task])
+        (row,) = data.evaluate(judge=stub_judge(spec))
+        found = row.record.tasks[0]
+        wanted, actual = expected_metrics(vector), cast("dict[str, Any]", found.actual)
+        assert {name: actual[name] for name in wanted} == wanted, vector["id"]
+        assert found.score == float(wanted["is_success"])
+        ran += 1
+    assert ran >= 40
+
+
+def test_turns_without_times_leave_the_order_open() -> None:
+    """A call of the second turn could belong to the first as well."""
+    turns: list[Any] = [{"user": "a", "agent": "b"}, {"user": "c", "agent": ANSWER}]
+    task = JourneyTask("j", hr(), turns="turns", scope="record")
+
+    def outcome(told: list[Any]) -> tuple[str, str]:
+        record = EvalRecord({"turns": told}, trace_id=SECOND)
+        (row,) = EvalDataset([record], [task], conversation()[2:]).evaluate()
+        return str(row.record.tasks[0].outcome), str(row.record.tasks[0].reason)
+
+    assert outcome(turns) == ("errored", "incomplete")
+    times = [
+        {"asked_ns": 0, "answered_ns": 99 * MS},
+        {"asked_ns": 100 * MS, "answered_ns": 200 * MS},
+    ]
+    timed = [{**turn, **time} for turn, time in zip(turns, times, strict=True)]
+    assert outcome(timed) == ("passed", "None")
+    assert outcome(["no turn"]) == ("errored", "type")
 
 
 def test_a_wrong_dataset_is_refused_with_its_place() -> None:

@@ -8,9 +8,10 @@ import pytest
 from scouter.evaluate.journey.case import read_case
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.judge.port import JudgeRequest
-from scouter.formats.watsonx.config import WatsonxConfig
-from scouter.formats.watsonx.journeys import run_journeys
-from scouter.replay.named_run import NamedRun
+from scouter.formats.watsonx.cases import player_of, scenarios_of
+from scouter.formats.watsonx.config import Provider, WatsonxConfig
+from scouter.formats.watsonx.result import journeys_of
+from scouter.replay.named_run import NamedRun, run_named
 from scouter.tracing import get_tracer
 
 CHOICE: Final = {
@@ -44,8 +45,7 @@ def play(first: str, last: object, history: list[Any]) -> str:
 
 def journey(config: dict[str, Any] | None = None, **options: Any) -> JourneyResult:
     """Run the one case that there is, with other fields of the dataset or arguments of the run."""
-    named = ("judge", "embedder", "compat")
-    given = {name: options.pop(name) for name in named if name in options}
+    compat, judge = options.pop("compat", "sound"), options.pop("judge", None)
     user = options.pop("user", play)
     dataset = {
         "story": "You want the first room.",
@@ -64,19 +64,19 @@ def journey(config: dict[str, Any] | None = None, **options: Any) -> JourneyResu
         **options,
     }  # fmt: skip
     read = WatsonxConfig(test_paths=["x"], **(config or {}))
-    run = NamedRun(agent=agent, simulated_user=user, progress=False)
-    (found,) = run_journeys([read_case(dataset)], run, read, **given).runs
+    cases = [read_case(dataset)]
+    model = None if judge is None else Provider(provider="judge", model_id="judge")
+    scenarios = scenarios_of(cases, read, compat=compat, judge=model)
+    run = NamedRun(
+        agent=agent, simulated_user=user, player=player_of(cases), judge=judge, progress=False
+    )
+    (found,) = journeys_of(run_named(scenarios, run), cases, scenarios)
     return found.result
-
-
-def unit(texts: list[str]) -> list[list[float]]:
-    """The cosine of `a quiet room, please` and anything else is 0.75."""
-    return [[0.75, 0.4375**0.5] if "please" in text else [1.0, 0.0] for text in texts]
 
 
 def test_an_interaction_beside_spans_counts() -> None:
     """Spans tell of the calls, the answer of what the agent shows."""
-    result = journey(embedder=unit, config={"similarity_threshold": 0.7})
+    result = journey()
     assert result.success is True, result.message
     assert [goal.message for goal in result.goals] == [1, 3, 5, 6]
 
@@ -84,16 +84,17 @@ def test_an_interaction_beside_spans_counts() -> None:
 @pytest.mark.parametrize(
     ("config", "success", "links"),
     [
-        ({"similarity_threshold": 0.74}, True, ("embedding",)),
-        ({"similarity_threshold": 0.76}, False, ("embedding",)),
-        ({}, False, ("embedding",)),
+        ({"similarity_threshold": 0.89}, True, ("token_ratio",)),
+        ({"similarity_threshold": 0.91}, False, ("token_ratio",)),
+        ({}, True, ("token_ratio",)),
         ({"similarity_threshold": 0.0, "enable_fuzzy_matching": False}, False, ()),
     ],
 )
 def test_the_configuration_of_the_fuzzy_chain(
     config: dict[str, Any], success: bool, links: tuple[str, ...]
 ) -> None:
-    result = journey(config, embedder=unit)
+    """One text holds the other and is longer by more than half: 0.9 of a whole match."""
+    result = journey(config)
     assert (result.success, result.links) == (success, links)
 
 
@@ -137,9 +138,11 @@ def test_a_journey_that_never_ended(
     def user(first: str, last: object, history: list[Any]) -> str:
         return f"{told}, please" if history and told != "the first" else told
 
-    config = {"similarity_threshold": 0.7}
-    case = {"user_prompts": None, "max_user_turns": 3 if "user_prompts" not in options else None}
-    result = journey(config, user=user, embedder=unit, **{**case, **options})
+    case: dict[str, Any] = {
+        "user_prompts": None,
+        "max_user_turns": 3 if "user_prompts" not in options else None,
+    }
+    result = journey(user=user, **{**case, **options})
     assert result.success is success, result.message
     is_cut = "used up its" in " ".join(result.problems)
     assert is_cut == (success is None or told == "the second" or "compat" in options)

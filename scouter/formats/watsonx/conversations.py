@@ -1,0 +1,106 @@
+"""Recorded conversations: files `<case>.messages.json`, as the original and Scouter write them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.files.read import read_document
+from scouter.evaluate.journey.case import Case
+from scouter.evaluate.journey.message import read_messages, to_documented
+from scouter.evaluate.results.attempt import Exchange
+from scouter.formats.watsonx.result_files import MESSAGES, file_stems
+from scouter.replay.runner import EvalRunner
+
+Conversation: TypeAlias = tuple[Exchange, ...]
+
+_RUN: Final = r"(?:\.run(\d+))?\.messages\.json"
+
+
+def read_conversations(folder: Path, cases: Sequence[Case]) -> Mapping[str, Sequence[Conversation]]:
+    """Read the recorded conversations of cases, those of several runs in the runs' order.
+
+    Args:
+        folder: Has `<case>.messages.json`, or `<case>.run1.messages.json` and so on, in it or in
+            its folder `messages`.
+        cases: Each has at least one conversation, and all the same number.
+
+    Raises:
+        ConfigError: A case has none, or another number than the others.
+        FileFormatError: A file is no list of messages.
+    """
+    inner = folder / MESSAGES
+    place = inner if inner.is_dir() else folder
+    if not place.is_dir():
+        raise ConfigError(f"--recorded {folder}: no such folder; expected one with recorded files")
+    stems = file_stems(case.name for case in cases)
+    found = {case.name: _files(place, stems[case.name]) for case in cases}
+    for name, files in found.items():
+        if not files:
+            raise ConfigError(
+                f"--recorded {folder}: no conversation of case {name!r}; expected "
+                f"{place / stems[name]}.messages.json"
+            )
+    counts = {len(files): name for name, files in found.items()}
+    if len(counts) > 1:
+        (few, one), *_, (many, other) = sorted(counts.items())
+        raise ConfigError(
+            f"--recorded {folder}: {few} of case {one!r}, and {many} of case {other!r}; expected "
+            "as many conversations of each case"
+        )
+    return {name: [*map(_read, files)] for name, files in found.items()}
+
+
+def _files(place: Path, stem: str) -> list[Path]:
+    pattern = re.compile(re.escape(stem) + _RUN)
+    found = {
+        int(match[1] or 0): file
+        for file in place.iterdir()
+        if (match := pattern.fullmatch(file.name))
+    }
+    return [found[number] for number in sorted(found)]
+
+
+def _read(file: Path) -> Conversation:
+    document = read_document(file)
+    if not isinstance(document.value, list):
+        raise document.error("no list of messages", (), "messages, each with a role")
+    try:
+        return turns_of(cast("list[Any]", document.value))
+    except DataError as error:
+        raise document.error(str(error)) from error
+
+
+def turns_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
+    """Divide messages into turns, each with all that the agent did before the user spoke again.
+
+    Raises:
+        DataError: One of them is no message.
+    """
+    turns: list[tuple[str, list[JsonValue]]] = []
+    for message in read_messages(messages):
+        if message.role == "user":
+            turns.append((message.text, []))
+            continue
+        if not turns:
+            turns.append(("", []))  # the agent spoke first
+        turns[-1][1].append(to_documented(message))
+    return tuple({"user": said, "agent": {"messages": did}} for said, did in turns)
+
+
+def collect_recorded(
+    runner: EvalRunner, conversations: Mapping[str, Sequence[Conversation]]
+) -> None:
+    """Give a runner recorded conversations as attempts at its scenarios.
+
+    Args:
+        runner: Its scenarios are those of the cases.
+        conversations: By case, from `read_conversations`.
+    """
+    for scenario in runner.scenarios:
+        for attempt, turns in enumerate(conversations[scenario.id]):
+            response = turns[-1]["agent"] if turns else None
+            runner.collect_scenario_data({}, response, scenario, attempt=attempt, turns=turns)
