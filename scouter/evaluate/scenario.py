@@ -96,8 +96,8 @@ def _is_empty(value: list[str]) -> bool:
 class EvalScenario(TasksByKind, BaseModel):
     """One scenario: a first query, the course of the conversation, and the demands on its end.
 
-    The tasks read `{response, expected_outcome, metadata}`, where `response` is the agent's last
-    answer, and the spans of the scenario.
+    The tasks read `{response, expected_outcome, metadata, turns}`, where `response` is the agent's
+    last answer and `turns` are all exchanges, and the spans of the scenario.
 
     Args:
         initial_query: The first message to the agent.
