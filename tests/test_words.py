@@ -57,7 +57,6 @@ STAY = {
     "scouter/evaluate/journey/wxo/profile.py": {"verdicts"},
     "scouter/evaluate/report/verdicts.py": {"ItemVerdict"},
     "scouter/evaluate/tasks/rubric.py": {"_verdict", "verdict"},
-    "scouter/formats/watsonx/journeys.py": {"_VERDICT", "verdict"},
     "scouter/mock/noisy_judge.py": {"verdict"},
     # A guardrail has a verdict.
     "scouter/evaluate/responses/guardrails.py": {"strictest_verdict", "verdict"},

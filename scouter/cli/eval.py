@@ -293,13 +293,7 @@ def evaluate(
         scouter eval data.jsonl --format vertex --agent home:agent --output results
     """
     is_rows, has_agent = file_format in ("vertex", "adk"), agent is not None
-    if recorded is not None and (file_format != "watsonx" or has_agent):
-        raise ConfigError("--recorded belongs to --format watsonx, and takes the place of --agent")
-    if agent is None and not is_rows and config is None and recorded is None:
-        raise ConfigError(
-            "missing option --agent MODULE:NAME; only --format vertex, --config and --recorded "
-            "need none"
-        )
+    _check_answers(agent, recorded, file_format, config)
     if not is_rows and (metrics or compat == "vertex"):
         raise ConfigError("--metrics and --compat vertex belong to --format vertex")
     if compat == "wxo-1.6.9" and (is_rows or config is not None):
@@ -411,3 +405,16 @@ def evaluate(
         print_plan(check, outputs)
     else:
         run_check(check, outputs)
+
+
+def _check_answers(
+    agent: str | None, recorded: Path | None, file_format: str | None, config: Path | None
+) -> None:
+    """Refuse a command without answers to judge, or with answers of two kinds."""
+    if recorded is not None and (file_format != "watsonx" or agent is not None):
+        raise ConfigError("--recorded belongs to --format watsonx, and takes the place of --agent")
+    if not (agent or recorded or config or file_format in ("vertex", "adk")):
+        raise ConfigError(
+            "missing option --agent MODULE:NAME; only --format vertex, --config and --recorded "
+            "need none"
+        )

@@ -247,7 +247,7 @@ class JudgedJourney(AskingTask):
         assert prompt is not None  # noqa: S101 - a task without one is compiled otherwise
         return replace(
             request, model=prompt.model, provider=str(prompt.provider), record_uid=record_uid,
-            sample=key[1], is_usable=_has_verdict,
+            sample=key[1], is_usable=_is_usable,
         )  # fmt: skip
 
     def _result(
@@ -272,7 +272,7 @@ class JudgedJourney(AskingTask):
         return AskingTask.fault(self, error)
 
 
-def _has_verdict(reply: JudgeReply) -> bool:
+def _is_usable(reply: JudgeReply) -> bool:
     try:
         read_verdict(reply.response)
     except JudgeError:
