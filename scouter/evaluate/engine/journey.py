@@ -192,8 +192,7 @@ def _measured(task: JourneyTask, result: JourneyResult, reason: Reason = Reason.
         raise TaskFault(reason, f"undecided: {'; '.join(result.problems)}")
     if value is None:
         raise TaskFault(Reason.TYPE, f"{task.measure} does not apply: no goal calls a tool")
-    actual: dict[str, JsonValue] = {"message": result.message, **result.metrics}
-    return Measured(score=float(value), actual=actual, told=result.message)
+    return Measured(score=float(value), actual=dict(result.metrics), told=result.message)
 
 
 # --- with a judge --------------------------------------------------------------------------------

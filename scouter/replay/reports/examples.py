@@ -157,8 +157,9 @@ def _expected(check: CheckView) -> str:
 
 
 def _got(check: CheckView) -> str:
-    """The value, or where there is none what is wrong."""
-    if check.outcome is Outcome.ERRORED or check.actual is None:
+    """The value, or what is wrong where there is none, or more than the number that is compared."""
+    is_more = isinstance(check.actual, dict) and isinstance(check.expected, int | float)
+    if check.outcome is Outcome.ERRORED or check.actual is None or is_more:
         return clip(check.message, _VALUE)
     return quoted(check.actual, _VALUE)
 

@@ -230,7 +230,7 @@ def test_the_numbers_of_the_original_are_those_of_the_task() -> None:
                            compat="wxo-1.6.9", model="m", provider="p", max_questions=1000,
                            max_retries=0)  # fmt: skip
         data = EvalDataset([EvalRecord({"chat": vector["messages"]})], [task])
-        (row,) = data.evaluate(judge=stub_judge(spec))
+        (row,) = data.evaluate(judge=stub_judge(vector.get("judge") or {}))
         found = row.record.tasks[0]
         wanted, actual = expected_metrics(vector), cast("dict[str, Any]", found.actual)
         assert {name: actual[name] for name in wanted} == wanted, vector["id"]
