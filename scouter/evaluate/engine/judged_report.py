@@ -1,33 +1,28 @@
 """Report tasks with a judge: its questions before it is asked, the score of the report after."""
 
-from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, ResultAndAnswer, together
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.engine.metric import Metric
-from scouter.evaluate.engine.report import Pair, Reports, measured
-from scouter.evaluate.judge.port import JudgeError, JudgeRequest
+from scouter.evaluate.engine.report import Reports, measured
+from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.task_judge import Together
 from scouter.evaluate.judge.usage import sum_of
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 
-_Rounds: TypeAlias = Generator[
-    Sequence[JudgeRequest], Sequence[Reply], Mapping[int, ResultAndAnswer]
-]
-_T = TypeVar("_T")
-_NOT_YET: Final = 0.0
-"""Stands for a score while it is only noted what to ask; no question depends on it."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,53 +80,65 @@ class JudgedReport(AskingTask):
             TaskFault: There is no report or no reference; raised before anything is asked.
         """
         del spans
-        pair = self.reports.pair(scope, base)
-        values = self._values(pair)
-        asking = {at: self.field.ask(value, record_uid, value) for at, value in enumerate(values)}
-        outcomes = yield from _requests(asking, self.field)
-        found = [outcomes[at] for at in range(len(values))]
-        result = self._result(values, found, pair, scope)
-        usages = [each.usage for each, _ in found if each.usage is not None]
+        fields = _Fields(self.field, record_uid)
+        walk = self.reports.scoring(self.reports.pair(scope, base), fields)
+        try:
+            score = yield from walk.__await__()
+            result = self.metric.result(measured(score), scope)
+        except Exception as error:  # noqa: BLE001 — what was asked is paid for and has to be told
+            result = self.fault(error)
+        for name, (found, _) in fields.in_order:
+            if found.outcome is Outcome.SKIPPED:  # not the judge's failure
+                result = self._skipped(Reason.BUDGET, f"{name}: {found.message}")
+                break
+        usages = [found.usage for _, (found, _) in fields.in_order if found.usage is not None]
         if usages:
-            result = result.using(sum_of(usages), _talk(values, found))
+            result = result.using(sum_of(usages), fields.talk)
         return result, result.actual
 
-    def _values(self, pair: Pair) -> list[dict[str, JsonValue]]:
-        """The values that the judge is asked about, in the order of the tree."""
-        noted = _Noted()
-        self.reports.score(pair, noted)
-        return noted.values
 
-    def _result(
-        self,
-        values: Sequence[Mapping[str, JsonValue]],
-        found: Sequence[ResultAndAnswer],
-        pair: Pair,
-        scope: JsonValue,
-    ) -> EvalTaskResult:
-        for value, (result, _) in zip(values, found, strict=True):
-            if result.outcome is Outcome.SKIPPED:  # not the judge's failure
-                return self._skipped(Reason.BUDGET, f"{value['field']}: {result.message}")
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Waits for what comes of the questions about one field."""
+
+    steps: Asking
+
+    def __await__(self) -> Asking:
+        return self.steps
+
+
+@dataclass(slots=True)
+class _Fields:
+    """Asks about fields, each as a judge task of its own would."""
+
+    task: JudgeTask
+    record_uid: str
+    names: list[str] = field(default_factory=list[str])
+    """In the order in which they were asked about."""
+    outcomes: dict[int, ResultAndAnswer] = field(default_factory=dict[int, ResultAndAnswer])
+    """By the number of the field in that order."""
+
+    async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
+        """Ask about one value.
+
+        Raises:
+            JudgeError: The judge gave no score.
+        """
+        given: dict[str, JsonValue] = {"field": name, "reference": reference, "actual": actual}
+        value: dict[str, JsonValue] = {
+            key: "" if each is None else each for key, each in given.items()
+        }
+        at = len(self.names)
+        self.names.append(name)
         try:
-            score = self.reports.score(pair, _Told(iter(found)))
-            return self.metric.result(measured(score), scope)
-        except Exception as error:  # noqa: BLE001 — what was asked is paid for and has to be told
-            return self.fault(error)
-
-
-def _requests(asking: Mapping[int, Asking], field: JudgeTask) -> _Rounds:
-    """Ask about all fields together."""
-    steps = together(asking, lambda _, error: field.fault(error))
-    try:
-        asked = next(steps)
-        while True:
-            asked = steps.send((yield [request for _, request in asked]))
-    except StopIteration as end:
-        return cast("Mapping[int, ResultAndAnswer]", end.value)
-
-
-class _Judge:
-    """A judge of fields who is never waited for."""
+            found = await _Asked(self.task.ask(value, self.record_uid, value))
+        except Exception as error:  # noqa: BLE001 — one field never touches another
+            found = self.task.fault(error), None
+        self.outcomes[at] = found
+        result, _ = found
+        if result.outcome is not Outcome.PASSED:
+            raise JudgeError(result.reason or Reason.PARSE, result.message)
+        return cast("float", result.actual)
 
     async def discover(
         self,
@@ -142,49 +149,20 @@ class _Judge:
         """Refuse: a task with such fields cannot be made."""
         raise DataError("a Report task discovers no fields")
 
-    async def gather(self, walks: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
-        """Go through the fields in turn, as each answer is that of a question in this order."""
-        return [await walk for walk in walks]
+    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Ask about several fields at the same time."""
+        return await Together(walks)
 
+    @property
+    def in_order(self) -> list[tuple[str, ResultAndAnswer]]:
+        """Fields with what came of them."""
+        return [(name, self.outcomes[at]) for at, name in enumerate(self.names)]
 
-@dataclass(slots=True)
-class _Noted(_Judge):
-    """Notes what is to be asked."""
-
-    values: list[dict[str, JsonValue]] = field(default_factory=list[dict[str, JsonValue]])
-
-    async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
-        """Note one value."""
-        value: dict[str, JsonValue] = {"field": name, "reference": reference, "actual": actual}
-        self.values.append({key: "" if each is None else each for key, each in value.items()})
-        return _NOT_YET
-
-
-@dataclass(slots=True)
-class _Told(_Judge):
-    """Tells the scores that a judge gave, in the order in which they were noted."""
-
-    outcomes: Iterator[ResultAndAnswer]
-
-    async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
-        """Tell the next score.
-
-        Raises:
-            JudgeError: The judge gave none.
-        """
-        result, _ = next(self.outcomes)
-        if result.outcome is not Outcome.PASSED:
-            raise JudgeError(result.reason or Reason.PARSE, result.message)
-        return cast("float", result.actual)
-
-
-def _talk(
-    values: Sequence[Mapping[str, JsonValue]], found: Sequence[ResultAndAnswer]
-) -> JudgeTalk | None:
-    """The question about the first field, and the answers about all."""
-    first = next((each.talk for each, _ in found if each.talk is not None), None)
-    answers: list[JsonValue] = [
-        {"field": value["field"], "answer": answer}
-        for value, (_, answer) in zip(values, found, strict=True)
-    ]
-    return None if first is None else JudgeTalk(messages=first.messages, answer=answers)
+    @property
+    def talk(self) -> JudgeTalk | None:
+        """The question about the first field, and the answers about all."""
+        first = next((each.talk for _, (each, _) in self.in_order if each.talk is not None), None)
+        answers: list[JsonValue] = [
+            {"field": name, "answer": answer} for name, (_, answer) in self.in_order
+        ]
+        return None if first is None else JudgeTalk(messages=first.messages, answer=answers)

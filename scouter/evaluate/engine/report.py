@@ -1,14 +1,15 @@
 """Report tasks, compiled: a report of the context against a reference, field by field."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
+from scouter.evaluate.judge.task_judge import at_once
 from scouter.evaluate.operators.show import kind_of
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
@@ -45,7 +46,7 @@ def compile_report(task: ReportTask, subject: Subject) -> CompiledTask:
 
     def measure(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> Measured:
         del spans
-        return measured(reports.score(reports.pair(scope, base)))
+        return measured(at_once(reports.scoring(reports.pair(scope, base))))
 
     return compile_metric(subject, measure)
 
@@ -97,12 +98,14 @@ class Reports:
         own = self.reference
         return self.path.get(base), own.get(scope) if isinstance(own, Path) else dict(own)
 
-    def score(self, pair: Pair, judge: AnyFieldJudge | None = None) -> SectionScore:
-        """Score a report.
+    def scoring(
+        self, pair: Pair, judge: AnyFieldJudge | None = None
+    ) -> Coroutine[Any, Any, SectionScore]:
+        """Begin to score a report; it waits for nothing but the judge.
 
         Args:
             pair: The report and the reference.
-            judge: Scores fields without waiting.
+            judge: Scores fields.
 
         Raises:
             TaskFault: Both are too large for a tree of so many levels (`Reason.LIMIT`).
@@ -115,7 +118,7 @@ class Reports:
                 f"the report and its reference have {size:,} characters; at most "
                 f"{MOST_COMPARED // self.levels:,} are compared in {self.levels} levels",
             )
-        return replace(self.scorer, judge=judge).score_now(expected, report)
+        return replace(self.scorer, judge=judge).score(expected, report)
 
 
 def _levels(node: FieldConfig) -> int:

@@ -29,7 +29,7 @@ class _Put:
 
 
 @dataclass(frozen=True, slots=True)
-class _Together(Generic[T]):
+class Together(Generic[T]):
     """Waits for several coroutines that ask; in each round all of their questions are put."""
 
     walks: Sequence[Coroutine[Any, Any, T]]
@@ -57,6 +57,17 @@ class _Together(Generic[T]):
             for walk in self.walks:
                 walk.close()
         return [found[at] for at in range(len(self.walks))]
+
+
+def at_once(walk: Coroutine[Any, Any, T]) -> T:
+    """Run to its end what asks nobody, without an event loop."""
+    try:
+        walk.send(None)
+    except StopIteration as done:
+        return done.value
+    finally:
+        walk.close()
+    raise RuntimeError("it waits for a judge, and nobody is there to answer")
 
 
 class _RunJudge:
@@ -94,4 +105,4 @@ class TaskJudge(AskedJudge):
 
     async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         """Wait for several that ask; their questions are put at the same time."""
-        return await _Together(walks)
+        return await Together(walks)

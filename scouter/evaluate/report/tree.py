@@ -72,17 +72,6 @@ class TreeScorer:
         key = self.config.root_key
         return await self._node(self.config.root, key, key, reference, actual)
 
-    def score_now(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
-        """Score a report field by field, without an event loop; the judge may wait for nothing."""
-        walk = self.score(reference, actual)
-        try:
-            walk.send(None)
-        except StopIteration as done:
-            return cast("SectionScore", done.value)
-        finally:
-            walk.close()
-        raise RuntimeError("the judge of a report waits for something")
-
     async def _node(
         self, config: FieldConfig, name: str, path: str, reference: JsonValue, actual: JsonValue
     ) -> SectionScore:

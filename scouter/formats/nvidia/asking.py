@@ -1,8 +1,6 @@
 """RowOrchestrator: asks an agent the cases of a dataset, and makes each turn a record."""
 
-import inspect
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,22 +14,18 @@ from scouter.evaluate.report.steps import has_refs
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.formats.nvidia.cases import Answered, Cases
 from scouter.formats.nvidia.turns import turn_id
-from scouter.formats.row_scenario import ALIAS
-from scouter.model.attributes import SCENARIO_TRY
+from scouter.formats.turns import ALIAS, Times, TurnOrchestrator, spans_so_far, spans_within
 from scouter.model.genai.tool_definitions import tool_definitions
-from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.collected import plain_turns
 from scouter.replay.conduct import error_text
-from scouter.replay.orchestrator import EvalOrchestrator
-from scouter.replay.turn import Talk, running_talk
-from scouter.tracing.capture import CAPTURE
+from scouter.replay.turn import Talk
 
 NOT_ASKED: Final = "not asked: an earlier turn failed"
 _NANO: Final = 1_000_000_000
 
 
-class RowOrchestrator(EvalOrchestrator):
+class RowOrchestrator(TurnOrchestrator):
     """Leads the cases of a dataset.
 
     Args:
@@ -53,65 +47,37 @@ class RowOrchestrator(EvalOrchestrator):
         super().__init__(queue, scenarios, agent_fn, simulated_user_fn)
         self._cases = cases
 
-    def answering(self, scenario: EvalScenario, method: str) -> Callable[[Any], Any]:
-        """Give the function that answers, which makes a record of each turn.
-
-        A turn that failed, and those behind it, have records, too: they count in every mean.
-        """
-        talk = running_talk()
-        if talk.agent is None:
-            ask = super().answering(scenario, method)
-
-            def answer(message: str) -> object:
-                begin_ns = time.time_ns()
-                try:
-                    response = ask(message)
-                except Exception as error:
-                    self._failed(scenario.id, talk, begin_ns, error)
-                    raise
-                if inspect.isawaitable(response):
-                    return later(response, begin_ns)
-                self._answered(scenario.id, talk)
-                return response
-
-            async def later(response: Awaitable[object], begin_ns: int) -> object:
-                try:
-                    found = await response
-                except Exception as error:
-                    self._failed(scenario.id, talk, begin_ns, error)
-                    raise
-                self._answered(scenario.id, talk)
-                return found
-
-            talk.agent = answer
-        return talk.agent
-
-    def _answered(self, name: str, talk: Talk) -> None:
+    def answered(self, scenario: EvalScenario, talk: Talk, response: object) -> object:
         """Make the record of the last turn."""
         turn = len(talk.turns) - 1
         [said] = plain_turns(talk.turns[turn:])
-        self._insert(name, talk, turn, talk.times_ns[turn], answer=said["agent"])
+        self._insert(scenario.id, talk, turn, talk.times_ns[turn], answer=said["agent"])
+        return response
 
-    def _failed(self, name: str, talk: Talk, begin_ns: int, error: Exception) -> None:
-        """Make the records of the turn that raised, and of those that nobody is asked any more."""
-        times_ns, failure = (begin_ns, time.time_ns()), error_text(error)
-        for turn in range(len(talk.turns), len(self._cases.by_name[name].turns)):
-            self._insert(name, talk, turn, times_ns, failure=failure)
-            times_ns, failure = None, NOT_ASKED
+    def failed(self, scenario: EvalScenario, talk: Talk, times: Times, error: Exception) -> None:
+        """Make the records of the turn that raised, and of those that nobody is asked any more.
+
+        They count in every mean.
+        """
+        asked: Times | None = times
+        failure = error_text(error)
+        for turn in range(len(talk.turns), len(self._cases.by_name[scenario.id].turns)):
+            self._insert(scenario.id, talk, turn, asked, failure=failure)
+            asked, failure = None, NOT_ASKED
 
     def _insert(
         self,
         name: str,
         talk: Talk,
         turn: int,
-        times_ns: tuple[int, int] | None,
+        times: Times | None,
         *,
         answer: JsonValue = None,
         failure: str = "",
     ) -> None:
         turns = self._cases.by_name[name].turns
-        item, own = turns[turn], _spans(name, talk)
-        spans, question = _within(own, times_ns), as_text(item.question)
+        item, own = turns[turn], spans_so_far(name, talk)
+        spans, question = spans_within(own, times), as_text(item.question)
         item = replace(
             item,
             answer=answer,
@@ -124,11 +90,11 @@ class RowOrchestrator(EvalOrchestrator):
         if has_refs(item.entry.get(EXPECTED_CALLS_KEY)):
             pairs = zip(turns[:turn], talk.times_ns, strict=False)
             earlier = {
-                turn_id(each, at): steps_of(_within(own, when), as_text(each.question))
+                turn_id(each, at): steps_of(spans_within(own, when), as_text(each.question))
                 for at, (each, when) in enumerate(pairs)
             }
             item = replace(item, earlier=earlier)
-        latency_s = None if times_ns is None else (times_ns[1] - times_ns[0]) / _NANO
+        latency_s = None if times is None else (times[1] - times[0]) / _NANO
         answered = Answered(item=item, latency_s=latency_s)
         self.queue[ALIAS].insert(self._cases.record(name, turn, answered))
 
@@ -142,16 +108,3 @@ def _with_history(item: EvalItem, talk: Talk, before: Sequence[EvalItem]) -> Eva
         for at, (each, answer) in enumerate(zip(before, said, strict=True))
     ]
     return replace(item, entry={**item.entry, HISTORY_KEY: history})
-
-
-def _spans(name: str, talk: Talk) -> list[Span]:
-    """The spans of a conversation so far."""
-    found = CAPTURE.spans_of_scenario(name)
-    return [span for span in found if span.attributes.get(SCENARIO_TRY) == talk.session]
-
-
-def _within(spans: Sequence[Span], times_ns: tuple[int, int] | None) -> list[Span]:
-    """The spans of a turn; none of one that was not asked."""
-    if times_ns is None:
-        return []
-    return [span for span in spans if times_ns[0] <= span.start_ns <= times_ns[1]]

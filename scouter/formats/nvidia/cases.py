@@ -23,7 +23,7 @@ from scouter.evaluate.report.verdicts import ItemVerdict
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.formats.nvidia.config import Structure
 from scouter.formats.nvidia.turns import Conversation
-from scouter.formats.row_scenario import ALIAS, RowScenario, turn_name
+from scouter.formats.turns import ALIAS, RowScenario, turn_name
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord

@@ -11,6 +11,7 @@ from pydantic import JsonValue, ValidationError
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.judge.task_judge import at_once
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.report.evaluator import ItemEvaluator
@@ -247,11 +248,4 @@ class _Scoring:
 
     def at_once(self, row: Row) -> Mapping[str, JsonValue]:
         """Score the record of a turn where nobody is asked."""
-        steps = self.asking(row)
-        try:
-            steps.send(None)
-        except StopIteration as done:
-            return done.value
-        finally:
-            steps.close()
-        raise RuntimeError(f"evaluator {self.name!r} waits for a judge, and has none")
+        return at_once(self.asking(row))

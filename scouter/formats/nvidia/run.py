@@ -40,7 +40,7 @@ from scouter.formats.nvidia.turns import (
     turn_id,
     wanted_methods,
 )
-from scouter.formats.row_scenario import ALIAS, turn_name
+from scouter.formats.turns import ALIAS, turn_name
 from scouter.replay.named_run import NamedRun, Ran, run_both
 from scouter.replay.recorded import judge_stored
 

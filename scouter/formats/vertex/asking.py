@@ -1,8 +1,7 @@
 """RowOrchestrator: asks an agent the rows of a dataset, and makes each answered row a record."""
 
 import copy
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -10,30 +9,27 @@ from pydantic import JsonValue
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.trajectory.spans import trajectory_from_spans
-from scouter.formats.row_scenario import ALIAS
+from scouter.formats.turns import ALIAS, TurnOrchestrator, spans_so_far, spans_within
 from scouter.formats.vertex.answer import FAULT, GIVEN, LATENCY, PREDICTED, read_answer
 from scouter.formats.vertex.cases import (
     ATTACHMENTS,
     NAMES,
     PROMPT,
     STATE,
-    Case,
     Cases,
     refuse_lost,
 )
 from scouter.formats.vertex.dataset import Row
 from scouter.model.agent_work import why_untold
-from scouter.model.attributes import SCENARIO_TRY
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.turn import Talk, running_talk
 from scouter.tracing.capture import CAPTURE
 
 _NANO: Final = 1_000_000_000
 
 
-class RowOrchestrator(EvalOrchestrator):
+class RowOrchestrator(TurnOrchestrator):
     """Leads the cases of a dataset.
 
     Args:
@@ -71,43 +67,21 @@ class RowOrchestrator(EvalOrchestrator):
             **dict.fromkeys(NAMES), **case.session, STATE: state, ATTACHMENTS: attachments or []
         }  # fmt: skip
 
-    def answering(self, scenario: EvalScenario, method: str) -> Callable[[Any], Any]:
-        """Give the function that answers, which makes a record of each answer."""
-        talk = running_talk()
-        if talk.agent is None:
-            ask = super().answering(scenario, method)
-            case = self._cases.by_name[scenario.id]
+    def asked(self, scenario: EvalScenario, talk: Talk, message: str) -> JsonValue:
+        """Give the prompt of the next turn, as its row has it."""
+        return self._cases.by_name[scenario.id].asked(len(talk.turns), message).get(PROMPT)
 
-            def answer(message: str) -> object:
-                row = case.asked(len(talk.turns), message)
-                response = ask(row.get(PROMPT))  # pyright: ignore[reportArgumentType] - as the dataset has it
-                if inspect.isawaitable(response):
-                    return self._noted_later(case, talk, response)
-                return self._noted(case, talk, response)
-
-            talk.agent = answer
-        return talk.agent
-
-    async def _noted_later(self, case: Case, talk: Talk, response: Awaitable[object]) -> object:
-        return self._noted(case, talk, await response)
-
-    def _noted(self, case: Case, talk: Talk, response: object) -> object:
-        """Make the record of a turn; give its answer back in a form that has JSON.
+    def answered(self, scenario: EvalScenario, talk: Talk, response: object) -> object:
+        """Make the record of the last turn; give its answer back in a form that has JSON.
 
         Calls are those that the answer has, or else those of the turn's spans.
         """
         answer, turn = read_answer(response), len(talk.turns) - 1
-        begin_ns, end_ns = talk.times_ns[turn]
+        begin_ns, end_ns = times = talk.times_ns[turn]
         calls = answer.get(PREDICTED)
         if calls is None and not (CAPTURE.overflow or CAPTURE.failed):
-            calls = _calls(
-                [
-                    span
-                    for span in CAPTURE.spans()
-                    if span.attributes.get(SCENARIO_TRY) == talk.session
-                    and begin_ns <= span.start_ns <= end_ns
-                ]
-            )
+            calls = _calls(spans_within(spans_so_far(scenario.id, talk), times))
+        case = self._cases.by_name[scenario.id]
         asked = case.asked(turn, talk.turns[turn]["user"])
         row: Row = {name: cell for name, cell in asked.items() if name != FAULT}
         row |= {name: cell for name, cell in answer.items() if name not in (*row, *GIVEN)}

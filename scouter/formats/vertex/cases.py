@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt_text import as_text
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.formats.row_scenario import ALIAS, RowScenario, turn_name
+from scouter.formats.turns import ALIAS, RowScenario, turn_name
 from scouter.formats.vertex.answer import FAULT
 from scouter.formats.vertex.dataset import Row
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS

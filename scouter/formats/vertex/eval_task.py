@@ -12,7 +12,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, as_judge, usual_judge
 from scouter.evaluate.trajectory.rules import TrajectoryOptions, rules_of
-from scouter.formats.row_scenario import ALIAS
+from scouter.formats.turns import ALIAS
 from scouter.formats.vertex.answer import GIVEN
 from scouter.formats.vertex.asking import RowOrchestrator
 from scouter.formats.vertex.cases import NAMES, PROMPT, cases_of

@@ -9,7 +9,7 @@ from scouter.formats.nvidia.asking import RowOrchestrator
 from scouter.formats.nvidia.cases import Answered, Cases
 from scouter.formats.nvidia.config import Structure
 from scouter.formats.nvidia.turns import Conversation
-from scouter.formats.row_scenario import ALIAS
+from scouter.formats.turns import ALIAS
 from scouter.replay.named_run import NamedRun, run_named
 
 

@@ -1,0 +1,96 @@
+"""Turns of a dataset as records: each row of a case is one, under the alias `ALIAS`."""
+
+import inspect
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.evaluate.scenario import EvalScenario
+from scouter.model.attributes import SCENARIO_TRY
+from scouter.model.span import Span
+from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.turn import Talk, running_talk
+from scouter.tracing.capture import CAPTURE
+
+ALIAS: Final = "rows"
+"""Alias of the records that are rows."""
+
+Times: TypeAlias = tuple[int, int]
+"""Moments of a question and of its answer, in nanoseconds since the epoch."""
+
+
+class RowScenario(EvalScenario):
+    """A scenario that also says what its rows expect, as a change of it changes the question.
+
+    The records hold it, so a baseline cannot be judged by another reference.
+    """
+
+    rows: list[dict[str, JsonValue]]
+
+
+def turn_name(turn: int) -> str:
+    """Name the record of a turn, from 0."""
+    return f"turn {turn + 1}"
+
+
+class TurnOrchestrator(EvalOrchestrator, ABC):
+    """Leads the cases of a dataset, and has a record made of each turn."""
+
+    def asked(self, scenario: EvalScenario, talk: Talk, message: str) -> Any:  # noqa: ANN401 - as the dataset has it
+        """Give what the agent is asked with the next turn."""
+        del scenario, talk
+        return message
+
+    @abstractmethod
+    def answered(self, scenario: EvalScenario, talk: Talk, response: object) -> object:
+        """Make the record of the last turn; give its answer back in a form that has JSON."""
+
+    def failed(self, scenario: EvalScenario, talk: Talk, times: Times, error: Exception) -> None:
+        """Make records of the turn that raised, and of those behind it, if they are to have any."""
+
+    def answering(self, scenario: EvalScenario, method: str) -> Callable[[Any], Any]:
+        """Give the function that answers, and has the records made."""
+        talk = running_talk()
+        if talk.agent is None:
+            ask = super().answering(scenario, method)
+
+            def fails(begin_ns: int, error: Exception) -> None:
+                self.failed(scenario, talk, (begin_ns, time.time_ns()), error)
+
+            def answer(message: str) -> object:
+                begin_ns = time.time_ns()
+                try:
+                    response = ask(self.asked(scenario, talk, message))
+                except Exception as error:
+                    fails(begin_ns, error)
+                    raise
+                if inspect.isawaitable(response):
+                    return later(begin_ns, response)
+                return self.answered(scenario, talk, response)
+
+            async def later(begin_ns: int, response: Awaitable[object]) -> object:
+                try:
+                    found = await response
+                except Exception as error:
+                    fails(begin_ns, error)
+                    raise
+                return self.answered(scenario, talk, found)
+
+            talk.agent = answer
+        return talk.agent
+
+
+def spans_so_far(scenario_id: str, talk: Talk) -> list[Span]:
+    """The spans of a conversation."""
+    found = CAPTURE.spans_of_scenario(scenario_id)
+    return [span for span in found if span.attributes.get(SCENARIO_TRY) == talk.session]
+
+
+def spans_within(spans: Sequence[Span], times: Times | None) -> list[Span]:
+    """Those spans that began in a turn; none of one that was not asked."""
+    if times is None:
+        return []
+    return [span for span in spans if times[0] <= span.start_ns <= times[1]]
