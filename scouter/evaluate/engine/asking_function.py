@@ -7,10 +7,11 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply
+from scouter.evaluate.engine.asking_task import Asking, AskingTask
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.function import raised, result_of
 from scouter.evaluate.engine.metric import Metric
+from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.judge.usage import JudgeUsage, sum_of

@@ -1,15 +1,16 @@
 """Compiled tasks that ask a judge: questions come out, replies go in, an outcome ends it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import errored
-from scouter.evaluate.judge.port import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import NO_JUDGE
+from scouter.evaluate.judge.task_judge import AskingFor
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
@@ -20,13 +21,10 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
-Reply: TypeAlias = JudgeReply | JudgeError
 ResultAndAnswer: TypeAlias = tuple[EvalTaskResult, JsonValue]
 """A task's result, and the answer that dependent tasks read."""
-Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], ResultAndAnswer]
-"""Yields questions that can be put at the same time, gets their replies in the same order."""
-
-K = TypeVar("K", bound=Hashable)
+Asking: TypeAlias = AskingFor[ResultAndAnswer]
+"""Ends with the outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,42 +95,3 @@ class AskingTask(ABC):
         return EvalTaskResult(
             self.spec, Outcome.SKIPPED, reason, self.task.expected_value, None, message
         )
-
-
-def together(
-    asking: Mapping[K, Asking], fault: Callable[[K, Exception], EvalTaskResult]
-) -> Generator[Sequence[tuple[K, JudgeRequest]], Sequence[Reply], dict[K, ResultAndAnswer]]:
-    """Let several tasks ask together, until each has its outcome.
-
-    A task that asks more than once does so in rounds. In each round, the questions of all tasks
-    that are not done are put at the same time.
-
-    Args:
-        asking: By a key of each.
-        fault: The result of one that raises.
-
-    Returns:
-        An outcome for each key.
-    """
-    outcomes: dict[K, ResultAndAnswer] = {}
-    waiting: dict[K, Sequence[JudgeRequest]] = {}
-
-    def go_on(key: K, replies: Sequence[Reply] | None) -> None:
-        waiting.pop(key, None)
-        try:
-            steps = asking[key]
-            waiting[key] = next(steps) if replies is None else steps.send(replies)
-        except StopIteration as end:
-            outcomes[key] = end.value
-        except Exception as error:  # noqa: BLE001 — one never touches another
-            outcomes[key] = fault(key, error), None
-
-    for key in asking:
-        go_on(key, None)
-    while waiting:
-        counts = [(key, len(requests)) for key, requests in waiting.items()]
-        replies = yield [(key, request) for key, each in waiting.items() for request in each]
-        given = iter(replies)
-        for key, count in counts:
-            go_on(key, [next(given) for _ in range(count)])
-    return outcomes

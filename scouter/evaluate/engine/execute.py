@@ -8,10 +8,12 @@ from typing import Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, ResultAndAnswer, together
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.port import JudgeRequest
+from scouter.evaluate.judge.task_judge import together
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
@@ -161,7 +163,7 @@ def _ask(
     judges: Mapping[int, AskingTask], asking: Mapping[int, Asking]
 ) -> Generator[Sequence[JudgeQuestion], Sequence[Reply], dict[int, ResultAndAnswer]]:
     """Let the judge tasks of one stage ask together, until each has its outcome."""
-    steps = together(asking, lambda at, error: judges[at].fault(error))
+    steps = together(asking, lambda at, error: (judges[at].fault(error), None))
     try:
         asked = next(steps)
         while True:

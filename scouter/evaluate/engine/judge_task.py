@@ -9,10 +9,11 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, ResultAndAnswer
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
 from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
 from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
+from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
 from scouter.evaluate.judge.render import Render, compile_prompt

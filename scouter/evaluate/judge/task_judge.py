@@ -4,7 +4,7 @@ What it awaits are questions, which the engine puts to the judge of the run. So 
 retries and the bound on questions at a time are those of every task.
 """
 
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -12,8 +12,9 @@ from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import Judge, JudgeError, JudgeReply, JudgeRequest
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
-Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], T]
+AskingFor: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], T]
 """Yields questions that can be put at the same time, gets their replies in the same order."""
 
 
@@ -23,40 +24,70 @@ class _Put:
 
     request: JudgeRequest
 
-    def __await__(self) -> Asking[Reply]:
+    def __await__(self) -> AskingFor[Reply]:
         [reply] = yield [self.request]
         return reply
 
 
+def together(
+    asking: Mapping[K, AskingFor[T]], fault: Callable[[K, Exception], T]
+) -> Generator[Sequence[tuple[K, JudgeRequest]], Sequence[Reply], dict[K, T]]:
+    """Let several ask together, until each is at its end.
+
+    What asks more than once does so in rounds. In each round, the questions of all that are not
+    done are put at the same time.
+
+    Args:
+        asking: By a key of each.
+        fault: The end of one that raises.
+
+    Returns:
+        What each ended with, by its key.
+    """
+    ends: dict[K, T] = {}
+    waiting: dict[K, Sequence[JudgeRequest]] = {}
+
+    def go_on(key: K, replies: Sequence[Reply] | None) -> None:
+        waiting.pop(key, None)
+        try:
+            steps = asking[key]
+            waiting[key] = next(steps) if replies is None else steps.send(replies)
+        except StopIteration as end:
+            ends[key] = end.value
+        except Exception as error:  # noqa: BLE001 — one never touches another
+            ends[key] = fault(key, error)
+
+    for key in asking:
+        go_on(key, None)
+    while waiting:
+        counts = [(key, len(requests)) for key, requests in waiting.items()]
+        replies = yield [(key, request) for key, each in waiting.items() for request in each]
+        given = iter(replies)
+        for key, count in counts:
+            go_on(key, [next(given) for _ in range(count)])
+    return ends
+
+
 @dataclass(frozen=True, slots=True)
 class Together(Generic[T]):
-    """Waits for several coroutines that ask; in each round all of their questions are put."""
+    """Waits for several coroutines that ask; the first one that raises ends it."""
 
     walks: Sequence[Coroutine[Any, Any, T]]
 
-    def __await__(self) -> Asking[list[T]]:
-        found: dict[int, T] = {}
-        waiting: dict[int, Sequence[JudgeRequest]] = {}
+    def __await__(self) -> AskingFor[list[T]]:
+        def fault(_: int, error: Exception) -> T:
+            raise error
 
-        def go_on(at: int, replies: Sequence[Reply] | None) -> None:
-            try:
-                waiting[at] = self.walks[at].send(replies)
-            except StopIteration as end:
-                found[at] = end.value
-
+        steps = together({at: each.__await__() for at, each in enumerate(self.walks)}, fault)
         try:
-            for at in range(len(self.walks)):
-                go_on(at, None)
-            while waiting:
-                asked = dict(waiting)
-                waiting.clear()
-                replies = iter((yield [request for each in asked.values() for request in each]))
-                for at, requests in asked.items():
-                    go_on(at, [next(replies) for _ in requests])
+            asked = next(steps)
+            while True:
+                asked = steps.send((yield [request for _, request in asked]))
+        except StopIteration as end:
+            return [end.value[at] for at in range(len(self.walks))]
         finally:
             for walk in self.walks:
                 walk.close()
-        return [found[at] for at in range(len(self.walks))]
 
 
 def at_once(walk: Coroutine[Any, Any, T]) -> T:
