@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply
+from scouter.evaluate.engine.asking_task import Asking, AskingTask
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.doubt import doubting_growth, refuse_missing
 from scouter.evaluate.engine.metric import Measured, Metric, compile_metric
@@ -26,6 +26,7 @@ from scouter.evaluate.journey.message import (
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.journey.routing import Agents
 from scouter.evaluate.journey.sound import calls_of
+from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.judge.usage import sum_of
