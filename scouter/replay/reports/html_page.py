@@ -198,8 +198,8 @@ def _task(task: TaskView) -> Row:
     tone = "bad" if task.regressed else "plain"
     return {
         "task_id": task.task_id,
-        "now": _rate(task.now),
-        "baseline": _rate(task.baseline),
+        "now": task.now.text,
+        "baseline": "–" if task.baseline is None else task.baseline.text,
         "interval": interval(task.now.interval) if task.now.total and task.has_interval else "",
         "svg": drawing.interval_svg(_drawn(task.now), _drawn(task.baseline), tone)
         if task.has_interval
@@ -215,10 +215,6 @@ def _drawn(rate: RateView | None) -> tuple[float, tuple[float, float]] | None:
     if rate is None or rate.rate is None:
         return None
     return rate.rate, rate.interval
-
-
-def _rate(rate: RateView | None) -> str:
-    return "–" if rate is None else f"{percent(rate.rate)} ({rate.passed}/{rate.total})"
 
 
 def _kinds(report: Report) -> Iterable[Row]:

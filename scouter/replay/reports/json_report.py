@@ -137,6 +137,7 @@ def _rate(rate: RateView) -> dict[str, Any]:
     return {
         "passed": rate.passed,
         "total": rate.total,
+        "mean": rate.mean,
         "rate": rate.rate,
         "interval": rate.interval,
     }

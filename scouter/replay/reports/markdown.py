@@ -26,10 +26,9 @@ from scouter.replay.reports.texts import (
     gate_cells,
     interval,
     moment,
-    percent,
     points,
 )
-from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView, View
+from scouter.replay.reports.view import CheckView, ScenarioView, TaskView, View
 
 MAX_CHARS: Final = 60_000
 """A comment on GitHub holds 65,536 characters."""
@@ -181,12 +180,11 @@ def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:
             around = f" ({points(bounds[0])} to {points(bounds[1])})" if bounds else ""
             word = f"**{task.word}**" if task.regressed else task.word
             difference = f"{points(task.difference)}{around}"
-            yield (
-                f"| {name} | {_rate(task.baseline)} | {_rate(task.now)} | {difference} | {word} |"
-            )
+            was = "–" if task.baseline is None else task.baseline.text
+            yield f"| {name} | {was} | {task.now.text} | {difference} | {word} |"
         else:
             around = interval(task.now.interval) if task.has_interval else "–"
-            yield f"| {name} | {_rate(task.now)} | {around} |"
+            yield f"| {name} | {task.now.text} | {around} |"
     if len(tasks) > _TASKS:
         yield f"\n… and {len(tasks) - _TASKS} more tasks"
 
@@ -208,10 +206,6 @@ def _judges(rates: Sequence[JudgeRate]) -> Iterator[str]:
     for text in texts:
         if text.note:
             yield f"\n> {escape(clip(text.note, 4 * _MESSAGE))}"
-
-
-def _rate(rate: RateView | None) -> str:
-    return "–" if rate is None else f"{percent(rate.rate)} ({rate.passed}/{rate.total})"
 
 
 def _not_passed(report: Report) -> Sequence[ScenarioView]:

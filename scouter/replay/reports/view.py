@@ -4,8 +4,9 @@ Every report reads this and nothing else of the results, so that none counts in 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -17,6 +18,7 @@ from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.attempt import Conversation, TaskSummary
@@ -24,6 +26,7 @@ from scouter.evaluate.results.counting import is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span
+from scouter.replay.reports.texts import percent
 
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
 """Change against the baseline; empty without one."""
@@ -49,6 +52,8 @@ class CheckView:
     actual: JsonValue = None
     score: float | None = None
     """The number beside the outcome."""
+    is_measure: bool = False
+    """True if every score passes, as the task only measures."""
     note: str = ""
     """Note on the expected value: that its templates were not filled in."""
     is_counted: bool = True
@@ -156,6 +161,15 @@ class RateView:
 
     passed: int
     total: int
+    mean: float | None = None
+    """Mean of the scores of a task that measures, and passes with every number."""
+
+    @property
+    def text(self) -> str:
+        """The rate with its counts, or the mean with the number of scores."""
+        if self.mean is not None:
+            return f"mean {self.mean:.4g} ({self.total})"
+        return f"{percent(self.rate)} ({self.passed}/{self.total})"
 
     @property
     def rate(self) -> float | None:
@@ -275,9 +289,10 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
         scenarios.append(
             _scenario(NO_SCENARIO, "", {}, records[""], (change if comparison else "", None))
         )
+    tasks = (_compared_tasks(comparison) if comparison else ()) or _tasks(scenarios)
     return View(
         scenarios=tuple(scenarios),
-        tasks=(_compared_tasks(comparison) if comparison else ()) or _tasks(scenarios),
+        tasks=tuple(_with_means(tasks, scenarios, comparison)),
         missing=tuple(comparison.removed_scenarios) if comparison else (),
     )
 
@@ -369,6 +384,9 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
         reason=str(task.reason or ""),
         message=task.message,
         operator=task.operator if is_full else "",
+        is_measure=is_full
+        and task.operator == ComparisonOperator.IsNumeric
+        and not task.task_type.endswith("Assertion"),
         expected=task.expected if is_full else None,
         actual=task.actual if is_full else None,
         score=task.score,
@@ -429,6 +447,37 @@ def _compared_tasks(comparison: ScenarioComparisonResults) -> tuple[TaskView, ..
         )
         for task in comparison.rates
     )
+
+
+def _with_means(
+    tasks: Sequence[TaskView],
+    scenarios: Sequence[ScenarioView],
+    comparison: ScenarioComparisonResults | None,
+) -> Iterator[TaskView]:
+    """Give tasks that only measure the means of their scores: all of their results pass."""
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for attempt in (each for scenario in scenarios for each in scenario.attempts):
+        own = [("", check) for check in attempt.checks]
+        others = [(record.alias, check) for record in attempt.records for check in record.checks]
+        for alias, check in (*own, *others):
+            if check.is_measure and check.score is not None:
+                scores[alias, check.task_id].append(check.score)
+    changes = () if comparison is None else comparison.score_changes
+    before = {(each.alias or "", each.task_id): each.baseline_mean for each in changes}
+    for task in tasks:
+        found = scores.get((task.alias, task.task_id))
+        if not found:
+            yield task
+            continue
+        was, mean = task.baseline, before.get((task.alias, task.task_id))
+        yield replace(
+            task,
+            now=replace(task.now, mean=fmean(found)),
+            baseline=None if was is None or mean is None else replace(was, mean=mean),
+            difference=None,
+            difference_interval=None,
+            conversations=0,
+        )
 
 
 def _tasks(scenarios: Sequence[ScenarioView]) -> tuple[TaskView, ...]:

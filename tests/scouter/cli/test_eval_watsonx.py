@@ -226,7 +226,8 @@ def test_means_of_measures_are_gates(folder: Path, scouter: Scouter) -> None:
     demands = ("--min-pass-rate", "0", "--min-score", "tool_call_recall=0.5")
     met = scouter("eval", "hr.json", *RUN, *demands, USERNAME="other")
     assert met.returncode == 0, met.stdout
-    more = ("--min-score", "journey_completion=0.67", "--json", "r.json")
+    more = ("--min-score", "journey_completion=0.67", "--json", "r.json",
+            "--markdown", "m.md")  # fmt: skip
     missed = scouter("eval", "hr.json", *RUN, *demands, *more, USERNAME="other")
     assert missed.returncode == 1
     assert (
@@ -234,6 +235,12 @@ def test_means_of_measures_are_gates(folder: Path, scouter: Scouter) -> None:
     )
     report = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     assert report["exit_code"] == 1
+    means = {each["task_id"]: each["now"]["mean"] for each in report["tasks"]}
+    assert means["is_success"] is None
+    assert (means["tool_call_recall"], means["text_match"]) == (0.5, 1.0)
+    table = (folder / "m.md").read_text(encoding="utf-8")
+    assert "`(scenario) · tool_call_recall` | mean 0.5 (1) |" in table
+    assert "`(scenario) · is_success` | 0% (0/1) |" in table
 
 
 def test_recorded_conversations_are_judged_as_they_were(folder: Path, scouter: Scouter) -> None:
