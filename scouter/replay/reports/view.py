@@ -463,20 +463,23 @@ def _with_means(
             if check.is_measure and check.score is not None:
                 scores[alias, check.task_id].append(check.score)
     changes = () if comparison is None else comparison.score_changes
-    before = {(each.alias or "", each.task_id): each.baseline_mean for each in changes}
+    moved = {(each.alias or "", each.task_id): each for each in changes}
     for task in tasks:
         found = scores.get((task.alias, task.task_id))
         if not found:
             yield task
             continue
-        was, mean = task.baseline, before.get((task.alias, task.task_id))
-        yield replace(
-            task,
+        was, change = task.baseline, moved.get((task.alias, task.task_id))
+        mean = None if change is None else change.baseline_mean
+        yield TaskView(
+            alias=task.alias,
+            task_id=task.task_id,
             now=replace(task.now, mean=fmean(found)),
             baseline=None if was is None or mean is None else replace(was, mean=mean),
-            difference=None,
-            difference_interval=None,
-            conversations=0,
+            regressed=None if change is None else change.regressed,
+            is_cleared=None if change is None else change.is_cleared,
+            word="" if change is None else change.word,
+            reason="" if change is None else change.reason,
         )
 
 
