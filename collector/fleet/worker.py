@@ -101,6 +101,9 @@ class FleetWorker(FleetProcess):
         for each in self._followers:
             each.stop()
         self._ends.close()
+        if self._answers is not None:
+            self._answers.close()
+        self.providers.ledger.close()
         self.store.close()
         self.close()
 
