@@ -8,6 +8,7 @@ from collector.store.rows import RecordRow, watched_uid
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile, Watching
 from collector.worker.records import TraceView
+from scouter.drift.watch import is_wanted
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.session import trace_session
 from scouter.model.json_value import to_json_value
@@ -164,7 +165,7 @@ class Deriver:
             return None
         if view.tree.unread:
             return self._watcher.row(registered, trace_id, waiting.seq, now_ns)
-        if not view.tree.spans or not _is_wanted(registered, view):
+        if not view.tree.spans or not is_wanted(registered.profile.watch, view.tree):
             return None
         return of_trace(self._watcher.row(registered, trace_id, waiting.seq, now_ns), view)
 
@@ -204,8 +205,3 @@ def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:
     for span in spans:
         found.setdefault(span.trace_id, []).append(span)
     return found
-
-
-def _is_wanted(registered: RegisteredProfile, view: TraceView) -> bool:
-    """Tell whether a trace is an agent's, or may be as it lacks spans, or a filter names it."""
-    return bool(view.tree.has_agent or view.tree.gaps.spans) or registered.takes_every_trace

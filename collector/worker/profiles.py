@@ -19,13 +19,12 @@ from scouter.evaluate.engine.batch import Way, ways_of
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files.field_errors import first_problem
 from scouter.evaluate.outcome import DECIDED, Outcome
-from scouter.evaluate.spans.filters import Test, compile_test
+from scouter.evaluate.spans.filters import Test
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.attributes import ENTITY_PREFIX
-from scouter.model.span import Span
 from scouter.queue.sampling import id_is_sampled
 
 _log: Final = logging.getLogger(__name__)
@@ -65,7 +64,7 @@ class RegisteredProfile:
         object.__setattr__(self, "plan", plan)
         object.__setattr__(self, "ways", ways_of(plan))
         object.__setattr__(self, "uid", profile.uid)
-        object.__setattr__(self, "matches", _test_of(profile))
+        object.__setattr__(self, "matches", profile.watch and profile.watch.match.test)
         object.__setattr__(self, "unasked", unasked)
 
     def watches(self, trace_id: str) -> bool:
@@ -74,12 +73,6 @@ class RegisteredProfile:
         if watch is None:  # by its marks alone: as the queue of the marked process samples records
             return id_is_sampled(int(trace_id, 16), self.profile.config.sample_ratio)
         return watch.judges(trace_id)
-
-    @property
-    def takes_every_trace(self) -> bool:
-        """Tells whether it takes traces without an agent: by a filter of its own, or by marks."""
-        watch = self.profile.watch
-        return watch is None or watch.match.names_spans
 
     def of_record(self, row: RecordRow) -> "RegisteredProfile":
         """The profile for a record; for a derived one outside of the sample it has no judges."""
@@ -486,18 +479,6 @@ def _series_of(keys: Iterable[TotalKey]) -> int:
     return sum(
         2 if key.name is TotalName.TASKS and key.label != Outcome.PENDING else 1 for key in keys
     )
-
-
-def _test_of(profile: AgentEvalProfile) -> Test | None:
-    if profile.watch is None:
-        return None
-    found = profile.watch.match.span_filter
-    return _always if found is None else compile_test(found)
-
-
-def _always(span: Span) -> bool:
-    del span
-    return True
 
 
 def _unasked(profile: AgentEvalProfile) -> Plan:

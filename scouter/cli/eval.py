@@ -43,9 +43,10 @@ def evaluate(
     agent: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:NAME",
+            metavar="MODULE:NAME|URL|FILE",
             help="The agent: a function from the message to the answer, or what else the text "
-            "above names. --format vertex, --config and --recorded work without.",
+            "above names; the address of one, or a file that describes it. --format vertex, "
+            "--config and --recorded work without.",
         ),
     ] = None,
     scenarios: Annotated[
@@ -271,6 +272,9 @@ def evaluate(
     `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of its
     own needs no `--profile`. The working folder is on the import path.
 
+    An agent behind HTTP is a file with `url`, `headers`, `body` and the path of the `answer`
+    (`docs/eval.md`), or an address alone: that gets `{"message", "session", "history"}` as JSON.
+
     **Examples**
 
         scouter eval shop.yaml --agent shop:answer --save b.json
@@ -286,6 +290,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
+        scouter eval shop.yaml --agent http://127.0.0.1:8000/chat
         scouter eval --config config.yml --agent shop:answer --min-score qa=0.8
         scouter eval hr.json --format watsonx --agent hr:answer
         scouter eval hr.json --format watsonx --recorded results/messages

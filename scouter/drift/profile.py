@@ -55,8 +55,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         config: Names, version and alert.
         alias: Its name in `span.add_queue_item(alias, …)`; the config's name if not given, and
             `UNNAMED` where there is neither.
-        watch: Traces that a collector evaluates without a record; no part of the digest. Offline it
-            selects nothing.
+        watch: Traces that are evaluated without a record; no part of the digest.
         calls_told_by: Source of the agent's calls of tools, for all tasks that read spans and do
             not say it themselves: `spans`, `messages` or `nobody`.
 

@@ -1,7 +1,7 @@
 """A profile's watch: it selects traces that are judged although nobody sent a record."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, field_validator
 
@@ -18,6 +18,11 @@ from scouter.evaluate.tasks.span_filter import (
     WithAttributeFilter,
     WithAttributeValueFilter,
 )
+
+if TYPE_CHECKING:
+    from scouter.evaluate.spans.filters import Test
+    from scouter.evaluate.spans.tree import SpanTree
+    from scouter.model.span import Span
 
 JUDGE_SAMPLE: Final = 0.1
 """Share of the watched traces that judges are asked about, where a profile does not say more."""
@@ -84,6 +89,14 @@ class WatchMatch(BaseModel):
         return parts[0] if parts else None
 
     @property
+    def test(self) -> "Test":
+        """A function from a span to whether it matches; making it costs more than a look."""
+        from scouter.evaluate.spans.filters import compile_test  # a sender needs no engine
+
+        found = self.span_filter
+        return _always if found is None else compile_test(found)
+
+    @property
     def names_spans(self) -> bool:
         """Tells whether spans are selected by more than their service."""
         if self.attribute:
@@ -98,17 +111,22 @@ class WatchMatch(BaseModel):
         return False
 
 
+def _always(span: "Span") -> bool:
+    del span
+    return True
+
+
 class Watch(BaseModel):
-    """Traces that a collector evaluates by a profile without an `EvalRecord`.
+    """Traces that are evaluated by a profile without an `EvalRecord`.
 
     A trace is watched once one of its spans matches. The choice of a sample follows from the
     trace id alone, so that every process decides alike, and a smaller share is part of a larger.
 
     Args:
         match: Conditions on one span; by default every trace matches.
-        sample: Share of the matching traces that are evaluated, in [0, 1].
-        judge_sample: Share of those that judges are asked about, in [0, 1]; of the others judge
-            tasks are skipped (sampled). A task with a `sample_rate` of its own goes by that.
+        sample: Share of the matching traces that a collector evaluates, in [0, 1].
+        judge_sample: Share of those that judges are asked about there, in [0, 1]; of the others
+            judge tasks are skipped (sampled). A task with a `sample_rate` of its own goes by that.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -136,6 +154,16 @@ class Watch(BaseModel):
     def asks(self, trace_id: str) -> bool:
         """Tell whether judges are asked about a trace that is judged."""
         return is_kept(trace_id, self.sample * self.judge_sample)
+
+
+def is_wanted(watch: Watch | None, tree: "SpanTree") -> bool:
+    """Tell whether a trace that was selected, by a watch or by a mark, makes a record.
+
+    It does if its spans tell of an agent, or may as some are known to be missing; and where more
+    than a service selects it: a watch that names spans, or a mark without a watch.
+    """
+    names_spans = watch is None or watch.match.names_spans
+    return names_spans or tree.has_agent or bool(tree.gaps.spans)
 
 
 def is_kept(trace_id: str, ratio: float) -> bool:

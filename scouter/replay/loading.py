@@ -7,7 +7,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeAlias, cast
@@ -29,6 +29,8 @@ from scouter.transport.config import MockConfig
 _AGENT: Final = "--agent"
 BESIDE: Final = "--interleave"
 
+_FILES: Final = (".yaml", ".yml", ".json")
+"""Endings of a file that describes an endpoint."""
 _SHOWN: Final = 12
 
 
@@ -170,7 +172,8 @@ def loaded_agent(
     """Load an agent with tracing switched on, and switch tracing off again.
 
     Args:
-        agent: `module:name`, or the object itself, which can be:
+        agent: The address of an endpoint, or a file that describes it
+            (`scouter.replay.endpoint.Endpoint`); `module:name`; or the object itself, which can be:
 
             - a function, plain or async, from a message to the answer; parameters called `queue`,
               `session` (the conversation's id) and `history` (its turns so far, as chat
@@ -197,20 +200,38 @@ def loaded_agent(
     known = before.agent_profiles() if before is not None and profiles else {}
     queue = ScouterQueue({**known, **profiles}, MockConfig())
     RUNTIME.configure(queue=queue)
+    stack = ExitStack()
     try:
-        found = load_object(agent, _AGENT) if isinstance(agent, str) else agent
+        found = stack.enter_context(_found(agent, _AGENT))
         queue = _effective(queue, before, agent)
         if not was_instrumented and not instrumentor.is_instrumented:
             instrumentor.instrument(scouter_queue=queue)
         leading = queue, orchestrator, more
-        others = [_beside(each, *leading) for each in beside]
+        others = [
+            _beside(stack.enter_context(_found(each, BESIDE)), each, *leading) for each in beside
+        ]
         make = _maker(found, _lead(_AGENT, agent), *leading)
         yield LoadedAgent(queue=queue, make=make, beside=others)
     finally:
+        stack.close()
         if not was_instrumented and instrumentor.is_instrumented:
             instrumentor.uninstrument()
         if before is not None:
             RUNTIME.configure(queue=before)
+
+
+@contextmanager
+def _found(agent: str | Callable[..., Any], what: str) -> Generator[Any]:
+    """The object that is named, or the agent behind an address."""
+    if not isinstance(agent, str):
+        yield agent
+    elif agent.startswith(("http://", "https://")) or agent.endswith(_FILES):
+        from scouter.replay.endpoint import endpoint_agent  # with a client for HTTP
+
+        with endpoint_agent(agent, what) as found:
+            yield found
+    else:
+        yield load_object(agent, what)
 
 
 def _lead(what: str, agent: object) -> str:
@@ -219,13 +240,13 @@ def _lead(what: str, agent: object) -> str:
 
 
 def _beside(
+    found: Any,  # noqa: ANN401 - whatever a name led to
     agent: str | Callable[..., Any],
     queue: ScouterQueue,
     orchestrator: MakeOrchestrator,
     more: Collection[str],
 ) -> Make:
-    """Load another version of an agent, whose records go to the same queue."""
-    found = load_object(agent, BESIDE) if isinstance(agent, str) else agent
+    """Make another version of an agent, whose records go to the same queue."""
     if RUNTIME.queue is not queue:
         raise ConfigError(
             f"{BESIDE} {agent!r}: its module sets up a queue of its own, so its records would not "

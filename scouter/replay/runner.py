@@ -404,7 +404,7 @@ def _records_for(
 ) -> list[EvalRecord]:
     """The records that an attempt made for an alias, and those of traces that have none."""
     made = item.records_of(alias)
-    if not profile.plan.needs_spans:
+    if not profile.takes_marks:
         return list(made)
     return [*made, *records_of_traces(profile, spans.of_attempt(item), made)]
 
