@@ -31,7 +31,7 @@ no frame can hold, are U+FFFD.
 """
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from json import JSONEncoder
@@ -287,9 +287,27 @@ def frame(results: ResultRows, polars: bool) -> Any:  # noqa: ANN401 — pandas 
         TypeError: `polars` is neither True nor False; any other word would be true.
         ConfigError: The library is not installed; says how to install it.
     """
+    _check(polars)
+    return _polars(results) if polars else _pandas(results)
+
+
+def frame_of_rows(rows: Sequence[Mapping[str, object]], polars: bool) -> Any:  # noqa: ANN401
+    """Make a frame of rows with one set of columns; the library finds the types.
+
+    Raises:
+        TypeError: `polars` is neither True nor False.
+        ConfigError: The library is not installed; says how to install it.
+    """
+    _check(polars)
+    name, method = (
+        ("polars", "to_dataframe(polars=True)") if polars else ("pandas", "to_dataframe()")
+    )
+    return _library(name, method).DataFrame(list(map(dict, rows)))
+
+
+def _check(polars: bool) -> None:
     if not isinstance(polars, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"polars is {polars!r}; expected True for polars or False for pandas")
-    return _polars(results) if polars else _pandas(results)
 
 
 def _pandas(results: ResultRows) -> Any:  # noqa: ANN401 — pandas has no types of its own

@@ -1,7 +1,7 @@
 """Results as a table: on the standard output, and as HTML for notebooks."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -10,6 +10,7 @@ from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.results.counting import is_counted, rate_of
 from scouter.evaluate.results.row import ResultRow
 from scouter.evaluate.results.rows import ResultRows
+from scouter.model.json_value import to_json_value
 from scouter.model.visible import visible
 
 HTML_ROWS: Final = 100
@@ -162,6 +163,21 @@ def _cell(value: Cell) -> str:
 
 def _safe(text: str) -> str:
     return html.escape(visible(text), quote=True)
+
+
+def fields_html(title: str, rows: Sequence[Mapping[str, object]]) -> str:
+    """Show rows with one set of fields in a notebook; one row alone has a line for each field."""
+    if len(rows) == 1:
+        return html_table(title, ("Field", "Value"), [(k, _plain(v)) for k, v in rows[0].items()])
+    names = list(rows[0]) if rows else []
+    cells = ([_plain(row[name]) for name in names] for row in rows)
+    return html_table(f"{title}: {len(rows):,}", names, cells)
+
+
+def _plain(value: object) -> Cell:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return show(to_json_value(value)) if isinstance(value, list | tuple | dict) else str(value)
 
 
 def results_html(results: ResultRows) -> str:
