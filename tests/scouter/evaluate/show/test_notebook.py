@@ -1,5 +1,5 @@
 """Runs, comparisons and answers of a collector as a notebook shows them."""
-# pyright: reportPrivateUsage=false - notebooks look for these names
+# pyright: reportPrivateUsage=false
 
 import datetime
 import xml.etree.ElementTree as ET
