@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -63,6 +63,16 @@ def pytest_configure() -> None:
     _write_to_memory()
     # Answers of one test's server are no other test's, and none of the user's.
     os.environ["SCOUTER_JUDGE_CACHE"] = "none"
+
+
+@pytest.fixture(autouse=True)
+def no_queue_is_left() -> Iterator[None]:
+    """Forget the process' queue that a test has set up: a replay of the next one would use it."""
+    name = "scouter.tracing.runtime"
+    had = name in sys.modules and sys.modules[name].RUNTIME.queue is not None
+    yield
+    if name in sys.modules and not had and sys.modules[name].RUNTIME.queue is not None:
+        sys.modules[name].RUNTIME.shutdown(5.0)
 
 
 @pytest.fixture(scope="session")
