@@ -378,7 +378,7 @@ def evaluate(
         return
     if scenarios is None:
         raise ConfigError("missing argument SCENARIOS, or --config FILE in its place")
-    if plan and file_format is not None:
+    if plan and is_rows:
         raise ConfigError(f"--plan is about scenario files, not --format {file_format}")
     if file_format == "vertex" or file_format == "adk":
         from scouter.cli.eval_vertex import VertexCheck, check_vertex
@@ -394,20 +394,18 @@ def evaluate(
         from scouter.cli.eval_watsonx import WatsonxCheck, check_watsonx
 
         foreign = WatsonxCheck(
-            scenarios=scenarios,
-            run=run,
-            standard=standard,
-            recorded=recorded,
-            output=output,
+            scenarios=scenarios, file_format=file_format, run=run, standard=standard,
+            recorded=recorded, output=output, plan=plan,
             compat="wxo-1.6.9" if compat == "wxo-1.6.9" else "sound",
-        )
+        )  # fmt: skip
         check_watsonx(foreign, outputs)
         return
     check = Check(scenarios=scenarios, run=run, standard=standard)
     if plan:
         from scouter.cli.planning import print_plan
+        from scouter.evaluate.scenario import EvalScenarios
 
-        print_plan(check, outputs)
+        print_plan(check, outputs, [each.id for each in EvalScenarios.from_path(scenarios)])
     else:
         run_check(check, outputs)
 

@@ -62,7 +62,7 @@ def check_config(check: ConfigCheck, outputs: Outputs, refused: Sequence[str] = 
     if check.has_agent and check.run.simulated_user is not None:
         raise ConfigError("--simulated-user cannot be with --config: rows have all their turns")
     if not check.has_agent:
-        refuse_without_agent(check.run)
+        refuse_without_agent(check)
     check_together(check, outputs)
     path, standard = check.scenarios, check.standard
     evaluation = ConfigEval(

@@ -61,7 +61,7 @@ def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
     if check.output is not None and check.output.exists() and not check.output.is_dir():
         raise ConfigError(f"--output {check.output}: this is a file; expected a folder")
     if not check.has_agent:
-        refuse_without_agent(check.run)
+        refuse_without_agent(check)
     check_together(check, outputs)
     is_adk, path = check.file_format == "adk", check.scenarios
     criteria = read_criteria(path) if is_adk else None

@@ -10,6 +10,7 @@ import typer
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.cli.outputs import Outputs, folder_by_time
+from scouter.cli.planning import print_plan
 from scouter.cli.release_check import (
     INTERRUPTED,
     Check,
@@ -72,7 +73,7 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     check_together(check, outputs)
     if check.recorded is not None:
         refuse_without_agent(
-            check.run,
+            check,
             f"the conversations of {check.recorded} were recorded once, and no agent is asked; "
             "give --agent in place of --recorded",
         )
@@ -82,6 +83,9 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     _note(*read.notes, *left_out)
     cases = read_cases(files, config.tags)
     check.standard.policy.check(len(cases))
+    if check.plan:
+        print_plan(check, outputs, [case.name for case in cases])
+        return
     datasets = [case.source for case in cases]
     left_out = (*read.left_out, *unread_fields(datasets, "dataset"))
     judge, more = _judge(check.run, config.judge)

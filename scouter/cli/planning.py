@@ -3,7 +3,7 @@
 import json
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -17,7 +17,6 @@ from scouter.cli.outputs import Outputs
 from scouter.cli.release_check import Check
 from scouter.errors import ConfigError
 from scouter.evaluate.compare.plan import RELEASES, SEEN, Design, Outlook, Plan, plan_of
-from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.show.console import emit, table_of
 from scouter.model.visible import some_of
 from scouter.replay.progress import progress_bar
@@ -27,8 +26,13 @@ _LONG = 40
 _OTHERS = ("junit", "markdown", "html", "save", "save_baseline")
 
 
-def print_plan(check: Check, outputs: Outputs) -> None:
+def print_plan(check: Check, outputs: Outputs, names: Sequence[str]) -> None:
     """Simulate checks by what the baseline stores, and print what they would see; run nothing.
+
+    Args:
+        check: The check.
+        outputs: Only JSON can be written.
+        names: Ids of the scenarios.
 
     Raises:
         ConfigError: There are no stored runs; says how to make some. Or a file is wrong.
@@ -39,8 +43,6 @@ def print_plan(check: Check, outputs: Outputs) -> None:
             raise ConfigError(
                 f"--plan runs nothing, so {option} has nothing to write; leave it out"
             )
-    scenarios = EvalScenarios.from_path(check.scenarios)
-    names = [scenario.id for scenario in scenarios]
     missing = [path for path in check.standard.baseline if not path.exists()]
     baseline = None if missing else check.standard.read_baseline()
     if baseline is None:
@@ -187,13 +189,14 @@ def _command(check: Check, *, save: Path | None = None, repeats: int = 1) -> str
     run = check.run
     words = ["scouter", "eval", str(check.scenarios), "--agent", str(run.agent)]
     options: Mapping[str, object] = {
+        "--format": check.file_format, "--simulated-user": run.simulated_user,
         "--judge": run.judge, "--providers": run.providers, "--timeout": run.timeout_s,
         "--agent-version": run.agent_version if save is not None and run.agent_version else None,
         "--concurrency": run.concurrency if run.concurrency > 1 else None,
         "--repeats": repeats if repeats > 1 else None,
     }  # fmt: skip
     for name in run.profiles:
-        words += ["--profile", name]
+        words += ["--profile", str(name)]
     for option, value in options.items():
         if value is not None:
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]

@@ -83,6 +83,8 @@ class Check:
     scenarios: Path
     run: NamedRun
     standard: Standard
+    file_format: str | None = None
+    plan: bool = False
 
 
 def run_check(check: Check, outputs: Outputs) -> None:
@@ -148,17 +150,19 @@ def check_together(check: Check, outputs: Outputs) -> None:
         raise ConfigError("--save-baseline needs --interleave, whose results it keeps")
 
 
-def refuse_without_agent(run: NamedRun, why: str = _STORED) -> None:
+def refuse_without_agent(check: Check, why: str = _STORED) -> None:
     """Refuse what answers that are stored cannot do.
 
     Args:
-        run: The run.
+        check: The check.
         why: The reason, and what to give in place of the option.
 
     Raises:
         ConfigError: Says which, and why.
     """
+    run = check.run
     for option, is_given in (
+        ("--plan", check.plan),
         ("--repeats", run.repeats > 1), ("--confirm", run.confirm is not None),
         ("--sequential", run.sequential), ("--interleave", run.interleave),
         ("--resume", run.resume), ("--retries", run.retries), ("--timeout", run.timeout_s),

@@ -131,6 +131,11 @@ def test_a_journey_that_fails_stops_the_release(folder: Path, scouter: Scouter) 
                     "--repeats", "5", "--concurrency", "5", USERNAME="other")  # fmt: skip
     assert again.returncode == 3  # 1 of 1 before and 0 of 5 now: by chance 1 time in 6
     assert "asked again" not in again.stdout
+    plan = scouter("eval", "hr.json", *RUN, "--baseline", "good.json", "--plan")
+    assert plan.returncode == 0, plan.stderr
+    assert "scouter eval hr.json --agent hr:answer --format watsonx" in plan.stdout.replace(
+        "\n", ""
+    )
     lenient = scouter("eval", "hr.json", *RUN, "--min-pass-rate", "0", USERNAME="other")
     assert lenient.returncode == 0, lenient.stdout
 
@@ -262,6 +267,9 @@ def test_recorded_conversations_are_judged_as_they_were(folder: Path, scouter: S
     assert "--confirm: the conversations of " in compared.stderr
     compared = scouter(*stored, "--baseline", "b.json")
     assert compared.returncode == 0, compared.stdout  # as bad as before
+    planned = scouter(*stored, "--baseline", "b.json", "--plan")
+    assert planned.returncode == 2
+    assert "--plan: the conversations of " in planned.stderr
     repeated = scouter(*stored, "--repeats", "3")
     assert repeated.returncode == 2
     assert "--repeats: the conversations of " in repeated.stderr
