@@ -7,7 +7,7 @@ every number, so that nothing is counted twice.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.journey.case import SOUND, Case, Compat
@@ -54,15 +54,20 @@ def _scenario(
     case: Case, config: WatsonxConfig, compat: Compat, judge: Provider | None
 ) -> EvalScenario:
     prompts = case.user_prompts
-    return EvalScenario(
-        case.starting_sentence or "",
-        [_journey(case, config, compat, judge), *_measures(case)],
-        case.name,
-        simulated_user_persona=case.story,
-        max_turns=case.max_user_turns or config.max_user_turns,
-        metadata=None if prompts is None else {"user_prompts": list[JsonValue](prompts)},
-        tags=[tag for tag in case.tags if tag],
-    )
+    try:
+        return EvalScenario(
+            case.starting_sentence or "",
+            [_journey(case, config, compat, judge), *_measures(case)],
+            case.name,
+            simulated_user_persona=case.story,
+            max_turns=case.max_user_turns or config.max_user_turns,
+            metadata=None if prompts is None else {"user_prompts": list[JsonValue](prompts)},
+            tags=[tag for tag in case.tags if tag],
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"case {case.name[:80]!r}: {field}: {first['msg']}") from error
 
 
 def _journey(
