@@ -63,6 +63,11 @@ def check_config(check: ConfigCheck, outputs: Outputs, refused: Sequence[str] = 
         raise ConfigError("--simulated-user cannot be with --config: rows have all their turns")
     if not check.has_agent:
         refuse_without_agent(check)
+    if check.run.calibrations and not check.run.profiles:
+        raise ConfigError(
+            "--calibration corrects the pass rates of judge tasks, and evaluators of --config give "
+            "scores; leave it out, or give the --profile whose judge it is of"
+        )
     check_together(check, outputs)
     path, standard = check.scenarios, check.standard
     evaluation = ConfigEval(

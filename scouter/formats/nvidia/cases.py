@@ -18,11 +18,11 @@ from scouter.evaluate.report.item import (
     EvalItem,
     plain_json,
 )
-from scouter.evaluate.report.steps import TrajectoryStep
+from scouter.evaluate.report.steps import TrajectoryStep, has_refs
 from scouter.evaluate.report.verdicts import ItemVerdict
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.formats.nvidia.config import Structure
-from scouter.formats.nvidia.turns import Conversation
+from scouter.formats.nvidia.turns import Conversation, turn_id
 from scouter.formats.turns import ALIAS, RowScenario, turn_name
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.ids import uuid7
@@ -103,7 +103,7 @@ class Cases:
             "uid": uid,
             "latency_s": answered.latency_s,
             "tools": list(item.tools),
-            "earlier": {turn_id: [*map(_step, steps)] for turn_id, steps in item.earlier.items()},
+            "earlier": {each: [*map(_step, steps)] for each, steps in item.earlier.items()},
             "failure": item.failure,
         }
         return EvalRecord(context=row, id=turn_name(turn), uid=uid)
@@ -134,7 +134,9 @@ class Cases:
     def collect_stored(self, runner: EvalRunner) -> None:
         """Give a runner the answers that the dataset itself holds."""
         for scenario in runner.scenarios:
-            items = [self._stored(item) for item in self.by_name[scenario.id].turns]
+            items: list[EvalItem] = []
+            for item in self.by_name[scenario.id].turns:
+                items.append(self._stored(item, items))
             faults = [item.failure for item in items if item.failure]
             records = [
                 self.record(scenario.id, at, Answered(item=item)) for at, item in enumerate(items)
@@ -150,13 +152,16 @@ class Cases:
                 error=faults[0] if faults else None,
             )
 
-    def _stored(self, item: EvalItem) -> EvalItem:
+    def _stored(self, item: EvalItem, before: Sequence[EvalItem]) -> EvalItem:
         """Add the work of the agent to an item, and why there is no answer, from the item's row."""
         key, failure = self.structure.generated_answer_key, ""
         if plain_json(item.entry.get(key)) is None:
             failure = str(plain_json(item.entry.get(FAILURE)) or f"the row has no {key!r}")
         steps = read_steps(item.entry.get(self.structure.trajectory_key))
-        return replace(item, steps=steps, failure=failure)
+        earlier = {turn_id(each, at): each.steps for at, each in enumerate(before)}
+        if not has_refs(item.entry.get(EXPECTED_CALLS_KEY)):
+            earlier = {}
+        return replace(item, steps=steps, earlier=earlier, failure=failure)
 
 
 def _scenario(

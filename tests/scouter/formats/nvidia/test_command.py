@@ -16,9 +16,12 @@ import pytest
 import yaml
 
 from scouter.cli.app import main
+from scouter.client.client import ScouterClient
 from scouter.evaluate.api.replay import ScenarioEvalResults
+from tests.collector.conftest import Service
 from tests.scouter.formats.nvidia.project import CONFIG, SINGLES, TALK, TRUTH, make_project
 from tests.scouter.formats.nvidia.recording_server import RecordingServer
+from tests.support.served import serve
 
 ROOT: Final = Path(__file__).parents[4]
 START: Final = ("eval", "--config", "config.yml")
@@ -571,6 +574,40 @@ def test_steps_that_the_toolkit_wrote(project: Path, run: Run) -> None:
     ]
 
 
+def test_a_stored_turn_refers_to_an_earlier_one(project: Path, run: Run) -> None:
+    """The video of the second turn is what a tool of the first one gave back."""
+    expected = [{"name": "look", "step": 1, "params": {
+        "sensor_id": {"$ref": {"tool": "list_videos", "path": [0], "turn": "turn_1"}}
+    }}]  # fmt: skip
+    first, second = TALK["conversation"]
+    talk = TALK | {"conversation": [first, second | {"trajectory_ground_truth": expected}]}
+    (project / "dataset.json").write_text(json.dumps([talk]), "utf-8")
+    assert run(*OWN_JUDGE).exit_code == 0
+    rows = output(project, "workflow_output.json")
+    rows[0]["intermediate_steps"] = [{"payload": {
+        "event_type": "TOOL_END", "name": "list_videos",
+        "data": {"input": {}, "output": "['example-video']"},
+    }}]  # fmt: skip
+    (project / "results.json").write_text(json.dumps(rows), "utf-8")
+    assert run(*OWN_JUDGE, start=STORED, agent="").exit_code == 0
+    items = output(project, "trajectory_evaluator_output.json")["eval_output_items"]
+    assert [item["id"] for item in items] == ["mt_001_turn_1", "mt_001_turn_2"]
+    assert items[1]["reasoning"]["resolved_expected_tool_calls"] == [
+        {"name": "look", "step": 1, "params": {"sensor_id": "example-video"}}
+    ]
+
+
+def test_a_run_is_pushed(project: Path, run: Run) -> None:
+    """The stored evaluator is a task whose function nobody runs there."""
+    service = Service(project / "there")
+    with serve(service.collector.app) as url:
+        assert run(*OWN_JUDGE, "--push", url).exit_code == 0
+        with ScouterClient(url) as client:
+            [found] = client.runs()
+            assert (found.scenarios, found.agent) == (4, "vss_agent:answer")
+    service.stop()
+
+
 def test_repeats_are_called_as_the_toolkit_calls_them(project: Path, run: Run) -> None:
     """All rows once, then all again; the journal of the run is gone."""
     assert run(*OWN_JUDGE, "--repeats", "2").exit_code == 0
@@ -671,6 +708,7 @@ CANNOT: Final = {
     "--profile p.yaml": "give --agent",
     "--timeout 3": "give --agent",
     "--simulated-user judge": "give --agent",
+    "--calibration c.json": "evaluators of --config give scores",
     "--plan": "it is about scenario files",
     "--format vertex": "the file is a format of its own",
     "--output out": "the file names the folder of its results itself",
