@@ -371,9 +371,9 @@ def evaluate(
 
         described = ConfigCheck(
             scenarios=config, run=run, standard=standard, has_agent=has_agent,
-            dataset=scenarios, concurrency=concurrency,
+            dataset=scenarios, concurrency=concurrency, plan=plan,
         )  # fmt: skip
-        refused = {"--format": file_format, "--output": output, "--plan": plan}
+        refused = {"--format": file_format, "--output": output}
         check_config(described, outputs, [name for name, value in refused.items() if value])
         return
     if scenarios is None:

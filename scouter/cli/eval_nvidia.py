@@ -11,6 +11,7 @@ import typer
 
 from scouter.cli.decision_text import ScoreLine, print_scores
 from scouter.cli.outputs import Outputs
+from scouter.cli.planning import print_plan
 from scouter.cli.release_check import (
     INTERRUPTED,
     Check,
@@ -36,11 +37,16 @@ class ConfigCheck(Check):
     concurrency: int | None = None
     """None for what the file says."""
 
+    @property
+    def source(self) -> list[str]:
+        """The words of a command that name the cases."""
+        dataset = [] if self.dataset is None else [str(self.dataset)]
+        return [*dataset, "--config", str(self.scenarios)]
+
 
 _NOT_HERE: Final = {
     "--format": "the file is a format of its own",
     "--output": "the file names the folder of its results itself, as eval.general.output_dir",
-    "--plan": "it is about scenario files",
 }
 """Options that cannot be, and why."""
 
@@ -84,6 +90,9 @@ def check_config(check: ConfigCheck, outputs: Outputs, refused: Sequence[str] = 
         typer.echo(f"{told}failed: nothing was judged, as no evaluator of {path} is one of ours")
         raise typer.Exit(1)
     standard.policy.check(len(evaluation.cases.by_name))
+    if check.plan:
+        print_plan(check, outputs, list(evaluation.cases.by_name))
+        return
     run = replace(
         check.run,
         baseline=standard.read_baseline(),

@@ -44,7 +44,7 @@ _ALL: Final = 1.0
 class VertexCheck(Check):
     """The arguments of `scouter eval --format vertex`, where they are documented."""
 
-    file_format: Literal["vertex", "adk"]
+    file_format: Literal["vertex", "adk"] = "vertex"
     has_agent: bool
     metrics: Sequence[str] = ()
     compat: Literal["sound", "vertex"] = "sound"

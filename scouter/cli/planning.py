@@ -187,7 +187,7 @@ def _missing_runs(plan: Plan, design: Design) -> int:
 def _command(check: Check, *, save: Path | None = None, repeats: int = 1) -> str:
     """The command to type; a run for a baseline where there is a file to save it to."""
     run = check.run
-    words = ["scouter", "eval", str(check.scenarios), "--agent", str(run.agent)]
+    words = ["scouter", "eval", *check.source, "--agent", str(run.agent)]
     options: Mapping[str, object] = {
         "--format": check.file_format, "--simulated-user": run.simulated_user,
         "--judge": run.judge, "--providers": run.providers, "--timeout": run.timeout_s,

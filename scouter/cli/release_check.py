@@ -86,6 +86,11 @@ class Check:
     file_format: str | None = None
     plan: bool = False
 
+    @property
+    def source(self) -> list[str]:
+        """The words of a command that name the cases."""
+        return [str(self.scenarios)]
+
 
 def run_check(check: Check, outputs: Outputs) -> None:
     """Run, compare, report, and end with the exit code.

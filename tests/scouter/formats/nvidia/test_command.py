@@ -597,6 +597,16 @@ def test_a_stored_turn_refers_to_an_earlier_one(project: Path, run: Run) -> None
     ]
 
 
+def test_a_check_is_planned_by_stored_runs(project: Path, run: Run) -> None:
+    """Nothing runs, and the command to type is one of a config file."""
+    assert run(*OWN_JUDGE, "--repeats", "2", "--save", "base.json").exit_code == 0
+    asked = (project / "asked.txt").read_text("utf-8")
+    done = run(*OWN_JUDGE, "--baseline", "base.json", "--plan")
+    assert done.exit_code == 0, done.output
+    assert "scouter eval --config config.yml --agent vss_agent:answer" in said(done)
+    assert (project / "asked.txt").read_text("utf-8") == asked
+
+
 def test_a_run_is_pushed(project: Path, run: Run) -> None:
     """The stored evaluator is a task whose function nobody runs there."""
     service = Service(project / "there")
@@ -709,7 +719,7 @@ CANNOT: Final = {
     "--timeout 3": "give --agent",
     "--simulated-user judge": "give --agent",
     "--calibration c.json": "evaluators of --config give scores",
-    "--plan": "it is about scenario files",
+    "--plan": "give --agent",
     "--format vertex": "the file is a format of its own",
     "--output out": "the file names the folder of its results itself",
     "--min-score nope=1": "no evaluator 'nope' gives a score",
