@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from collector.care_commands import backup, check, export, restore
 from collector.log_lines import JsonLines
 from collector.process import tune_process
 from collector.settings.load import load_settings
-from collector.settings.page import describe
+from collector.settings.model import CollectorSettings
+from collector.settings.page import HEADINGS, describe, group_of
 from scouter.errors import ConfigError
 
 
@@ -27,8 +29,26 @@ def _option(name: str, *, metavar: str | None = None) -> Any:  # noqa: ANN401 ty
     )
 
 
+class _Grouped(TyperGroup):
+    """Shows settings in help under the headings of their page."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 typer's private click
+        """Write options, then commands."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for each in self.get_params(ctx):
+            name = each.name or ""
+            heading = group_of(name) if name in CollectorSettings.model_fields else "Options"
+            if (record := each.get_help_record(ctx)) is not None:
+                groups.setdefault(heading, []).append(record)
+        for heading in sorted(groups, key=HEADINGS.index):
+            with formatter.section(heading):
+                formatter.write_dl(groups[heading])
+        self.format_commands(ctx, formatter)
+
+
 collector: Final = typer.Typer(
     name="collector",
+    cls=_Grouped,
     add_completion=False,
     # Panels cut the names of environment variables off at 80 columns.
     rich_markup_mode=None,

@@ -102,7 +102,7 @@ def gate(code: str) -> object:
 def test_the_code_for_production_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against a port where nobody listens: the agent goes on, the record waits or is dropped."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SCOUTER_SERVER_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("SCOUTER_URL", "http://127.0.0.1:9")
     task = AssertionTask("t", "answer", "Paris", "Contains")
     AgentEvalProfile([task], alias="geographer").save_to_json("geographer.json")
     code = blocks("In production")[-1]

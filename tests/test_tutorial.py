@@ -39,7 +39,7 @@ def test_every_block_does_as_the_page_says(
             ["bash", "-e", "-c", commands], cwd=tmp_path, timeout=120, check=False,
             capture_output=True, text=True,
             env={**kept, "PATH": f"{programs}:{kept['PATH']}", "COLUMNS": "200",
-                 "SCOUTER_JUDGE_CACHE": "none", "SCOUTER_URL": url, "SCOUTER_SERVER_URI": url},
+                 "SCOUTER_JUDGE_CACHE": "none", "SCOUTER_URL": url},
         )  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout

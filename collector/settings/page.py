@@ -76,6 +76,8 @@ _GROUPS: Final = {
     "Results sent on": ("results_*",),
 }
 """Headings, each with the names of its settings."""
+HEADINGS: Final = ("Options", *_GROUPS)
+"""Headings of `--help`, in order; the first is of what is no setting."""
 
 
 def describe(name: str) -> str:

@@ -150,7 +150,6 @@ def make_app() -> typer.Typer:
         name="scouter",
         cls=LazyGroup,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
 

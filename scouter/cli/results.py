@@ -141,6 +141,9 @@ def _row(each: "Evaluation") -> tuple[str, ...]:
 def tasks(
     profile: ProfileName = None,
     service_version: ServiceVersion = None,
+    environment: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the service, such as production.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     json: Json = False,
@@ -155,6 +158,7 @@ def tasks(
         found = client.tasks(
             profile=profile,
             service_version=service_version,
+            environment=environment,
             since=moment(since, "--since"),
             until=moment(until, "--until"),
         ).items

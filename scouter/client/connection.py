@@ -11,7 +11,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from scouter.client.call import Call, Request
-from scouter.client.environment import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
+from scouter.client.environment import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE, named_url
 from scouter.client.errors import ApiError, BusyError
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.config import HttpConfig
@@ -75,7 +75,7 @@ class Connection:
             ConfigError: The address or the token cannot be one.
         """
         url, token = _address(url, token, config)
-        url = (url or os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+        url = (url or named_url(os.environ) or DEFAULT_URL).rstrip("/")
         token = token or os.environ.get(TOKEN_VARIABLE, "").strip() or None
         _check_url(url)
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):

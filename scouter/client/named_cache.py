@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scouter.agent.cache.sqlite import FILE_VARIABLE, is_address
-from scouter.client.environment import URL_VARIABLE
+from scouter.client.environment import named_url
 
 if TYPE_CHECKING:
     from scouter.client.judge_cache import CollectorCache
@@ -33,7 +33,7 @@ def usual_collector_cache(environ: Mapping[str, str] = os.environ) -> "Collector
     Raises:
         ConfigError: The address cannot be one, or the token in the environment.
     """
-    named = environ.get(FILE_VARIABLE) or environ.get(URL_VARIABLE) or ""
+    named = environ.get(FILE_VARIABLE) or named_url(environ)
     return _of(named) if is_address(named) else None
 
 

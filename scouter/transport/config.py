@@ -96,10 +96,12 @@ class HttpConfig(RemoteConfig):
     original: ClassVar[OriginalArguments] = HTTP
 
     server_uri: WebAddress = Field(
-        default_factory=lambda: env_text("SCOUTER_SERVER_URI") or DEFAULT_SERVER_URI
+        default_factory=lambda: (
+            env_text("SCOUTER_URL") or env_text("SCOUTER_SERVER_URI") or DEFAULT_SERVER_URI
+        )
     )
     """Base address, without credentials; `/v1/records` and `/v1/traces` are added. Environment:
-    SCOUTER_SERVER_URI."""
+    SCOUTER_URL, as for commands and the client; the original's SCOUTER_SERVER_URI is read too."""
     auth_token: Token | None = Field(
         default_factory=lambda: env_secret("SCOUTER_AUTH_TOKEN"), repr=False
     )

@@ -216,7 +216,28 @@ def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path)
     empty = scouter("drift", "report", "--data", fallen, "--until", START_S, "--output", page)
     assert empty.exit_code == 0
     assert "No final result of that time is stored" in page.read_text(encoding="utf-8")
-    assert "give --output FILE" in str(scouter("drift", "report", "--data", fallen).exception)
+
+
+def test_a_report_on_the_terminal_names_alarms_and_what_explains_them(fallen: Path) -> None:
+    """The same figures as in the file for programs."""
+    asked = ("drift", "report", "--data", fallen, "--until", UNTIL)
+    done = scouter(*asked)
+    assert done.exit_code == 0, done.output
+    first = json.loads(scouter(*asked, "--json").stdout)["series"][0]
+    heads, line, *_ = done.stdout.splitlines()
+    assert heads.split()[:3] == ["series", "units", "rate"]
+    (fired,) = first["fired"]
+    assert fired["opened_at"] in line
+    assert f"{HEALTHY + FALLEN:,}" in line
+    assert (
+        f"{fired['failed']:,} of {fired['records']:,} were bad since {fired['since']}"
+        in done.stdout
+    )
+    for each in first["explained_by"]:
+        assert f"explained by {each['name']}: " in done.stdout
+    assert done.stdout.count(" never") == 2
+    empty = scouter("drift", "report", "--data", fallen, "--until", START_S)
+    assert "no final result of that time is stored" in empty.stdout
 
 
 def test_too_little_history_is_no_evidence(tmp_path: Path) -> None:

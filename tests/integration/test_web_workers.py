@@ -45,7 +45,7 @@ def test_every_request_arrives_once(
     server = ManagedProcess(
         [sys.executable, "-m", *command(port)],
         log=tmp_path / "server.log",
-        env={**os.environ, "SCOUTER_SERVER_URI": collector.url},
+        env={**os.environ, "SCOUTER_URL": collector.url},
         cwd=ROOT,
     )
     try:

@@ -137,22 +137,23 @@ def report(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Show rate and evidence of each series over time, its alarms, and what explains them.
+    """Show rate and alarms of each series and what explains them; in a file with plots over time.
 
     Tools, models, agents and errors of the calls, and routes of the traces, are compared before and
     since the first change.
+
+        scouter drift report --since 30d
 
         scouter drift report --since 30d --profile answers --output drift.html
 
         scouter drift report --data /var/lib/scouter --json
     """
+    from scouter.cli.drift import report_text
     from scouter.cli.drift.report_page import Report, as_json, render
     from scouter.drift.history.history import Period
     from scouter.drift.history.report import mixes, report_of
     from scouter.evaluate.files.versioned import write_whole
 
-    if output is None and not json:
-        raise ConfigError("give --output FILE for HTML, --json, or both")
     begin_ns = moment_ns(since, "--since")
     period = Period(profile=profile, since_ns=begin_ns, until_ns=moment_ns(until, "--until"))
     source = Source(data=data, space=space, url=url, token_file=token_file)
@@ -173,3 +174,7 @@ def report(
         write_whole(output, render(made))
     if json:
         typer.echo(for_output(as_json(made)))
+    if output is None and not json:
+        print_table(report_text.COLUMNS, report_text.rows(made))
+        for line in report_text.notes(made):
+            typer.echo(for_output(line))

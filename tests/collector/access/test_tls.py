@@ -100,7 +100,7 @@ def test_over_http(tmp_path: Path, collector: CollectorProcess, certificates: Ce
     url = collector.url.replace("http:", "https:")
     told = run_agent(
         tmp_path,
-        {"SSL_CERT_FILE": str(certificates.ca), "SCOUTER_SERVER_URI": url},
+        {"SSL_CERT_FILE": str(certificates.ca), "SCOUTER_URL": url},
         {"SSL_CERT_FILE": str(certificates.other_ca), "SCOUTER_AUTH_TOKEN": sender},
         {"SSL_CERT_FILE": str(certificates.ca)},
     )

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from collector.commands import start
 from collector.settings.model import CollectorSettings
+from collector.settings.page import HEADINGS
 from scouter.cli import app as cli
 from scouter.cli.app import main, make_app
 
@@ -81,6 +82,24 @@ def test_what_is_mistyped_is_told_with_what_is_near(typed: list[str], told: str)
     assert (done.exit_code, told in done.output) == (2, True), done.output
 
 
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("scouter ev", ["eval", "eval-traces"]),
+        ("scouter results ta", ["tasks"]),
+        ("scouter eval --basel", ["--baseline"]),
+        ("scouter collector --retention", ["--retention-days"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(typed: str, found: list[str]) -> None:
+    """What `scouter --install-completion` makes a shell call."""
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = CliRunner().invoke(
+        make_app(), [], prog_name="scouter", env={"_SCOUTER_COMPLETE": "complete_bash", **words}
+    )
+    assert done.stdout.split() == found
+
+
 def test_help_lists_the_commands() -> None:
     shown = CliRunner().invoke(make_app(), ["--help"])
     assert shown.exit_code == 0
@@ -102,6 +121,14 @@ def test_help_of_the_collector_explains_every_setting() -> None:
             assert f"--{name.replace('_', '-')}" in done.stdout
             assert str(field.description).split(";")[0][:60] in " ".join(done.stdout.split())
     assert "SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD" in done.stdout
+    lines = done.stdout.splitlines()
+    places = [lines.index(f"{each}:") for each in (*HEADINGS, "Commands")]
+    assert places == sorted(places)
+    kafka = lines[places[HEADINGS.index("Kafka")] : places[HEADINGS.index("Kafka") + 1]]
+    shown = {line.split()[0] for line in kafka if line.startswith("  --")}
+    flags = filter(has_flag, CollectorSettings.model_fields)
+    named = {f"--{name.replace('_', '-')}" for name in flags if name.startswith("kafka")}
+    assert shown == named
 
 
 def test_every_setting_has_a_flag() -> None:

@@ -36,7 +36,7 @@ def script() -> Iterator[Script]:
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SCOUTER_URL", "SCOUTER_AUTH_TOKEN"):
+    for name in ("SCOUTER_URL", "SCOUTER_SERVER_URI", "SCOUTER_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -60,12 +60,13 @@ def client(script: Script, **options: Any) -> ScouterClient:
 
 @pytest.mark.parametrize("kind", [ScouterClient, AsyncScouterClient])
 def test_a_transports_settings_say_where(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCOUTER_URL", "http://other:1")
-    monkeypatch.setenv("SCOUTER_SERVER_URI", "http://collector:2")
+    monkeypatch.setenv("SCOUTER_SERVER_URI", "http://other:1")  # the original's name
+    assert kind().url == "http://other:1"
+    monkeypatch.setenv("SCOUTER_URL", "http://collector:2")
     given = HttpConfig(server_uri="http://here:3/", auth_token=SecretStr("secret"))
     assert kind(HttpConfig()).url == "http://collector:2"
     assert kind(given).url == kind(config=given).url == "http://here:3"
-    assert kind().url == "http://other:1"
+    assert kind().url == "http://collector:2"
     with pytest.raises(ConfigError, match="twice, by url and by config"):
         kind("http://here:3", config=given)
     with pytest.raises(ConfigError, match="an address or an HttpConfig, not a MockConfig"):

@@ -14,7 +14,7 @@ from scouter.transport.redis.config import RedisConfig
 
 TOKEN_CONFIGS = [HttpConfig, OtlpConfig, GrpcConfig]
 ADDRESSES = [
-    (HttpConfig, "server_uri", "SCOUTER_SERVER_URI", "http"),
+    (HttpConfig, "server_uri", "SCOUTER_URL", "http"),
     (OtlpConfig, "endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT", "https"),
     (GrpcConfig, "server_uri", "SCOUTER_GRPC_URI", "http"),
     (RedisConfig, "address", "REDIS_ADDR", "redis"),

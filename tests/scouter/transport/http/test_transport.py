@@ -221,12 +221,14 @@ def test_retry_after(header: str | None, seconds: float | None) -> None:
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SCOUTER_SERVER_URI", raising=False)
-    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    for name in ("SCOUTER_URL", "SCOUTER_SERVER_URI", "SCOUTER_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     assert HttpConfig().server_uri == "http://127.0.0.1:4318"
     assert HttpConfig().auth_token is None
 
-    monkeypatch.setenv("SCOUTER_SERVER_URI", "https://scouter.example/base/")
+    monkeypatch.setenv("SCOUTER_SERVER_URI", "https://original.example")
+    assert HttpConfig().server_uri == "https://original.example"
+    monkeypatch.setenv("SCOUTER_URL", "https://scouter.example/base/")
     monkeypatch.setenv("SCOUTER_AUTH_TOKEN", "t0ken")
     config = HttpConfig()
 
