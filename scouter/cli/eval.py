@@ -378,15 +378,13 @@ def evaluate(
         return
     if scenarios is None:
         raise ConfigError("missing argument SCENARIOS, or --config FILE in its place")
-    if plan and is_rows:
-        raise ConfigError(f"--plan is about scenario files, not --format {file_format}")
     if file_format == "vertex" or file_format == "adk":
         from scouter.cli.eval_vertex import VertexCheck, check_vertex
 
         rows = VertexCheck(
             scenarios=scenarios, file_format=file_format, run=run, standard=standard,
             has_agent=has_agent, metrics=metrics or (),
-            compat="vertex" if compat == "vertex" else "sound", output=output,
+            compat="vertex" if compat == "vertex" else "sound", output=output, plan=plan,
         )  # fmt: skip
         check_vertex(rows, outputs)
         return

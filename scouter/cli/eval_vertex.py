@@ -10,6 +10,7 @@ import typer
 
 from scouter.cli.decision_text import ScoreLine, print_scores
 from scouter.cli.outputs import Outputs, folder_by_time
+from scouter.cli.planning import print_plan
 from scouter.cli.release_check import (
     INTERRUPTED,
     Check,
@@ -50,6 +51,13 @@ class VertexCheck(Check):
     compat: Literal["sound", "vertex"] = "sound"
     output: Path | None = None
 
+    @property
+    def source(self) -> list[str]:
+        """The dataset, and what is scored of it."""
+        compat = [] if self.compat == "sound" else ["--compat", self.compat]
+        named = [word for name in self.metrics for word in ("--metrics", name)]
+        return [str(self.scenarios), *named, *compat]
+
 
 def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
     """Score the rows of a dataset, write their files, report, and end with the exit code.
@@ -83,7 +91,11 @@ def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
         criteria=by_case,
         **_rules(check, criteria),
     )
-    check.standard.policy.check(len(cases_of(rows).by_name))
+    names = [*cases_of(rows).by_name]
+    check.standard.policy.check(len(names))
+    if check.plan:
+        print_plan(check, outputs, names)
+        return
     baseline = check.standard.read_baseline()
     accepted = check.standard.accept_changed
     run = replace(check.run, baseline=baseline, accept_changed=accepted)

@@ -62,6 +62,12 @@ class WatsonxCheck(Check):
     recorded: Path | None = None
     output: Path | None = None
 
+    @property
+    def source(self) -> list[str]:
+        """The datasets, and the rules."""
+        compat = [] if self.compat == "sound" else ["--compat", self.compat]
+        return [str(self.scenarios), *compat]
+
 
 def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     """Judge journeys, write their files, report, and end with the exit code.

@@ -286,7 +286,7 @@ def test_each_run_has_a_folder_and_leaves_others_alone(folder: Path, scouter: Sc
             (f"data.json --format vertex {option}", f"{option.split()[0]}: without --agent")
             for option in STORED
         ],
-        ("data.json --format vertex --plan", "--plan is about scenario files"),
+        ("data.json --format vertex --plan", "--plan: without --agent"),
         ("data.json --format vertex --interleave home:ends", "--interleave: without --agent"),
         ("data.json --agent home:agent --metrics bleu", "belong to --format vertex"),
         ("data.json --agent home:agent --compat vertex", "belong to --format vertex"),
@@ -510,6 +510,12 @@ def test_a_worse_agent_is_held_against_its_baseline(folder: Path, scouter: Scout
     assert scouter(*EVAL, "--save", "b.json").returncode == 0
     again = scouter(*EVAL, "--baseline", "b.json", "--require-ruled-out", "30")
     assert again.returncode == 0, again.stdout
+    plan = scouter(*EVAL, "--baseline", "b.json", "--plan")
+    assert plan.returncode == 0, plan.stderr
+    command = "scouter eval data.json --metrics trajectory_recall --agent home:agent --format"
+        "scouter eval data.json --metrics trajectory_recall --agent home:agent --format vertex"
+    )
+    assert command in " ".join(plan.stdout.split())
     worse = tuple(part.replace("home:", "worse:") for part in EVAL)
     done = scouter(*worse, "--baseline", "b.json", "--confirm", "3")
     assert done.returncode == 1

@@ -58,7 +58,6 @@ def test_the_command_to_type_works(shop: Path, scouter: Scouter) -> None:
         pytest.param(("--interleave", "again:earlier"), "no --baseline FILE", id="interleave"),
         pytest.param(("--baseline", "b.json", "--html", "p.html"), "--html has nothing", id="html"),
         pytest.param(("--baseline", "b.json", "--save", "x.json"), "--save has nothing", id="save"),
-        pytest.param(("--format", "vertex"), "--plan is about scenario files", id="format"),
     ],
 )
 def test_what_a_plan_needs(
