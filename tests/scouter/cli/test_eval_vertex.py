@@ -513,8 +513,6 @@ def test_a_worse_agent_is_held_against_its_baseline(folder: Path, scouter: Scout
     plan = scouter(*EVAL, "--baseline", "b.json", "--plan")
     assert plan.returncode == 0, plan.stderr
     command = "scouter eval data.json --metrics trajectory_recall --agent home:agent --format"
-        "scouter eval data.json --metrics trajectory_recall --agent home:agent --format vertex"
-    )
     assert command in " ".join(plan.stdout.split())
     worse = tuple(part.replace("home:", "worse:") for part in EVAL)
     done = scouter(*worse, "--baseline", "b.json", "--confirm", "3")
