@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import AnyJudge, JudgeError
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.item import EXPECTED_CALLS_KEY, EvalItem
@@ -96,6 +97,8 @@ class TrajectoryEvaluator(ItemEvaluator):
             return skipped(item, self.evaluation_method_id)
         if item.failure and self._compat == "sound":
             return errored(item, f"the agent failed: {item.failure}")
+        if item.untold and self._compat == "sound":
+            return errored(item, f"not told: {item.untold}", Reason.NOT_TOLD)
         steps = selected(item.steps, self._compat) if self._selected_only else list(item.steps)
         calls = tool_calls(steps, self._compat)
         expected = item.entry.get(EXPECTED_CALLS_KEY)

@@ -12,10 +12,13 @@ from scouter.evaluate.report.qa_evaluator import plain_answer
 from scouter.evaluate.report.span_steps import steps_of
 from scouter.evaluate.report.steps import has_refs
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.formats.nvidia.cases import Answered, Cases
 from scouter.formats.nvidia.turns import turn_id
 from scouter.formats.turns import ALIAS, Times, TurnOrchestrator, spans_so_far, spans_within
+from scouter.model.agent_work import why_untold
 from scouter.model.genai.tool_definitions import tool_definitions
+from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.collected import plain_turns
 from scouter.replay.conduct import error_text
@@ -83,6 +86,7 @@ class RowOrchestrator(TurnOrchestrator):
             answer=answer,
             failure=failure,
             steps=steps_of(spans, question),
+            untold="" if failure else _why_untold(spans, own),
             tools=tuple(tool_definitions(spans) or tool_definitions(own)),
         )
         if turn:
@@ -108,3 +112,13 @@ def _with_history(item: EvalItem, talk: Talk, before: Sequence[EvalItem]) -> Eva
         for at, (each, answer) in enumerate(zip(before, said, strict=True))
     ]
     return replace(item, entry={**item.entry, HISTORY_KEY: history})
+
+
+def _why_untold(spans: Sequence[Span], own: Sequence[Span]) -> str:
+    """Say why the calls of a turn are not all known; "" where they are.
+
+    An agent whose spans tell of its work in the conversation has made no call in a turn without.
+    """
+    if not SpanTree(own).has_agent_spans:
+        return "the agent has left no spans of its work; trace it, so that its calls are seen"
+    return why_untold(SpanTree(spans).agent_work) if spans else ""

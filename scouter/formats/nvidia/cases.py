@@ -35,6 +35,8 @@ Row: TypeAlias = dict[str, JsonValue]
 
 FAILURE: Final = "error"
 """Column of the result file with the reason why the agent gave no answer."""
+UNTOLD: Final = "untold"
+"""Column of the result file with the reason why its steps may not be all; elsewhere not there."""
 _MORE: Final = "_scouter"
 _ENDS: Final = ("LLM_END", "TOOL_END")
 """Steps that ended, by the toolkit's names: of a model, and of a tool."""
@@ -105,6 +107,7 @@ class Cases:
             "tools": list(item.tools),
             "earlier": {each: [*map(_step, steps)] for each, steps in item.earlier.items()},
             "failure": item.failure,
+            "untold": item.untold,
         }
         return EvalRecord(context=row, id=turn_name(turn), uid=uid)
 
@@ -127,6 +130,7 @@ class Cases:
                 earlier={name: read_steps(each) for name, each in more["earlier"].items()},
                 tools=tuple(more["tools"]),
                 failure=str(more["failure"]),
+                untold=str(more["untold"]),
             )
             self.answered[uid] = Answered(item=item, latency_s=more["latency_s"])
         return uid, self.answered[uid].item
@@ -158,10 +162,13 @@ class Cases:
         if plain_json(item.entry.get(key)) is None:
             failure = str(plain_json(item.entry.get(FAILURE)) or f"the row has no {key!r}")
         steps = read_steps(item.entry.get(self.structure.trajectory_key))
+        untold = str(plain_json(item.entry.get(UNTOLD)) or "")
+        if plain_json(item.entry.get(self.structure.trajectory_key)) is None:
+            untold = f"the row has no {self.structure.trajectory_key!r}"
         earlier = {turn_id(each, at): each.steps for at, each in enumerate(before)}
         if not has_refs(item.entry.get(EXPECTED_CALLS_KEY)):
             earlier = {}
-        return replace(item, steps=steps, earlier=earlier, failure=failure)
+        return replace(item, steps=steps, earlier=earlier, failure=failure, untold=untold)
 
 
 def _scenario(
@@ -196,6 +203,8 @@ def row_of(item: EvalItem, structure: Structure, id_key: str) -> Row:
     }
     if item.failure:
         row[FAILURE] = item.failure
+    if item.untold:
+        row[UNTOLD] = item.untold
     return row
 
 

@@ -597,6 +597,23 @@ def test_a_stored_turn_refers_to_an_earlier_one(project: Path, run: Run) -> None
     ]
 
 
+def test_calls_that_nobody_told_are_no_evidence(project: Path, run: Run) -> None:
+    """An agent without spans may have called anything; its answers are judged all the same."""
+    (project / "worse.py").write_text(WORSE, "utf-8")
+    (project / "dataset.json").write_text(json.dumps(SINGLES[1:2]), "utf-8")
+    done = run(*OWN_JUDGE, agent="worse:answer")
+    assert done.exit_code == 1, done.output
+    assert "not told: the agent has left no spans of its work" in said(done)
+    for _ in range(2):  # of the agent, and of its stored answers
+        [item] = output(project, "trajectory_evaluator_output.json")["eval_output_items"]
+        assert (item["score"], list(item["reasoning"])) == (None, ["error"])
+        assert output(project, "qa_evaluator_output.json")["average_score"] == 0.2
+        (project / "results/workflow_output.json").rename(project / "results.json")
+        (project / "results/trajectory_evaluator_output.json").unlink()
+        assert run(*OWN_JUDGE, start=STORED, agent="").exit_code == 1
+        (project / "results.json").rename(project / "results/workflow_output.json")
+
+
 def test_a_check_is_planned_by_stored_runs(project: Path, run: Run) -> None:
     """Nothing runs, and the command to type is one of a config file."""
     assert run(*OWN_JUDGE, "--repeats", "2", "--save", "base.json").exit_code == 0
