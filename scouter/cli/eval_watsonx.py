@@ -83,6 +83,11 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
             f"the conversations of {check.recorded} were recorded once, and no agent is asked; "
             "give --agent in place of --recorded",
         )
+    if check.run.calibrations and not check.run.profiles:
+        raise ConfigError(
+            "--calibration corrects the pass rates of judge tasks, and a judge decides only about "
+            "parts of a journey; leave it out, or give the --profile whose judge it is of"
+        )
     read = _config(check.scenarios)
     config = read.config
     files, left_out = find_datasets(config.test_paths, is_recursive=config.enable_recursive_search)

@@ -284,6 +284,7 @@ def test_recorded_conversations_are_judged_as_they_were(folder: Path, scouter: S
         ({}, (*RUN[2:], "--output", "out"), "--output has result files of another system"),
         ({"tags": ["t" * 129]}, RUN, "case 'hr': tags.0: String should have at most 128"),
         ({}, (*RUN, "--min-score", "text_mach=1"), "no task 'text_mach'; the run has"),
+        ({}, (*RUN, "--calibration", "c.json"), "a judge decides only about parts of a journey"),
         ({}, (*RUN, "--recorded", "out"), "takes the place of --agent"),
         ({}, (*RUN[:2], "--recorded", "out"), "--recorded out: no such folder"),
         ({}, (*RUN[:2], "--recorded", "."), "no conversation of case 'hr'; expected hr.messages"),
