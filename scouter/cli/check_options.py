@@ -166,6 +166,15 @@ HtmlFile = Annotated[
 JsonFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="JSON for programs.", rich_help_panel=REPORTS)
 ]
+Push = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Address of a collector that keeps the results, to be compared there; the token is "
+        "SCOUTER_AUTH_TOKEN. A failure is told and decides nothing.",
+        rich_help_panel=REPORTS,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the decision.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Print all tables, and all that broke.")

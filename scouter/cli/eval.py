@@ -25,6 +25,7 @@ from scouter.cli.check_options import (
     MinScore,
     OwnJudge,
     Profiles,
+    Push,
     Quiet,
     RegressionThreshold,
     RequireRuledOut,
@@ -227,15 +228,7 @@ def evaluate(
             rich_help_panel=REPORTS,
         ),
     ] = None,
-    push: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Address of a collector that keeps the results, to be compared there; the token "
-            "is SCOUTER_AUTH_TOKEN. A failure is told and decides nothing.",
-            rich_help_panel=REPORTS,
-        ),
-    ] = None,
+    push: Push = None,
     junit: JUnitFile = None,
     markdown: MarkdownFile = None,
     html: HtmlFile = None,

@@ -23,6 +23,7 @@ from scouter.cli.check_options import (
     MinScore,
     OwnJudge,
     Profiles,
+    Push,
     Quiet,
     RegressionThreshold,
     RequireRuledOut,
@@ -68,6 +69,7 @@ def evaluate_traces(
     allow_lost: AllowLost = False,
     allow_unjudged: AllowUnjudged = False,
     save: SaveFile = None,
+    push: Push = None,
     junit: JUnitFile = None,
     markdown: MarkdownFile = None,
     html: HtmlFile = None,
@@ -120,6 +122,7 @@ def evaluate_traces(
         min_pass_rate=min_pass_rate,
         min_scenario_pass_rate=min_scenario_pass_rate,
         min_scores=least_of(min_score or ()),
+        push=push,
         quiet=quiet,
         verbose=verbose,
     )
