@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -61,7 +61,7 @@ def hours(message):
 def judge(request):
     return {"score": 5, "explanation": "so"}
 """
-ROWS: Final = [
+ROWS: Final[list[dict[str, Any]]] = [
     {
         "prompt": "Turn it off.",
         "predicted_trajectory": [{"tool_name": "off", "tool_input": {}}],
