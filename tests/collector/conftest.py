@@ -55,7 +55,13 @@ class Service:
         self.collector.stop()
 
     def get(self, path: str, **params: str | int) -> Any:
-        answer = self.http.get(path, params=params)
+        """The answer that has all that was acknowledged before; others say that they may not."""
+
+        def whole() -> Any:
+            answer = self.http.get(path, params=params)
+            return None if "Scouter-Behind" in answer.headers else answer
+
+        answer = wait_until(whole, what=f"all that was acknowledged is in {path}")
         assert answer.status_code == 200, answer.text
         return answer.json()
 
