@@ -1,17 +1,15 @@
 """Comparisons of two runs, with the ways to save and show them."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
+from scouter.evaluate.api.shown import Drawn
 from scouter.evaluate.compare.data import DEFAULT_THRESHOLD, RecordsComparison, RunComparison
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 
-if TYPE_CHECKING:
-    from scouter.evaluate.show.notebook import Picture
 
-
-class ComparisonResults(RecordsComparison, frozen=True):
+class ComparisonResults(RecordsComparison, Drawn, frozen=True):
     """Two runs of one profile, record by record.
 
     `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
@@ -44,32 +42,6 @@ class ComparisonResults(RecordsComparison, frozen=True):
 
         print_missing_tasks(self)
 
-    def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
-        """Make a data frame with one row per rate; see `scouter.evaluate.show.notebook`.
-
-        Args:
-            polars: A polars frame instead of a pandas one.
-
-        Raises:
-            TypeError: `polars` is neither True nor False.
-            ConfigError: The library is not installed; says how to install it.
-        """
-        from scouter.evaluate.show.notebook import rates_frame  # pandas loads on demand
-
-        return rates_frame(self, polars)
-
-    def plot(self) -> "Picture":
-        """Draw the change of each rate with its interval; a notebook shows the picture."""
-        from scouter.evaluate.show.notebook import comparison_picture  # few are drawn
-
-        return comparison_picture(self)
-
-    def _repr_html_(self) -> str:
-        """Show the decision and one row per rate in a notebook."""
-        from scouter.evaluate.show.notebook import comparison_html  # only in a notebook
-
-        return comparison_html(self)
-
     def as_table(self) -> None:
         """Print the comparison to standard output."""
         from scouter.evaluate.show.comparison_tables import print_comparison  # rich is slow
@@ -77,7 +49,7 @@ class ComparisonResults(RecordsComparison, frozen=True):
         print_comparison(self)
 
 
-class ScenarioComparisonResults(RunComparison, frozen=True):
+class ScenarioComparisonResults(RunComparison, Drawn, frozen=True):
     """Two replays of one set of scenarios.
 
     `regressed` is true if an alias regressed (see `ComparisonResults`), if a scenario passed and
@@ -106,32 +78,6 @@ class ScenarioComparisonResults(RunComparison, frozen=True):
         }
         fields = {**dict(found), "dataset_comparisons": parts}
         return cls.model_construct(found.model_fields_set, **fields)
-
-    def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
-        """Make a data frame with one row per rate; see `scouter.evaluate.show.notebook`.
-
-        Args:
-            polars: A polars frame instead of a pandas one.
-
-        Raises:
-            TypeError: `polars` is neither True nor False.
-            ConfigError: The library is not installed; says how to install it.
-        """
-        from scouter.evaluate.show.notebook import rates_frame  # pandas loads on demand
-
-        return rates_frame(self, polars)
-
-    def plot(self) -> "Picture":
-        """Draw the change of each rate with its interval; a notebook shows the picture."""
-        from scouter.evaluate.show.notebook import comparison_picture  # few are drawn
-
-        return comparison_picture(self)
-
-    def _repr_html_(self) -> str:
-        """Show the decision and one row per rate in a notebook."""
-        from scouter.evaluate.show.notebook import comparison_html  # only in a notebook
-
-        return comparison_html(self)
 
     def as_table(self) -> None:
         """Print the comparison to standard output."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.api.shown import Shown
 from scouter.evaluate.results.row import ResultRow
 from scouter.evaluate.results.rows import ResultRows
 from scouter.model.json_value import plain_text
@@ -36,7 +37,7 @@ class AlignedEvalResult(ResultRow):
         return tasks_html(self)
 
 
-class EvalResults(ResultRows):
+class EvalResults(ResultRows, Shown):
     """All records of an evaluation, in the records' order; behind them its sessions, if any.
 
     A session is a row like a record, with the results of the session-scoped tasks. No task result
@@ -144,20 +145,6 @@ class EvalResults(ResultRows):
 
         return ComparisonResults.of(baseline, self, regression_threshold, accept_changed)
 
-    def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
-        """Make a data frame with one row per task result; see `scouter.evaluate.show.frame`.
-
-        Args:
-            polars: A polars frame instead of a pandas one.
-
-        Raises:
-            TypeError: `polars` is neither True nor False.
-            ConfigError: The library is not installed; says how to install it.
-        """
-        from scouter.evaluate.show.frame import frame  # pandas and polars load on demand
-
-        return frame(self, polars)
-
     def to_arrow(self) -> Any:  # noqa: ANN401 — pyarrow loads on demand
         """Make an Arrow table with one row per task result; see `scouter.evaluate.show.frame`.
 
@@ -167,12 +154,6 @@ class EvalResults(ResultRows):
         from scouter.evaluate.show.frame import arrow  # pyarrow loads on demand
 
         return arrow(self)
-
-    def _repr_html_(self) -> str:
-        """Show the counts and one row per record in a notebook."""
-        from scouter.evaluate.show.results_table import results_html  # rich loads on demand
-
-        return results_html(self)
 
     def as_table(self, show_tasks: bool = False) -> None:
         """Print a table to the standard output.

@@ -1,8 +1,9 @@
 """Results of a replay: the run, with the ways to save, compare and show it."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.shown import Drawn
 from scouter.evaluate.files.read import Document
 from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.file import RowsAsJson
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from scouter.evaluate.api.comparison import ScenarioComparisonResults
     from scouter.evaluate.results.reliability import Reliability
-    from scouter.evaluate.show.notebook import Picture
 
 JsonEvalResults: TypeAlias = Annotated[EvalResults, RowsAsJson()]
 
@@ -78,7 +78,7 @@ DatasetResults: TypeAlias = dict[str, JsonEvalResults]
 ScenarioResults: TypeAlias = tuple[ScenarioResult, ...]
 
 
-class ScenarioEvalResults(RunResults, frozen=True):
+class ScenarioEvalResults(RunResults, Drawn, frozen=True):
     """All results of one replay."""
 
     dataset_results: DatasetResults
@@ -211,32 +211,6 @@ class ScenarioEvalResults(RunResults, frozen=True):
         )
 
         return ScenarioComparisonResults.of(baseline, self, regression_threshold, accept_changed)
-
-    def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
-        """Make a data frame with one row per task result; see `scouter.evaluate.show.notebook`.
-
-        Args:
-            polars: A polars frame instead of a pandas one.
-
-        Raises:
-            TypeError: `polars` is neither True nor False.
-            ConfigError: The library is not installed; says how to install it.
-        """
-        from scouter.evaluate.show.notebook import run_frame  # pandas loads on demand
-
-        return run_frame(self, polars)
-
-    def plot(self) -> "Picture":
-        """Draw the pass rate of each task with its interval; a notebook shows the picture."""
-        from scouter.evaluate.show.notebook import run_picture  # few runs are drawn
-
-        return run_picture(self)
-
-    def _repr_html_(self) -> str:
-        """Show the scenarios and one row per task in a notebook."""
-        from scouter.evaluate.show.notebook import run_html  # only in a notebook
-
-        return run_html(self)
 
     def as_table(self, show_workflow: bool = False) -> None:
         """Print the results to standard output.

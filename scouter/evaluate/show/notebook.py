@@ -8,15 +8,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.data import RecordsComparison, RunComparison
-from scouter.evaluate.compare.rows import ENOUGH
+from scouter.evaluate.compare.rows import ENOUGH, RateComparison
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.results.counting import is_counted
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.show.frame import frame, frame_of_rows
-from scouter.evaluate.show.results_table import html_table
+from scouter.evaluate.show.results_table import fields_html, html_table, results_html
 from scouter.model.visible import visible
 
 _LABEL: Final = 260
@@ -72,15 +74,62 @@ class _Rate:
         return wilson(self.passed, self.count) if self.conversations >= ENOUGH else None
 
 
-def run_frame(results: RunResults, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars
-    """Make a data frame of a run: a row for each task result, as in `scouter.evaluate.show.frame`.
+def frame_of(results: object, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars
+    """Make a data frame: a row for each task result, each rate of a comparison, or each item.
 
-    A column `alias` before the others is empty for the scenarios' own tasks.
+    Of a run, a column `alias` before the others is empty for the scenarios' own tasks. The rows of
+    a comparison have the fields of `RateComparison`, both ends of an interval apart.
 
     Raises:
-        TypeError: `polars` is neither True nor False.
+        TypeError: `polars` is neither True nor False; or results of another kind.
         ConfigError: The library is not installed; says how to install it.
     """
+    match results:
+        case ResultRows():
+            return frame(results, polars)
+        case RunResults():
+            return _run_frame(results, polars)
+        case RecordsComparison() | RunComparison():
+            return frame_of_rows(list(map(_rate_row, results.rates)), polars)
+        case _:
+            return frame_of_rows(_items(results), polars)
+
+
+def html_of(results: object) -> str:
+    """Show results as a table; see `frame_of`."""
+    match results:
+        case ResultRows():
+            return results_html(results)
+        case RunResults():
+            return _run_html(results)
+        case RecordsComparison() | RunComparison():
+            return _comparison_html(results)
+        case _:
+            return fields_html(type(results).__name__, _items(results))
+
+
+def picture_of(results: object) -> Picture:
+    """Draw the rates of a run, or the changes of a comparison.
+
+    Raises:
+        TypeError: Results of another kind.
+    """
+    if isinstance(results, RunResults):
+        return _run_picture(results)
+    if isinstance(results, RecordsComparison | RunComparison):
+        return _comparison_picture(results)
+    raise TypeError(f"{type(results).__name__} has no rates to draw")
+
+
+def _items(answer: object) -> list[dict[str, Any]]:
+    """The fields of each item of a list, or of an answer that is none."""
+    if not isinstance(answer, BaseModel):
+        raise TypeError(f"{type(answer).__name__} has no fields")
+    items: Sequence[BaseModel] = getattr(answer, "items", (answer,))
+    return [each.model_dump() for each in items]
+
+
+def _run_frame(results: RunResults, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars
     parts = list(_parts(results)) or [("", ResultRows(()))]
     frames = [(alias, frame(rows, polars)) for alias, rows in parts]
     if polars:
@@ -92,31 +141,17 @@ def run_frame(results: RunResults, polars: bool) -> Any:  # noqa: ANN401 — pan
     return import_module("pandas").concat([each for _, each in frames], ignore_index=True)
 
 
-def rates_frame(
-    comparison: RecordsComparison | RunComparison,
-    polars: bool,
-) -> Any:  # noqa: ANN401 — pandas or polars
-    """Make a data frame of a comparison: a row for each rate, with the fields of `RateComparison`.
-
-    `label` and `word` stand in front. Both ends of an interval have a column of their own.
-
-    Raises:
-        TypeError: `polars` is neither True nor False.
-        ConfigError: The library is not installed; says how to install it.
-    """
-    rows: list[dict[str, object]] = []
-    for each in comparison.rates:
-        row: dict[str, object] = {"label": each.label, "word": each.word}
-        for name, value in each:
-            if isinstance(value, tuple):
-                row[f"{name}_lower"], row[f"{name}_upper"] = value
-            else:
-                row[name] = value
-        rows.append(row)
-    return frame_of_rows(rows, polars)
+def _rate_row(rate: RateComparison) -> dict[str, object]:
+    row: dict[str, object] = {"label": rate.label, "word": rate.word}
+    for name, value in rate:
+        if isinstance(value, tuple):
+            row[f"{name}_lower"], row[f"{name}_upper"] = value
+        else:
+            row[name] = value
+    return row
 
 
-def run_html(results: RunResults) -> str:
+def _run_html(results: RunResults) -> str:
     """Show a run: the scenarios, and one row for each task."""
     passed, total = scenarios_passed(results)
     times = f", {results.repeats} attempts of each" if results.repeats > 1 else ""
@@ -131,7 +166,7 @@ def run_html(results: RunResults) -> str:
     return html_table(title, _RUN_COLUMNS, rows)
 
 
-def run_picture(results: RunResults) -> Picture:
+def _run_picture(results: RunResults) -> Picture:
     """Draw the pass rate of each task with its 95 % interval, where enough is behind it."""
     rows = [
         (_name(each.alias, each.task_id), each.passed / each.count, each.interval, _PLAIN,
@@ -142,7 +177,7 @@ def run_picture(results: RunResults) -> Picture:
     return _picture(rows, 0.0, 1.0, "Pass rate, 95 % interval", lambda share: f"{share:.0%}")
 
 
-def comparison_html(comparison: RecordsComparison | RunComparison) -> str:
+def _comparison_html(comparison: RecordsComparison | RunComparison) -> str:
     """Show a comparison: the decision with its reason, and one row for each rate."""
     title = f"{comparison.decision}: {comparison.decision_reason}"
     rows = (
@@ -155,7 +190,7 @@ def comparison_html(comparison: RecordsComparison | RunComparison) -> str:
     return html_table(title, _COMPARISON_COLUMNS, rows)
 
 
-def comparison_picture(comparison: RecordsComparison | RunComparison) -> Picture:
+def _comparison_picture(comparison: RecordsComparison | RunComparison) -> Picture:
     """Draw the change of each rate with its 95 % interval; left of the middle is worse."""
     rows = [
         (each.label, each.difference, each.interval if each.has_interval else None,
