@@ -102,7 +102,7 @@ class AskedJudge:
                 except JudgeError as error:
                     if is_last:
                         raise _counted(error, attempts) from error
-            elif is_last or not reply.is_worth_retrying:
+            elif is_last or not (reply.is_worth_retrying or reply.reason is Reason.PARSE):
                 raise _counted(reply, attempt + 1)
             else:
                 await self.backoff.sleep(self.backoff.seconds(attempt, reply))
