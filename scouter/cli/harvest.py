@@ -94,8 +94,9 @@ def harvest(
         raise ConfigError(f"--save-profiles {save_profiles}: there is no such folder")
     from scouter.client.harvest import Wanted  # the engine takes most of the start
     from scouter.client.harvest import harvest as gather
-    from scouter.client.harvest_file import check_scenario_path, write_scenarios
+    from scouter.client.harvest_file import write_scenarios
     from scouter.drift.profile import AgentEvalProfile
+    from scouter.evaluate.files.scenario_text import check_scenario_path
 
     if file_format is None:
         check_scenario_path(output)

@@ -1,39 +1,31 @@
 """Scenario files for people to correct: YAML with remarks, or plain JSON lines."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any, Final
 
-import yaml
 from pydantic import JsonValue
 
 from scouter.client.harvest import Harvested
-from scouter.errors import ConfigError
 from scouter.evaluate.files.json_ends import is_longer
-from scouter.evaluate.files.read import MAX_YAML_BYTES, check_extension
+from scouter.evaluate.files.read import MAX_YAML_BYTES
+from scouter.evaluate.files.scenario_text import (
+    check_scenario_path,
+    dump_yaml,
+    remark,
+    too_large,
+    write_scenario_text,
+)
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.task import Task
-from scouter.model.visible import visible
 
-EXTENSIONS: Final = (".yaml", ".yml", ".jsonl")
-_WIDE: Final = sys.maxsize
 _HEAD: Final = """\
 # Scenarios made from stored traffic by `scouter scenarios harvest`. `expected_outcome` is what the
 # record, or a task on it, says was expected; what was merely observed is marked so. Before they
 # decide over a release, a person should look at each: what should the agent have answered, and are
 # the tools those that it should have called?
 """
-
-
-def check_scenario_path(path: Path) -> str:
-    """Return the extension of a file that can be written.
-
-    Raises:
-        FileFormatError: It is another one.
-    """
-    return check_extension(path, EXTENSIONS)
 
 
 def write_scenarios(path: Path, items: Sequence[Harvested]) -> None:
@@ -51,21 +43,8 @@ def write_scenarios(path: Path, items: Sequence[Harvested]) -> None:
         item.scenario.model_dump(mode="json", exclude_defaults=True) for item in items
     ]
     if not is_plain and is_longer(told, MAX_YAML_BYTES):  # to write it takes half a minute
-        raise _too_large(path)
-    data = (_json_lines(items) if is_plain else scenario_yaml(path.stem, items)).encode()
-    if not is_plain and len(data) > MAX_YAML_BYTES:
-        raise _too_large(path)
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
-
-
-def _too_large(path: Path) -> ConfigError:
-    return ConfigError(
-        f"{path}: more than the {MAX_YAML_BYTES:,} bytes that a YAML file may have; write a .jsonl "
-        "file"
-    )
+        raise too_large(path)
+    write_scenario_text(path, _json_lines(items) if is_plain else scenario_yaml(path.stem, items))
 
 
 def _json_lines(items: Sequence[Harvested]) -> str:
@@ -79,7 +58,7 @@ def scenario_yaml(name: str, items: Sequence[Harvested]) -> str:
         name: Of the collection.
         items: At least one.
     """
-    head = f"{_HEAD}{_dump({'collection_id': name})}scenarios:\n"
+    head = f"{_HEAD}{dump_yaml({'collection_id': name})}scenarios:\n"
     return head + "".join(_scenario(item) for item in items)
 
 
@@ -89,42 +68,42 @@ def _scenario(item: Harvested) -> str:
 
 def _fields(item: Harvested) -> Iterator[str]:
     scenario, evaluation = item.scenario, item.evaluation
-    yield _dump({"id": scenario.id})
+    yield dump_yaml({"id": scenario.id})
     name = f"{evaluation.record_id or evaluation.uid}: {evaluation.outcome}"
     wrong = [task["task_id"] for task in _failed(item)]
-    yield _remark(f"Record {name}" + (f" in {', '.join(wrong)}." if wrong else "."))
-    yield _dump({"initial_query": scenario.initial_query})
+    yield remark(f"Record {name}" + (f" in {', '.join(wrong)}." if wrong else "."))
+    yield dump_yaml({"initial_query": scenario.initial_query})
     if scenario.predefined_turns:
-        yield _dump({"predefined_turns": scenario.predefined_turns})
+        yield dump_yaml({"predefined_turns": scenario.predefined_turns})
     if scenario.expected_outcome is not None:
-        yield _remark("Expected: the record, or a task on it, says so.")
-        yield _dump({"expected_outcome": scenario.expected_outcome})
+        yield remark("Expected: the record, or a task on it, says so.")
+        yield dump_yaml({"expected_outcome": scenario.expected_outcome})
     elif _observed(item) is None:
-        yield _remark("Nothing says what was expected, or what was answered.")
+        yield remark("Nothing says what was expected, or what was answered.")
     elif evaluation.outcome is Outcome.PASSED:
-        yield _remark("Observed, not expected. If the answer was right, remove the mark:")
-        yield indent(_dump({"expected_outcome": _observed(item)}), "# ", lambda _: True)
+        yield remark("Observed, not expected. If the answer was right, remove the mark:")
+        yield indent(dump_yaml({"expected_outcome": _observed(item)}), "# ", lambda _: True)
     else:
-        yield _remark(
+        yield remark(
             "Nothing says what was expected, and the answer was observed in a record that "
             f"{evaluation.outcome}: see observed_answer in the metadata, and write "
             "expected_outcome."
         )
     if scenario.tasks:
-        yield _dump({"tasks": [_wire(task) for task in scenario.tasks]})
+        yield dump_yaml({"tasks": [_wire(task) for task in scenario.tasks]})
     if item.draft:
-        yield _remark(
+        yield remark(
             "Observed, not expected: the tools that were called. Correct them, and make it a task "
             "by removing the marks:"
         )
-        body = _dump([_wire(task) for task in item.draft])
+        body = dump_yaml([_wire(task) for task in item.draft])
         yield indent(body if scenario.tasks else f"tasks:\n{body}", "# ", lambda _: True)
     left = [task["task_id"] for task in _failed(item) if task["judged_by"] == "profile"]
     if left:
-        yield _remark(
+        yield remark(
             f"Read the record that the agent leaves, so they need --profile: {', '.join(left)}"
         )
-    yield _dump({"metadata": scenario.metadata})
+    yield dump_yaml({"metadata": scenario.metadata})
 
 
 def _observed(item: Harvested) -> JsonValue:
@@ -144,31 +123,3 @@ def _wire(task: Task) -> dict[str, Any]:
         for name, value in wire.items()
         if value not in ([], False) or name == "expected_value"
     }
-
-
-def _remark(text: str) -> str:
-    """A comment; what comes from records cannot end it, as no line break is left."""
-    return f"# {visible(text)}\n"
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts so that YAML 1.1 and 1.2 agree on them."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Write everything in full."""
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    line = text.replace("\n", " ")
-    style = '"'
-    if text[:1].isalpha() and visible(line) == line:  # breaks of other kinds only in escapes
-        style = None if line == text else "|"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text)
-
-
-def _dump(value: JsonValue | dict[str, Any]) -> str:
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
