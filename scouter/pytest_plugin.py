@@ -66,6 +66,7 @@ _OPTIONS: Final = (
     ("retries", "N", "more tries for a scenario whose agent raised (0)"),
     ("allow_lost", "yes|no", "pass although records or spans are in no result (no)"),
     ("allow_unjudged", "yes|no", "pass although the budget left judge tasks unasked (no)"),
+    ("allow_unreviewed", "yes|no", "run scenarios that a model made and nobody looked at (no)"),
 )
 """Settings that hold one value: name, placeholder, help."""
 _RATES: Final = ("min_pass_rate", "min_scenario_pass_rate")
@@ -489,19 +490,20 @@ def _setting(config: pytest.Config, name: str) -> str:
 def _policy(config: pytest.Config) -> "Policy":
     from scouter.replay.reports.decision import Policy
 
-    def allows(name: str) -> bool:
-        word = _setting(config, name) or "no"
-        if word not in {"yes", "no"}:
-            from scouter.errors import ConfigError
-
-            raise ConfigError(f"scouter_{name} is {word!r}; expected 'yes' or 'no'")
-        return word == "yes"
-
     return Policy(
         require_ruled_out=_number(config, "require_ruled_out", float, None),
-        allow_lost=allows("allow_lost"),
-        allow_unjudged=allows("allow_unjudged"),
+        allow_lost=_allows(config, "allow_lost"),
+        allow_unjudged=_allows(config, "allow_unjudged"),
     )
+
+
+def _allows(config: pytest.Config, name: str) -> bool:
+    word = _setting(config, name) or "no"
+    if word not in {"yes", "no"}:
+        from scouter.errors import ConfigError
+
+        raise ConfigError(f"scouter_{name} is {word!r}; expected 'yes' or 'no'")
+    return word == "yes"
 
 
 def _number(config: pytest.Config, name: str, kind: Callable[[str], Any], default: Any) -> Any:  # noqa: ANN401 - an int or a float, as the kind says
@@ -562,6 +564,7 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         timeout_s=_number(config, "timeout", float, None),
         retries=_number(config, "retries", int, 0),
         progress=False,
+        allow_unreviewed=_allows(config, "allow_unreviewed"),
     )
 
 

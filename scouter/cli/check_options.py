@@ -145,6 +145,14 @@ AllowUnjudged = Annotated[
         rich_help_panel=BASELINE,
     ),
 ]
+AllowUnreviewed = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unreviewed",
+        help="Run scenarios that a model made and nobody has looked at (unreviewed: true).",
+        rich_help_panel=BASELINE,
+    ),
+]
 SaveFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Results, for a later --baseline.", rich_help_panel=REPORTS),

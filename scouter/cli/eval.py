@@ -12,6 +12,7 @@ from scouter.cli.check_options import (
     AllowErrors,
     AllowLost,
     AllowUnjudged,
+    AllowUnreviewed,
     AnswerCache,
     BaselineFile,
     CalibrationFiles,
@@ -174,6 +175,7 @@ def evaluate(
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
     allow_unjudged: AllowUnjudged = False,
+    allow_unreviewed: AllowUnreviewed = False,
     repeats: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Runs of each scenario.", rich_help_panel=_RUNNING),
@@ -340,6 +342,7 @@ def evaluate(
         sequential=sequential,
         interleave=interleave,
         agent_version=agent_version,
+        allow_unreviewed=allow_unreviewed,
     )
     standard = Standard(
         policy=Policy(

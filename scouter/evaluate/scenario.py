@@ -72,9 +72,9 @@ _EXTENSIONS: Final = (".jsonl", ".json", ".yaml", ".yml")
 _RUN_RESULTS: Final = frozenset({"dataset_results", "scenario_results", "metrics"})
 """Keys that the original's dump of an evaluated collection carries beside its scenarios."""
 _SHAPES: Final = "a list of scenarios, or an object with the key 'scenarios'"
-_NOT_IN_ID: Final = {"id", "tasks", "tags", "required", "expected_trajectory"}
+_NOT_IN_ID: Final = {"id", "tasks", "tags", "required", "unreviewed", "expected_trajectory"}
 """Fields without a part in a made id: a run is compared with one before the scenario was tagged."""
-_NO_CONTENT: Final = {"id", "tasks", "tags", "required"}
+_NO_CONTENT: Final = {"id", "tasks", "tags", "required", "unreviewed"}
 _UNSET: Final = cast(Any, ...)
 
 Tag: TypeAlias = Annotated[str, Field(min_length=1, max_length=128)]
@@ -113,6 +113,8 @@ class EvalScenario(TasksByKind, BaseModel):
         metadata: Anything; tasks can read it, the replay does not.
         tags: Groups that the scenario belongs to; gates can name them. No part of a made id.
         required: True stops a release where an attempt does not pass. No part of a made id.
+        unreviewed: True says that a model made the scenario and no person has looked at it; a
+            release check refuses it unless asked. No part of a made id.
         expected_trajectory: The calls of tools that a good run makes, as a `TrajectoryTask` reads
             them; in the context of tasks where it is given.
 
@@ -140,6 +142,7 @@ class EvalScenario(TasksByKind, BaseModel):
         default_factory=list, exclude_if=_is_empty
     )
     required: bool = Field(default=False, exclude_if=False.__eq__)
+    unreviewed: bool = Field(default=False, exclude_if=False.__eq__)
     expected_trajectory: list[JsonValue] | None = Field(default=None, exclude_if=_is_none)
 
     def __init__(
@@ -156,11 +159,12 @@ class EvalScenario(TasksByKind, BaseModel):
         *,
         tags: Sequence[str] | None = None,
         required: bool = False,
+        unreviewed: bool = False,
         expected_trajectory: Sequence[JsonValue] | None = None,
         **unknown: object,
     ) -> None:
         data: dict[str, object] = {"tasks": tasks, "max_turns": max_turns, "required": required}
-        data |= {"tags": tags} | unknown
+        data |= {"tags": tags, "unreviewed": unreviewed} | unknown
         if initial_query is not _UNSET:
             data["initial_query"] = initial_query
         if id is not None:

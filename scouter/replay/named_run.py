@@ -25,10 +25,12 @@ from scouter.evaluate.judge.port import Judge, as_judge
 from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.task import Task
+from scouter.model.visible import some_of
 from scouter.replay.loading import MakeOrchestrator, load_object, loaded_agent, read_profiles
 from scouter.replay.options import RunOptions
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.reasks import ReasksInterrupted
+from scouter.replay.reports.texts import counted
 from scouter.replay.run import Run
 from scouter.replay.simulated_user import SimulatedUser
 
@@ -38,6 +40,7 @@ BOTH_BASELINES: Final = (
     "--interleave runs the version that the new one is compared with, and --baseline names its "
     "results; leave one of the two out"
 )
+_SHOWN: Final = 5
 NO_PRICES: Final = (
     "--judge-budget counts what provider entries cost by their prices; a judge of your own "
     "(--judge) has none. Leave one of the two out"
@@ -114,6 +117,7 @@ class NamedRun(NamedJudging):
         agent_version: The version of the agent, as its user calls it.
         orchestrator: Makes who leads a function or a class that is the agent.
         arguments: Names of what the agent can take beside that of every replay.
+        allow_unreviewed: True runs scenarios that a model made and no person has looked at.
     """
 
     agent: str | Callable[..., Any]
@@ -133,6 +137,7 @@ class NamedRun(NamedJudging):
     agent_version: str = ""
     orchestrator: MakeOrchestrator = EvalOrchestrator
     arguments: Collection[str] = ()
+    allow_unreviewed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +170,7 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
     """Do what `run_named` does, and give back the baseline, too."""
     if run.interleave is not None and run.baseline is not None:
         raise ConfigError(BOTH_BASELINES)
+    _check_reviewed(scenarios, run)
     profiles = read_profiles(run.profiles)
     calibrations = Calibrations.read(run.calibrations)
     others = () if run.interleave is None else (run.interleave,)
@@ -207,6 +213,18 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
     if baseline is not None and run.interleave is not None:
         baseline = told(baseline, run.interleave, "")
     return replace(ran, results=told(ran.results, run.agent, run.agent_version), baseline=baseline)
+
+
+def _check_reviewed(scenarios: EvalScenarios, run: NamedRun) -> None:
+    """Refuse scenarios that a model made and nobody has looked at: they decide over nothing."""
+    left = [repr(scenario.id) for scenario in scenarios if scenario.unreviewed]
+    if left and not run.allow_unreviewed:
+        raise ConfigError(
+            f"{counted(len(left), 'unreviewed scenario')} of {len(scenarios)}: "
+            f"{some_of(left, _SHOWN)}. Made by a model, they decide over no release. Look at each, "
+            "correct what it expects, and delete its line `unreviewed: true`; or run them as they "
+            "are with --allow-unreviewed (for pytest, scouter_allow_unreviewed)"
+        )
 
 
 def _ran(run: Run) -> Ran:
@@ -370,13 +388,7 @@ def _simulated_user(
             )
         return SimulatedUser(judge)
     if models is not None:
-        provider, _, model = str(user).partition("/")
-        if not model:
-            raise ConfigError(f"--simulated-user {user}: no model; expected entry/model")
-        try:
-            models.check(provider, None, model)
-        except ConfigError as error:
-            raise ConfigError(f"--simulated-user {user}: {error}") from error
+        provider, model = entry_and_model(models, str(user), "--simulated-user")
         return SimulatedUser(models, model, provider)
     found = load_object(user, "--simulated-user") if isinstance(user, str) else user
     if found is not None and not callable(found) and not hasattr(found, "reply"):
@@ -385,6 +397,27 @@ def _simulated_user(
             "first message, the last answer and the exchanges before it"
         )
     return found
+
+
+def entry_and_model(models: ModelJudge, named: str, option: str) -> tuple[str, str]:
+    """Take `entry/model` apart, and refuse a model that could not be asked.
+
+    Args:
+        models: Asks provider entries.
+        named: Such as `openai/gpt-4o-mini`.
+        option: The option that names it, for messages.
+
+    Raises:
+        ConfigError: Names no model, or one that cannot be asked; says why.
+    """
+    provider, _, model = named.partition("/")
+    if not (provider and model):
+        raise ConfigError(f"{option} {named}: no model; expected entry/model")
+    try:
+        models.check(provider, None, model)
+    except ConfigError as error:
+        raise ConfigError(f"{option} {named}: {error}") from error
+    return provider, model
 
 
 @contextmanager

@@ -461,3 +461,12 @@ def test_an_item_without_a_check_has_not_passed(run: Run, project: Path) -> None
     found.stdout.fnmatch_lines(["*no check gave a result for this scenario*"])
     (project / "shop.yaml").write_text("- {id: b, initial_query: q}\n")
     run(*quiet).assert_outcomes(failed=1)
+
+
+def test_unreviewed_scenarios_are_refused_unless_asked(run: Run, project: Path) -> None:
+    text = SCENARIOS.replace("    initial_query", "    unreviewed: true\n    initial_query", 1)
+    (project / "shop.yaml").write_text(text, encoding="utf-8")
+    found = run(*NAMED, PROFILE)
+    found.assert_outcomes(failed=2)
+    found.stdout.fnmatch_lines(["*1 unreviewed scenario of 2: *scouter_allow_unreviewed*"])
+    run(*NAMED, PROFILE, "--scouter-allow-unreviewed=yes").assert_outcomes(passed=2)
