@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scouter.cli.asking import Json, print_objects
+from scouter.cli.generate import generate
 from scouter.cli.harvest import harvest
 from scouter.errors import FileFormatError, ScouterError
 from scouter.model.visible import one_line
@@ -28,6 +29,7 @@ def _group() -> None:
 
 
 scenarios.command()(harvest)
+scenarios.command()(generate)
 
 
 @scenarios.command()
@@ -82,6 +84,7 @@ def _counts(found: "EvalScenarios") -> dict[str, object]:
         "multi_turn": sum(scenario.is_multi_turn() for scenario in found),
         "interactive": sum(scenario.is_interactive() for scenario in found),
         "required": sum(scenario.required for scenario in found),
+        "unreviewed": sum(scenario.unreviewed for scenario in found),
         "tags": sorted({tag for scenario in found for tag in scenario.tags}),
         "has_gates": found.gates is not None,
     }
@@ -93,7 +96,7 @@ def _summary(found: "EvalScenarios") -> str:
         f"{counts['scenarios']} scenarios",
         f"{counts['with_tasks']} with tasks ({counts['tasks']} in all)",
     ]
-    for name in ("multi_turn", "interactive", "required"):
+    for name in ("multi_turn", "interactive", "required", "unreviewed"):
         parts += [f"{counts[name]} {name.replace('_', '-')}"] if counts[name] else []
     tags = {tag for scenario in found for tag in scenario.tags}
     parts += [f"tags {', '.join(sorted(tags))}"] if tags else []

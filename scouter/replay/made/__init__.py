@@ -1,0 +1,1 @@
+"""Scenarios that a model makes up: tools, attacks, questions, files."""

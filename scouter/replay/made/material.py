@@ -1,0 +1,165 @@
+"""Material of made-up cases: stories, stored conversations, and the catalogue of attacks."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
+
+from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.files.read import check_extension, load_model, read_document, read_text
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.model.near import did_you_mean
+
+ALL: Final = "all"
+_FILE: Final = Path(__file__).with_name("attacks.yaml")
+_EXAMPLES: Final = 10
+"""Most conversations that a question shows."""
+
+
+def _story(value: object) -> object:
+    return {"story": value} if isinstance(value, str) else value
+
+
+class Story(BaseModel):
+    """A user of the agent, and what brings them.
+
+    Args:
+        id: Name of the story in the ids of cases; by default `story-1` and so on.
+        story: Who the user is, what they want, and what they know.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+    id: str = Field(default="", max_length=80)
+    story: str = Field(min_length=1, max_length=20_000)
+
+
+_STORIES: Final = TypeAdapter(
+    Annotated[list[Annotated[Story, BeforeValidator(_story)]], Field(min_length=1)]
+)
+
+
+def read_stories(path: Path) -> tuple[Story, ...]:
+    """Read stories.
+
+    Args:
+        path: .yaml or .json with a list of texts or of `{id, story}`, or an object that has the
+            list under `stories`; or .csv with a column `story`, and perhaps `id`.
+
+    Returns:
+        In their order, each with an id of its own.
+
+    Raises:
+        FileFormatError: None of these; names the place.
+        ConfigError: Two stories have one id.
+    """
+    if check_extension(path, (".yaml", ".yml", ".json", ".csv")) == ".csv":
+        found = list(_rows(path))
+    else:
+        document = read_document(path)
+        value, place = document.value, ()
+        if isinstance(value, dict) and "stories" in value:
+            value, place = value["stories"], ("stories",)
+        try:
+            found = _STORIES.validate_python(value)
+        except ValueError as error:
+            raise document.wrap(error, place) from error
+    named = [
+        story if story.id else story.model_copy(update={"id": f"story-{number}"})
+        for number, story in enumerate(found, start=1)
+    ]
+    ids = [story.id for story in named]
+    twice = [name for name in ids if ids.count(name) > 1]
+    if twice:
+        raise ConfigError(f"--stories {path}: two stories have the id {twice[0]!r}; ids are unique")
+    return tuple(named)
+
+
+def _rows(path: Path) -> Iterator[Story]:
+    rows = csv.DictReader(read_text(path).removeprefix("\ufeff").splitlines(keepends=True))
+    if "story" not in (rows.fieldnames or ()):
+        there = ", ".join(rows.fieldnames or ()) or "none"
+        raise FileFormatError(str(path), f"its columns are {there}", expected="a column 'story'")
+    for row in rows:
+        try:
+            yield Story(id=row.get("id") or "", story=row["story"] or "")
+        except ValueError as error:
+            raise FileFormatError(
+                str(path), "a story is empty or too long", rows.line_num
+            ) from error
+
+
+def read_conversations(path: Path | None) -> tuple[JsonValue, ...]:
+    """Read how users talk to the agent: scenarios, such as those that `harvest` writes.
+
+    Returns:
+        At most 10, spread over the file, each with the user's messages and, where they are there,
+        the calls that the agent made.
+
+    Raises:
+        FileFormatError: No file of scenarios.
+    """
+    if path is None:
+        return ()
+    scenarios: Sequence[EvalScenario] = EvalScenarios.from_path(path).scenarios
+    step = -(-len(scenarios) // _EXAMPLES)
+    return tuple(_conversation(scenario) for scenario in scenarios[::step])
+
+
+def _conversation(scenario: EvalScenario) -> JsonValue:
+    said: list[JsonValue] = [scenario.initial_query, *scenario.predefined_turns]
+    calls = (scenario.metadata or {}).get("tool_calls")
+    return {"user": said, "calls": calls} if calls else {"user": said}
+
+
+class Attack(BaseModel):
+    """One kind of attack."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: str
+    aim: str
+    way: str
+    shown_by: Literal["calls", "answer"]
+    """Evidence that the agent gave in: calls of tools, or what it says."""
+
+
+class _Catalogue(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    attacks: tuple[Attack, ...]
+
+
+@cache
+def all_attacks() -> tuple[Attack, ...]:
+    """Read the catalogue of this package."""
+    return load_model(_FILE, _Catalogue).attacks
+
+
+def attacks_of(names: str) -> tuple[Attack, ...]:
+    """Choose attacks.
+
+    Args:
+        names: `all`, or kinds with commas between them.
+
+    Returns:
+        In the order of the catalogue, each once.
+
+    Raises:
+        ConfigError: There is no such kind; names those there are.
+    """
+    known = {attack.kind: attack for attack in all_attacks()}
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name != ALL and name not in known:
+            question = did_you_mean(name, known)
+            raise ConfigError(
+                f"--attacks: no kind {name!r}; expected {ALL}, or some of {', '.join(known)}"
+                + (f"; {question}" if question else "")
+            )
+    if not wanted:
+        raise ConfigError(f"--attacks: expected {ALL}, or some of {', '.join(known)}")
+    return tuple(known[kind] for kind in known if kind in wanted or ALL in wanted)
