@@ -309,6 +309,8 @@ def evaluate(
     outputs.check()
     if output is not None and file_format is None and config is None:
         raise ConfigError("--output has result files of another system; it needs --format")
+    if allow_unreviewed and (file_format is not None or config is not None):
+        raise ConfigError("--allow-unreviewed: only scenario files have the mark; leave it out")
     if resume is not None:
         check_writable("--resume", resume)
     from scouter.cli.release_check import (  # the engine takes most of the start

@@ -566,7 +566,8 @@ def test_scenarios_validate_looks_at_every_file(project: Path, scouter: Scouter)
     assert (bad["file"], "line 1" in bad["error"]) == ("bad.yaml", True)
     assert good == {
         "file": "shop.yaml", "error": None, "warning": None, "scenarios": 2, "with_tasks": 2,
-        "tasks": 2, "multi_turn": 0, "interactive": 0, "required": 0, "tags": [],
+        "tasks": 2, "multi_turn": 0, "interactive": 0, "required": 0, "unreviewed": 0,
+        "tags": [],
         "has_gates": False,
     }  # fmt: skip
 

@@ -405,6 +405,13 @@ def test_expected_calls_are_checked_once_they_are_reviewed(
     assert scouter("eval", "made.yaml", *options).returncode == ends
 
 
+@pytest.mark.parametrize("source", [("--config", "c.yml"), ("a.json", "--format", "watsonx")])
+def test_files_of_other_systems_have_no_mark(scouter: Scouter, source: tuple[str, ...]) -> None:
+    done = scouter("eval", *source, "--agent", "shop:answer", "--allow-unreviewed")
+    assert done.returncode == 2
+    assert "--allow-unreviewed: only scenario files have the mark" in done.stderr
+
+
 def test_a_review_is_no_change_since_the_baseline(
     desk: Path, generate: Scouter, scouter: Scouter
 ) -> None:
