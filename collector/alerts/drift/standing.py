@@ -8,7 +8,7 @@ from collector.alerts.drift.tally import Tally
 from scouter.drift.detect.baseline import ENOUGH
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Group
-from scouter.drift.series.series import FEWEST, Kind, Series, SeriesKey, SeriesState
+from scouter.drift.series.series import COMPARABLE, FEWEST, Kind, Series, SeriesKey, SeriesState
 from scouter.evaluate.intervals import wilson
 
 
@@ -68,11 +68,11 @@ class Standing:
             healthy_lower=known[0].lower if known else None,
             fall=None if fall is None else Figures.of(fall),
             state=series.state,
-            words=_words(series),
+            words=_words(series, group.before),
         )
 
 
-def _words(series: Series) -> str:
+def _words(series: Series, before: Group | None) -> str:
     against = [watch.reference.sentence() for watch in series.watches]
     if series.state is SeriesState.NEVER_PASSED:
         against.append(
@@ -81,6 +81,13 @@ def _words(series: Series) -> str:
         )
     elif series.is_learning:
         against.append(f"still learning what is healthy: {_learnt(series)}")
+    if series.awaits and before is not None:
+        known = before.series.get((series.key.task, series.key.kind))
+        units = 0 if known is None else known.sample.units
+        against.append(
+            f"from its first record on against version {before.agent.version or '(none)'}, once "
+            f"that has {COMPARABLE} finished conversations; it has {units}"
+        )
     return "; ".join(against)
 
 

@@ -8,11 +8,11 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed
-from scouter.drift.series.series import Series
+from scouter.drift.series.series import Ancestor, Series, Unit
 from scouter.drift.series.series_set import SeriesSet
 from scouter.drift.series.stated import Stated
 from scouter.drift.series.watch import Fall
@@ -22,15 +22,6 @@ _TICK_NS: Final = 10**9
 _EXAMPLES: Final = 3
 _REMEMBERED: Final = 2_000
 """Units with a failure whose examples are known."""
-
-
-class Unit(NamedTuple):
-    """One outcome, as a series takes it."""
-
-    outcome: float
-    records: int
-    failed: int
-    at_ns: int
 
 
 class Units:
@@ -111,6 +102,17 @@ class Recorder(Series):
             self.learnt_from = len(self.units_taken)
         if turned:
             self._turned(at_ns)
+        return turned
+
+    def adopt(self, before: Ancestor | None) -> bool:
+        """Hold it against the version before; see `Series.adopt`."""
+        begun = self.anew()
+        turned = super().adopt(before)
+        if not self.is_learning:  # it is as if it had been held against that from the begin
+            begun.adopt(before)
+            self._begun, self.held_from, self.learnt_from = begun.to_json(), 0, 0
+        if turned:
+            self._turned(self.last_ns)
         return turned
 
     def _turned(self, at_ns: int) -> None:

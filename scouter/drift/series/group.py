@@ -88,11 +88,18 @@ class Group:
         self._alpha, self._stated, self._run_length = alpha, stated, run_length
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
+        self._awaiting: set[_Name] = set()
+        """Series for which the version before may become comparable."""
 
     @property
     def open_sessions(self) -> int:
         """Conversations that are not taken yet."""
         return len(self._sessions)
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Conversations that are not taken yet, and series that await the version before."""
+        return len(self._sessions), len(self._awaiting)
 
     def take(self, observed: Observed, now_ns: int, pace: Pace) -> Iterator[Turn]:
         """Take a result: into its conversation, or for itself.
@@ -130,6 +137,8 @@ class Group:
 
     def advance(self, now_ns: int, pace: Pace) -> Iterator[Turn]:
         """Take every conversation that is complete at this time of the stream."""
+        if self._awaiting:
+            yield from self._adopt()
         wait_ns = min(pace.quiet_ns, pace.deadline_ns)
         while self._sessions:
             digest, session = next(iter(self._sessions.items()))
@@ -175,7 +184,21 @@ class Group:
         task, kind = name
         key = SeriesKey(self.space, self.profile_uid, self.agent, task, kind)
         stated = self._stated.of_task(task) if kind is Kind.PASS else ()
-        return self._make(key, self._alpha, stated, self._ancestor(name), self._run_length)
+        before = self._ancestor(name)
+        awaits = before is None and self.before is not None
+        if awaits:
+            self._awaiting.add(name)
+        return self._make(key, self._alpha, stated, before, self._run_length, awaits)
+
+    def _adopt(self) -> Iterator[Turn]:
+        """Hold series against the version before that became comparable after they began."""
+        for name in list(self._awaiting):
+            series, before = self.series[name], self._ancestor(name)
+            if before is None and self.before is not None and series.awaits:
+                continue
+            self._awaiting.discard(name)
+            if series.awaits and series.adopt(before):
+                yield Turn(series, series.fall())
 
     def _ancestor(self, name: _Name) -> Ancestor | None:
         if self.before is None or name not in self.before.series:
@@ -233,6 +256,8 @@ class Group:
         for each in state["series"]:
             series = Series.from_json(space, profile_uid, agent, each)
             found.series[series.key.task, series.key.kind] = series
+            if series.awaits:
+                found._awaiting.add((series.key.task, series.key.kind))
         for digest, first_ns, last_ns, result_ns, counts, examples in state["sessions"]:
             session = found._sessions[digest] = _Session(first_ns)
             session.last_ns, session.result_ns = last_ns, result_ns

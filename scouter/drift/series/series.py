@@ -80,6 +80,15 @@ class Ancestor:
     """The profile names it; else it is the one before."""
 
 
+class Unit(NamedTuple):
+    """One outcome, as a series takes it."""
+
+    outcome: float
+    records: int
+    failed: int
+    at_ns: int
+
+
 class Series:
     """Outcomes of one task and the watches on them.
 
@@ -91,10 +100,12 @@ class Series:
         run_length: Least average number of units between two false alarms, all references
             together; in place of the chance of ever alarming, which is unbounded then. `alpha`
             still bounds the chance that a reference is worse than its lower bound.
+        awaits: There is a version before that is not comparable yet, and may become so: see
+            `adopt`.
     """
 
     __slots__ = (
-        "_alpha", "_is_fallen", "_last_part", "_last_total", "_learns", "_part",
+        "_alpha", "_awaited", "_is_fallen", "_last_part", "_last_total", "_learns", "_part",
         "_part_total", "_run_length", "_stated", "examples",
         "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
         "units", "watches",
@@ -107,8 +118,11 @@ class Series:
         stated: Sequence[Standard] = (),
         before: Ancestor | None = None,
         run_length: float | None = None,
+        awaits: bool = False,
     ) -> None:
         self.key: Final = key
+        self._awaited: list[Unit] | None = [] if awaits else None
+        """Its outcomes, for a version before that may become comparable; None where none may."""
         self._run_length = run_length
         self._alpha, self._stated = alpha, len(stated)
         self.sample = Sample()
@@ -130,8 +144,65 @@ class Series:
             self._watch(each.reference(self._share(before)))
         if before is not None:
             self._hold_against(before)
-        kinds = {watch.reference.kind for watch in self.watches}
-        self._learns = kinds <= _STATED
+        self._learns = self._lacks_measured
+
+    @property
+    def _lacks_measured(self) -> bool:
+        return {watch.reference.kind for watch in self.watches} <= _STATED
+
+    @property
+    def awaits(self) -> bool:
+        """True while it would be held against the version before, if that became comparable."""
+        return self._awaited is not None
+
+    def adopt(self, before: Ancestor | None) -> bool:
+        """Hold a series that still learns against the version before, which became comparable.
+
+        All its outcomes so far are looked at as if it had been held against it from its first one
+        on: which they are has no part in when that happens, so that the chance of a false alarm
+        stays what it was. The reference has the share of its own first outcomes, which are not
+        learnt then.
+
+        Args:
+            before: What the version before hands on; None where there is none any more.
+
+        Returns:
+            True if the series has fallen with that.
+
+        Cost: linear in the outcomes so far.
+        """
+        units, self._awaited = self._awaited or (), None
+        if before is None:
+            return False
+        kind = ReferenceKind.NAMED if before.is_named else ReferenceKind.VERSION
+        reference = of_sample(kind, before.version, before.sample, self._share(None))
+        self.oldest, self.oldest_version = before.oldest, before.oldest_version
+        if not reference.is_usable:
+            return False
+        self._watch(reference)
+        self._learns = False
+        self._look_back(units)
+        was_fallen = self._is_fallen
+        self._is_fallen = any(watch.fall is not None for watch in self.watches)
+        if self._is_fallen:
+            self.sample = Sample()  # what was bad from the first outcomes on is no measure
+        return self._is_fallen and not was_fallen
+
+    def _look_back(self, units: Sequence[Unit]) -> None:
+        """Let the last watch take the outcomes so far."""
+        watch, mark = self.watches[-1], Mark(0, 0, 0.0, 0, 0)
+        for unit in units:
+            before = mark._replace(at_ns=unit.at_ns)
+            mark = Mark(
+                unit.at_ns, mark.units + 1, mark.total + unit.outcome, mark.records + unit.records,
+                mark.failed + unit.failed,
+            )  # fmt: skip
+            if unit.outcome < 1:
+                watch.take(unit.outcome, before, mark)
+                continue
+            watch.detector.update(1)
+            if watch.recovery is not None:
+                watch.take_recovery(1)
 
     def _share(self, before: Ancestor | None) -> float:
         """The share of alpha that each reference gets."""
@@ -217,6 +288,8 @@ class Series:
             True if the series has fallen, or recovered, with this unit.
         """
         self.last_ns = at_ns
+        if self._awaited is not None:
+            self._awaited.append(Unit(outcome, records, failed, at_ns))
         if examples and self._is_bad(outcome):
             self.examples = (*examples, *self.examples)[:_EXAMPLES]
         was_fallen = self._is_fallen
@@ -241,6 +314,8 @@ class Series:
         self._learns = not reference.is_usable
         if self._learns:
             self.sample = Sample()
+        if not self._learns or self.units >= MOST:
+            self._awaited = None  # the chance of a false alarm is given away
         self._watch(reference)
 
     def _take_good(self, records: int) -> bool:
@@ -322,6 +397,7 @@ class Series:
         One that somebody stated and that is not met goes, too, as somebody has accepted that.
         """
         self.sample, self.oldest, self.oldest_version, self._learns = Sample(), None, "", True
+        self._awaited = None
         self.watches = [
             watch
             for watch in self.watches
@@ -342,6 +418,7 @@ class Series:
             "parts": [
                 (self._part, self._part_total), (self._last_part, self._last_total),
             ],
+            "awaited": self._awaited,
             "watches": [watch.to_json() for watch in self.watches],
         }  # fmt: skip
 
@@ -360,6 +437,8 @@ class Series:
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]
         found._learns = state["learns"]
+        awaited = state.get("awaited")
+        found._awaited = None if awaited is None else [Unit(*each) for each in awaited]
         if not (found._learns or found.watches):  # of an earlier version, which learnt only once
             found._learns, found.sample = True, Sample()
         (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]

@@ -109,9 +109,9 @@ class SeriesSet:
         self.now_ns = max(self.now_ns, now_ns)
         turns: list[Turn] = []
         for key, group in self.groups.items():
-            before = group.open_sessions
+            before = group.waiting
             turns += group.advance(self.now_ns, self._pace)
-            if group.open_sessions != before:
+            if group.waiting != before:
                 self.changed.add(key)
         return turns
 

@@ -85,6 +85,88 @@ def test_a_new_version_is_held_against_the_one_before(series: SeriesSet) -> None
     assert not the_series(series, "1").is_fallen
 
 
+def interleaved(series: SeriesSet, pairs: Sequence[tuple[int, int]], first: int = 1) -> list[Any]:
+    """Feed an outcome of version 1, then one of version 2, and so on."""
+    found: list[Any] = []
+    for at, (old, new) in enumerate(pairs):
+        found += run(series, [old], first=first + 2 * at, version="1")
+        found += run(series, [new], first=first + 2 * at + 1, version="2")
+    return found
+
+
+def test_a_version_that_begins_early_is_held_against_the_one_before_it(series: SeriesSet) -> None:
+    """Both take traffic: 183 of 300 of the new one fail, and the old one passes."""
+    new = ([0, 1, 0] * 61 + [1] * 117)[:300]
+    turns = interleaved(series, [(1, bit) for bit in new])
+    assert [(turn.series.key.agent.version, turn.fall is not None) for turn in turns] == [
+        ("2", True)
+    ]
+    assert references(series, "2") == [(ReferenceKind.VERSION, "1")]
+    assert turns[0].fall.since_ns == 2 * SECOND, "it was bad from its first record on"
+    run(series, [1] * 10, first=5_000, version="3")
+    assert references(series, "3") == [(ReferenceKind.VERSION, "1")], "what fell is no measure"
+
+
+def test_outcomes_before_the_other_version_is_known_count_as_if_it_had_been(
+    series: SeriesSet,
+) -> None:
+    """The same evidence, alarm and recovery as where the version before was known at first."""
+    new = [*every(8, 2, 12), *every(1, 3, 20), *every(1, 0, 400)]
+    known = SeriesSet(pace=PACE)
+    run(known, every(9, 1, 15), version="1")
+    turns = run(known, new, first=1_000, version="2")
+    run(series, every(9, 1, 15)[:99], version="1")
+    early = run(series, new[:110], first=1_000, version="2")
+    assert the_series(series, "2").awaits
+    run(series, every(9, 1, 15)[99:], first=1_200, version="1")
+    again = restarted(series)
+    for each in (series, again):
+        found = [*early, *run(each, new[110:], first=1_500, version="2")]
+        assert len(turns) == len(found) == 2, "it fell and recovered"
+        one, other = the_series(known, "2").to_json(), the_series(each, "2").to_json()
+        for watch in (*one["watches"], *other["watches"]):
+            watch["marks"] = [mark[0] for mark in watch["marks"]]  # times differ
+        assert one["watches"] == other["watches"]
+
+
+def test_a_version_that_waits_is_looked_at_as_time_goes_on(series: SeriesSet) -> None:
+    """Its own traffic may be over before the old version's conversations are."""
+    run(series, [1] * 99, version="1")
+    assert run(series, every(1, 2, 60), first=200, version="2") == []
+    run(series, [1], first=600, version="1")
+    series.changed.clear()
+    (turn,) = series.advance(700 * SECOND)
+    assert turn.fall is not None
+    assert turn.fall.reference.kind is ReferenceKind.VERSION
+    assert {key.agent.version for key in series.changed} == {"2"}
+    assert series.advance(701 * SECOND) == []
+
+
+def test_a_version_that_has_learnt_by_itself_waits_no_more(series: SeriesSet) -> None:
+    """Its chance of a false alarm is given away by then."""
+    run(series, [1] * 50, version="1")
+    run(series, every(9, 1, 100), first=100, version="2")
+    assert references(series, "2") == [(ReferenceKind.FIRST, "")]
+    run(series, [1] * 100, first=2_000, version="1")
+    run(series, [1], first=3_000, version="2")
+    assert references(series, "2") == [(ReferenceKind.FIRST, "")]
+    assert not the_series(series, "2").awaits
+
+
+def test_equal_versions_side_by_side_seldom_alarm() -> None:
+    """At 1 % ten or more of 300 pairs have a chance of 0.1 % (binomial tail)."""
+    draw = random.Random(54)
+    alarms = 0
+    for _ in range(300):
+        series = SeriesSet(pace=PACE)
+        turns = interleaved(
+            series, [(draw.random() < 0.9, draw.random() < 0.9) for _ in range(130)]
+        )
+        turns += run(series, [draw.random() < 0.9 for _ in range(800)], first=1_000, version="2")
+        alarms += any(turn.series.key.agent.version == "2" for turn in turns)
+    assert alarms < 10
+
+
 def test_many_small_falls_add_up_against_the_oldest_version(series: SeriesSet) -> None:
     """Each version passes 5 points less than the one before it; none is told apart from that."""
     rng = random.Random(7)
