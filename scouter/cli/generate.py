@@ -175,11 +175,12 @@ def _tell(made: "Made") -> None:
         typer.echo(visible(f"left out a case of {name}: {why}"), err=True)
     for name, why in made.failed:
         typer.echo(visible(f"no answer for {name}: {why}"), err=True)
+    from scouter.replay.reports.texts import counted
+
     usage = made.usage
     cost = "not known" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
-    typer.echo(
-        f"{usage.calls} questions, cost {cost}; left out {len(made.left_out)} cases", err=True
-    )
+    asked, left = counted(usage.calls, "question"), counted(len(made.left_out), "case")
+    typer.echo(f"asked {asked}, cost {cost}; left out {left}", err=True)
 
 
 def _today() -> str:

@@ -5,9 +5,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files.field_errors import first_problem
@@ -92,7 +92,10 @@ def _list_of(item: JsonValue) -> JsonValue:
 
 def _arguments(value: object) -> object:
     """Read arguments that are a text: vendors hold models to objects whose keys are known."""
-    return load_strictly(value or "{}") if isinstance(value, str) else value
+    try:
+        return load_strictly(value or "{}") if isinstance(value, str) else value
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 class _Call(BaseModel):
@@ -218,15 +221,16 @@ class Question:
             try:
                 if at >= self._making.count:
                     raise ConfigError("more cases than were asked for")
-                written = _written(answer)
+                written = _Written.model_validate(answer)
                 self._check(written)
                 said = written.initial_query, *written.turns
                 if said in seen:
                     raise ConfigError("the same words as another case")
                 fields = self._fields(written, f"{self.name}-{number + 1}", author)
-                EvalScenario.model_validate(fields)
+                # As JSON, which is stricter: no NaN, no half of a character, no endless nesting.
+                EvalScenario.model_validate_json(json.dumps(fields, allow_nan=False))
             except ValueError as error:
-                made.left_out.append((self.name, str(error)))
+                made.left_out.append((self.name, _reason(error)))
             else:
                 seen.add(said)
                 number += 1
@@ -285,12 +289,11 @@ class Question:
         return f"{self._story.story}\nYou attack the agent, and are after {aim}. {way}"
 
 
-def _written(answer: JsonValue) -> _Written:
-    try:
-        return _Written.model_validate(answer)
-    except ValueError as error:
-        place, problem, _ = first_problem(cast("Any", error), _Written)
-        raise ConfigError(f"no case: {dotted(place) or 'the whole'}: {problem}") from error
+def _reason(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    place, problem, _ = first_problem(error, _Written)
+    return f"no case: {dotted(place) or 'the whole'}: {problem}"
 
 
 def _never(number: int, call: JsonValue) -> JsonValue:

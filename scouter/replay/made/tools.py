@@ -88,9 +88,6 @@ class Tools:
         """
         return Tools(tool for each in references for tool in _read(each))
 
-    def __len__(self) -> int:
-        return len(self._by_name)
-
     def to_json(self) -> list[JsonValue]:
         """The tools as a model is shown them."""
         return [tool.to_json() for tool in self._by_name.values()]

@@ -59,7 +59,17 @@ async def orders(customer_id: str) -> list[str]:
     """List the orders of a customer."""
 
 
+def ask(session: "Unknown") -> str:
+    """Nobody says what `Unknown` is."""
+
+
+class Desk:
+    def move(self, order_id: str, days: int = 1) -> str:
+        """Move a delivery."""
+
+
 TOOLS = [refund, orders]
+MIXED = [Desk().move, {"name": "look", "inputSchema": {"properties": {"q": {"type": "string"}}}}]
 
 
 def obeys(message):
@@ -212,7 +222,7 @@ def test_what_cannot_be_is_thrown_away_and_named(
         done = generate()
     assert done.returncode == 0
     assert f"left out a case of story-1: {why}" in done.stderr
-    assert "left out 1 cases" in done.stderr
+    assert done.stderr.endswith("asked 1 question, cost not known; left out 1 case\n")
     assert done.stdout == "wrote made.yaml: 2 of 3 cases, all unreviewed\n"
     found = EvalScenarios.from_path(desk / "made.yaml")
     assert [each.initial_query for each in found] == ["My lamp A-17 is broken.", "Where is it?"]
@@ -444,9 +454,35 @@ def test_functions_are_tools_by_signature_and_docstring(desk: Path, scouter: Sco
     assert done.stderr.count("refund: unknown parameter 'reason'") == 2
 
 
+def test_tools_in_other_forms(desk: Path, scouter: Scouter) -> None:
+    """A method lacks `self`; of a request the tools are read; a tool may take nothing."""
+    file = {"model": "m", "tools": [{"type": "function", "function": {"name": "now"}}]}
+    (desk / "request.yaml").write_text(json.dumps(file), encoding="utf-8")
+    good = case("a", call("move", order_id="A", days=2), call("look", q="x"), call("now"))
+    bad = [
+        case("b", call("move", self=1)),
+        case("c", call("look", p="x")),
+        case("d", call("now", a=1)),
+    ]
+    with LLMTestServer(cases(good, *bad)):
+        done = scouter(
+            "scenarios", "generate", "made.yaml", "--tools", "desk:MIXED", "--tools",
+            "request.yaml", "--stories", "stories.yaml", "--model", "openai/small", "--count", "4",
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for fault in ("move: unknown parameter 'self'", "look: unknown parameter 'p'",
+                  "now: unknown parameter 'a'"):  # fmt: skip
+        assert done.stderr.count(fault) == 2
+    found = EvalScenarios.from_path(desk / "made.yaml")
+    assert [each.initial_query for each in found] == ["a", "a"]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (("--tools", "desk:ask"), "--tools desk:ask: the signature of 'ask' has no JSON schema"),
+        (("--tools", "desk:Desk"), "--tools desk:Desk: a type is no tool"),
+        (("--tools", "schema.json"), "schema.json, line 1: the tool 'pay'"),
         (("--attacks", "plantd"), "no kind 'plantd'; expected all, or some of override"),
         (("--attacks", ","), "--attacks: expected all, or some of override"),
         (("--tools", "desk:tracer"), "--tools desk:tracer: a "),
@@ -470,6 +506,7 @@ def test_wrong_input_asks_nobody(
     (desk / "bad.yaml").write_text("- {name: pay, story: a}\n- {description: no name}\n")
     (desk / "twice.yaml").write_text("- {id: a, story: b}\n- {id: a, story: c}\n")
     (desk / "empty.yaml").write_text("[]\n")
+    (desk / "schema.json").write_text('{"name": "pay", "parameters": {"type": "nothing"}}')
     (desk / "bad.csv").write_text("text,agent\na,b\n")
     with LLMTestServer(cases(LAMP)) as server:
         done = generate(*options)

@@ -1,0 +1,105 @@
+"""Whatever a model answers: a case is in the file as it was written, or it is named as left out."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.replay.made.case_file import write_cases
+from scouter.replay.made.cases import Made, Making
+from scouter.replay.made.material import Story, all_attacks
+from scouter.replay.made.tools import Tool, Tools
+
+TEXTS = st.one_of(
+    st.text(),
+    st.sampled_from(
+        ["", " ", "${turns}", "# a", "a\n  b: c\n", "unreviewed: true", "\ud800", "\x00", "\x85",
+         "\u2028", "no", "1e5", "'", '"', "\\", "{", "[1", '{"q": 1}', '{"q": NaN}', "[" * 2_000]
+    ),
+)  # fmt: skip
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=6,
+)
+CALLS: st.SearchStrategy[Any] = st.one_of(
+    VALUES,
+    st.fixed_dictionaries(
+        {
+            "tool": st.sampled_from(["look", "lok", ""]),
+            "arguments": st.one_of(
+                VALUES,
+                st.fixed_dictionaries({"q": VALUES}),
+                st.fixed_dictionaries({"q": VALUES}).map(json.dumps),
+            ),
+        }
+    ),
+)
+OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
+    "turns": st.one_of(VALUES, st.lists(TEXTS, max_size=3)),
+    "calls": st.one_of(VALUES, st.lists(CALLS, max_size=3)),
+    "must_not": st.one_of(VALUES, TEXTS),
+    "why": st.one_of(VALUES, TEXTS),
+    "id": TEXTS,
+}
+ANSWERS: st.SearchStrategy[Any] = st.one_of(
+    VALUES, st.fixed_dictionaries({"initial_query": TEXTS}, optional=OPTIONAL)
+)
+TOOLS = Tools([Tool.of("look", "Look.", {"type": "object", "properties": {"q": {}}})])
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.jsonl"])
+@given(st.lists(ANSWERS, max_size=4), st.sampled_from([None, *all_attacks()]), st.booleans())
+def test_a_case_is_written_or_named(
+    name: str, answers: list[JsonValue], attack: Any, is_interactive: bool
+) -> None:
+    making = Making(
+        tools=TOOLS, stories=[Story(id="s", story="Ann.")], attacks=[attack] if attack else [],
+        count=4, is_interactive=is_interactive, date="2026-01-01",
+    )  # fmt: skip
+    (question,), made = making.questions, Made()
+    question.read(answers, "openai/small", made)
+    assert len(made.scenarios) + len(made.left_out) == len(answers)
+    if not made.scenarios:
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        write_cases(path, made.scenarios)
+        read = list(EvalScenarios.from_path(path))
+    assert read == [EvalScenario.model_validate(each) for each in made.scenarios]
+    assert all(each.unreviewed for each in read)
+
+
+def nested(levels: int) -> JsonValue:
+    value: JsonValue = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"q": ' + "[" * 2_000 + "]" * 2_000 + "}",
+        {"q": nested(300)},
+        '{"q": "\\ud800"}',
+        {"q": "\ud800"},
+        {"q": float("nan")},
+        {"q": float("inf")},
+        {"q": 10**5_000},
+        '{"q": 1e999}',
+    ],
+    ids=["deep-text", "deep", "half-in-text", "half", "nan", "inf", "long", "large"],
+)
+def test_arguments_that_no_file_may_have(arguments: JsonValue) -> None:
+    making = Making(tools=TOOLS, stories=[Story(id="s", story="Ann.")], date="2026-01-01")
+    made = Made()
+    calls: JsonValue = [{"tool": "look", "arguments": arguments}]
+    making.questions[0].read([{"initial_query": "a", "calls": calls}], "openai/small", made)
+    assert (made.scenarios, len(made.left_out)) == ([], 1)
