@@ -13,6 +13,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.files.read import Document, read_document
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.schema.schema import Schema, compile_schema
+from scouter.model.json_value import to_json_value
 from scouter.model.near import did_you_mean
 from scouter.model.visible import some_of
 from scouter.replay.loading import load_object
@@ -126,11 +127,14 @@ def _read(reference: str) -> Iterator[Tool]:
         return
     found = load_object(reference, _OPTION)
     for item in cast("Iterable[object]", found) if isinstance(found, list | tuple) else (found,):
-        if isinstance(item, dict):
-            definition = cast("JsonValue", item)
-            yield _defined(definition, lambda text: ConfigError(f"{_OPTION} {reference}: {text}"))
-        else:
+        if not isinstance(item, dict):
             yield _of_function(item, reference)
+            continue
+        try:
+            definition = to_json_value(cast("object", item))
+        except ValueError as error:
+            raise ConfigError(f"{_OPTION} {reference}: {error}") from error
+        yield _defined(definition, lambda text: ConfigError(f"{_OPTION} {reference}: {text}"))
 
 
 def _fault_in(document: Document, text: str, loc: tuple[str | int, ...]) -> ConfigError:

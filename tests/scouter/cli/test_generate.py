@@ -69,6 +69,8 @@ class Desk:
 
 
 TOOLS = [refund, orders]
+ODD = {"name": "odd", "parameters": {"default": {1.5, "a"}, "properties": {"a": {"default": ask}}}}
+NAMELESS = [{"description": "x"}]
 MIXED = [Desk().move, {"name": "look", "inputSchema": {"properties": {"q": {"type": "string"}}}}]
 
 
@@ -482,6 +484,8 @@ def test_tools_in_other_forms(desk: Path, scouter: Scouter) -> None:
     [
         (("--tools", "desk:ask"), "--tools desk:ask: the signature of 'ask' has no JSON schema"),
         (("--tools", "desk:Desk"), "--tools desk:Desk: a type is no tool"),
+        (("--tools", "desk:ODD"), "--tools desk:ODD: "),
+        (("--tools", "desk:NAMELESS"), "--tools desk:NAMELESS: no definition of a tool"),
         (("--tools", "schema.json"), "schema.json, line 1: the tool 'pay'"),
         (("--attacks", "plantd"), "no kind 'plantd'; expected all, or some of override"),
         (("--attacks", ","), "--attacks: expected all, or some of override"),
