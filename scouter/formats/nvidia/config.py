@@ -19,6 +19,17 @@ OUTPUT_DIR: Final = "./.tmp/nat/examples/default/"
 """Folder of the results if the file names none."""
 _READ: Final = frozenset({"eval", "llms", "object_stores"})
 
+_QA: Final = "customized_qa_evaluator"
+_INSTEAD: Final = {
+    "ragas": f"{_QA}, or --profile faithfulness and relevance",
+    "ragas AnswerAccuracy": _QA,
+    "ragas ContextRelevance": "an LLMJudge task of your own in a --profile",
+    "ragas ResponseGroundedness": "--profile faithfulness",
+    "tunable_rag_evaluator": _QA,
+    "trajectory": "customized_trajectory_evaluator",
+}
+"""By the toolkit's own evaluators, and their metrics, what here judges the same."""
+
 
 class _User(BaseModel):
     """A part that its user writes: unknown keys are mistakes."""
@@ -227,7 +238,8 @@ def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> E
         kind = value.get("_type") if isinstance(value, dict) else None
         model = EVALUATORS.get(str(kind))
         if model is None:
-            left_out.append(f"evaluator {name!r} (_type: {kind})")
+            instead = _instead(value if isinstance(value, dict) else {})
+            left_out.append(f"evaluator {name!r} (_type: {kind}{instead})")
             continue
         evaluators[name] = _model(document, environ, model, value, ("eval", "evaluators", name))
     return EvalFile(
@@ -245,6 +257,13 @@ def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> E
         left_out=tuple(left_out),
         notes=tuple(notes),
     )
+
+
+def _instead(evaluator: Mapping[str, JsonValue]) -> str:
+    """Say what to use in the place of an evaluator that is not ours, if that is known."""
+    kind, metric = str(evaluator.get("_type")), str(evaluator.get("metric"))
+    found = _INSTEAD.get(f"{kind} {metric}") or _INSTEAD.get(kind)
+    return f"; use {found}" if found else ""
 
 
 def _ignored(

@@ -450,7 +450,10 @@ def test_an_evaluator_of_another_kind_is_left_out(project: Path, run: Run) -> No
     (project / "dataset.json").write_text(json.dumps([TALK]), "utf-8")
     done = run(*OWN_JUDGE)
     assert done.exit_code == 1, done.output
-    assert "not judged: evaluator 'ragas_accuracy' (_type: ragas)" in " ".join(done.output.split())
+    assert (
+        "not judged: evaluator 'ragas_accuracy' (_type: ragas; use customized_qa_evaluator)"
+        in " ".join(done.output.split())
+    )
     assert not (project / "results/ragas_accuracy_output.json").exists()
     assert run(*OWN_JUDGE, "--allow-unjudged").exit_code == 0
 
@@ -468,7 +471,7 @@ def test_a_run_without_a_score_is_no_success(
     assert done.exit_code == 1, done.output
     assert "nothing was judged" in done.output
     named = " ".join(run(*OWN_JUDGE).output.split())
-    assert all(f"evaluator '{kind}_1' (_type: {kind})" in named for kind in kinds)
+    assert all(f"evaluator '{kind}_1' (_type: {kind}; use " in named for kind in kinds)
 
 
 # --- the run: gates, baseline, repeats, reports ---
