@@ -75,6 +75,7 @@ REASONS: Final = {
     "d": "result files of another system; it needs --format",
     "e": "names the folder of its results itself",
     "f": "No such option",
+    "g": "only scenario files have the mark",
 }
 """By the letter of a reason in the table, what the command says."""
 WATCHING: Final = """\
@@ -100,6 +101,7 @@ def options(source: str) -> dict[str, tuple[str, ...]]:
         "--allow-errors": ("--allow-errors",),
         "--allow-lost": ("--allow-lost",),
         "--allow-unjudged": ("--allow-unjudged",),
+        "--allow-unreviewed": ("--allow-unreviewed",),
         "--html": ("--html", "r.html"),
         "--junit": ("--junit", "r.xml"),
         "--markdown": ("--markdown", "r.md"),
@@ -176,7 +178,7 @@ def test_the_table_of_options_is_right(source: str, sources: Path, scouter: Scou
         if cell == "works":
             assert done.returncode in {0, 1, 3}, f"{option}: {done.stderr}"
             continue
-        (letter,) = re.fullmatch(r"no \(([a-f])\)", cell).groups()  # type: ignore[union-attr]
+        (letter,) = re.fullmatch(r"no \(([a-g])\)", cell).groups()  # type: ignore[union-attr]
         assert done.returncode == 2, f"{option}: {done.stdout}"
         assert REASONS[letter] in done.stderr, f"{option}: {done.stderr}"
         assert f"- ({letter}) " in PAGE
