@@ -231,18 +231,6 @@ class TraceTextReads(TraceReads):
             looked_until_ns=looked_until_ns,
         )
 
-    def _not_shown_before(
-        self,
-        finder: SpanText,
-        query: SpanQuery,
-        found: Mapping[str, _Found],
-        before: SpanPosition,
-    ) -> dict[str, _Found]:
-        """Leave out the traces of earlier pages: a newer span of theirs has the text, too."""
-        rest = {trace_id: at for trace_id, at in found.items() if at.position < before}
-        earlier = self.traces_with_text(query, finder, rest, before)
-        return {trace_id: at for trace_id, at in rest.items() if trace_id not in earlier}
-
     def traces_with_text(
         self,
         query: SpanQuery,
