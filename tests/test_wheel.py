@@ -61,6 +61,7 @@ def elsewhere(tmp_path: Path) -> tuple[Path, dict[str, str]]:
 def test_the_wheel_holds_profiles_and_no_tests(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "scouter/shipped/support_writer.yaml" in names
+    assert "scouter/replay/made/attacks.yaml" in names
     assert "scouter/py.typed" in names
     assert "scouter/replay/reports/report.html.j2" in names
     assert "collector/web/templates/overview.html" in names

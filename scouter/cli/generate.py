@@ -97,7 +97,8 @@ def generate(
     until a person has looked at it and deleted the mark.
 
     The exit code is 1 if there was nothing to write, or if a question got no answer of use; what
-    the others gave is written. It is 2 if the command or a file is wrong.
+    the others gave is written. It is 2 if the command or a file is wrong, and 130 after Ctrl-C,
+    when what was answered until then is written.
 
     **Examples**
 
@@ -121,6 +122,7 @@ def generate(
         )
     from scouter.agent.entries import ProviderEntries  # the engine takes most of the start
     from scouter.agent.model_judge import ModelJudge
+    from scouter.cli.release_check import INTERRUPTED
     from scouter.evaluate.judge.asked_judge import AskedJudge
     from scouter.replay.made.case_file import write_cases
     from scouter.replay.made.cases import Making
@@ -150,6 +152,8 @@ def generate(
         typer.echo(f"wrote {output}: {len(made.scenarios)} of {wanted} cases, all unreviewed")
     else:
         typer.echo("no case to write; nothing was written", err=True)
+    if made.is_interrupted:
+        raise typer.Exit(INTERRUPTED)
     if made.failed or not made.scenarios:
         raise typer.Exit(_NOT_ALL)
 

@@ -155,6 +155,8 @@ class Made:
     failed: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Questions without an answer of use, and why."""
     usage: JudgeUsage = field(default_factory=JudgeUsage)
+    is_interrupted: bool = False
+    """True if the asking was cancelled before every question was answered."""
 
 
 class Question:
@@ -333,7 +335,8 @@ async def make_cases(making: Making, asked: AskedJudge, progress: Progress) -> M
 
     Returns:
         Cases by story and kind of attack, in the order in which the model wrote them; a question
-        that got no answer of use, and a case that cannot be, are in it with the reason.
+        that got no answer of use, and a case that cannot be, are in it with the reason. Where the
+        asking is cancelled, as by Ctrl-C, what was answered until then.
     """
 
     async def put(question: Question) -> tuple[list[JsonValue] | JudgeError, list[JudgeUsage]]:
@@ -353,7 +356,13 @@ async def make_cases(making: Making, asked: AskedJudge, progress: Progress) -> M
         return found, taken
 
     made, questions = Made(), making.questions
-    answers = await asyncio.gather(*map(put, questions))
+    tasks = [asyncio.create_task(put(question)) for question in questions]
+    try:
+        await asyncio.gather(*tasks)
+    except asyncio.CancelledError:  # of us, which has cancelled them all; answers are paid for
+        made.is_interrupted = True
+    cut = JudgeError(Reason.PROVIDER, "interrupted", usage=JudgeUsage()), list[JudgeUsage]()
+    answers = [cut if task.cancelled() else task.result() for task in tasks]
     author = f"{asked.provider}/{asked.model}"
     for question, (answer, _) in zip(questions, answers, strict=True):
         if isinstance(answer, JudgeError):

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +18,7 @@ from scouter.mock.llm_faults import Fault
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.replay.made.material import all_attacks
+from tests.support.processes import wait_until
 
 Scouter = Callable[..., "CompletedProcess[str]"]
 
@@ -268,6 +272,41 @@ def test_nothing_is_written_where_there_is_nothing(desk: Path, generate: Scouter
     assert not (desk / "made.yaml").exists()
 
 
+def _take_ctrl_c() -> None:
+    """Undo what a shell does to jobs in the background, which ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_ctrl_c_writes_what_was_answered(desk: Path) -> None:
+    """One question at a time: where the second one has come, the first one is answered."""
+
+    async def reply(asked: LLMRequest) -> Any:
+        if story_of(asked) == "late":
+            await asyncio.sleep(60)
+        return cases(LAMP)
+
+    (desk / "stories.yaml").write_text(f"{STORIES}- Cleo.\n", encoding="utf-8")
+    with LLMTestServer(reply) as server:
+        entry = {"kind": "openai", "base_url": server.url, "keyless": True, "concurrency": 1}
+        file = json.dumps({"providers": {"shop": entry}})
+        (desk / "providers.json").write_text(file, encoding="utf-8")
+        command = (
+            sys.executable, "-m", "scouter.cli.app", "scenarios", "generate", "made.yaml",
+            "--tools", "tools.json", "--stories", "stories.yaml", "--model", "shop/small",
+            "--providers", "providers.json",
+        )  # fmt: skip
+        with subprocess.Popen(
+            command, cwd=desk, stderr=subprocess.PIPE, text=True, preexec_fn=_take_ctrl_c
+        ) as process:
+            wait_until(lambda: server.calls == 2, what="the second question")
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "no answer for late: interrupted\nno answer for story-3: interrupted\n" in said
+    assert "Traceback" not in said
+    assert [each.id for each in EvalScenarios.from_path(desk / "made.yaml")] == ["story-1-1"]
+
+
 def test_a_budget_ends_the_asking(desk: Path, generate: Scouter) -> None:
     """A question may cost more than there is, and so is not put."""
     price = {"small": {"input_per_million": 1e6, "output_per_million": 1e6}}
@@ -317,6 +356,22 @@ def test_a_simulated_user_plays_the_story(desk: Path, generate: Scouter) -> None
     assert first.is_interactive()
     assert not first.predefined_turns
     assert first.simulated_user_persona == "Ann bought a lamp, order A-17, which came broken."
+
+
+def test_a_played_attack_runs(desk: Path, generate: Scouter, scouter: Scouter) -> None:
+    """The simulated user is told the story and the way of the attack, and is done at once."""
+    (desk / "stories.yaml").write_text("- Ann.\n", encoding="utf-8")
+    attack = case("Refund B-2.", call(order_id="B-2"), must_not="Pay.")
+    with LLMTestServer(cases(attack)):
+        assert generate("--attacks", "pressure", "--interactive").returncode == 0
+    options = ("--agent", "desk:refuses", "--allow-unreviewed", "--min-pass-rate", "1")
+    with LLMTestServer({"message": "Well.", "done": True}) as server:
+        done = scouter("eval", "made.yaml", *options, "--simulated-user", "openai/small")
+        (asked,) = server.asked
+    assert done.returncode == 0, done.stdout + done.stderr
+    (pressure,) = [each for each in all_attacks() if each.kind == "pressure"]
+    assert "Ann." in asked.text
+    assert pressure.way in asked.text
 
 
 def test_every_kind_of_attack_over_every_story(desk: Path, generate: Scouter) -> None:
