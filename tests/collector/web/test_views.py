@@ -16,6 +16,7 @@ from collector.access.tokens import TokenFile
 from collector.web import render
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource
@@ -168,6 +169,33 @@ def test_a_condition_is_one_alert_on_the_page(start: Start, answers: Path) -> No
     told = service.http.post(f"/alerts/{alert['alert_id']}/acknowledge", data={"note": "on it"})
     assert "acknowledged" in told.text
     assert 'class="outcome errored">acknowledged<' in view(service, "/alerts")
+
+
+def test_what_is_not_watched_yet_says_what_it_waits_for(start: Start, tmp_path: Path) -> None:
+    """A version beside an older one that has too few records to compare with."""
+    task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
+    profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "answers.json")
+    service = start(profile=[str(profile)])
+    for version, number in (("1", 20), ("2", 40)):
+        tags = {"service.name": "bot", "service.version": version}
+        service.send(
+            *(
+                {"uid": f"{version}-{n}", "profile": "answers", "tags": tags,
+                 "context": {"answer": 41}}
+                for n in range(number)
+            )
+        )  # fmt: skip
+        service.wait_for(number if version == "1" else 60)
+
+    def overview() -> str:
+        return " ".join(Parts(view(service, "/")).text)
+
+    wait_until(lambda: "once that has 100 finished" in overview(), what="the detectors' words")
+    assert re.search(
+        r"not watched yet\W+still learning what is healthy: 40 of its first 1,000 records; "
+        r"from its first record on against version 1, once that has 100 finished conversations; it has 20",
+        overview(),
+    )
 
 
 def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: Path) -> None:
