@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import DECIDED, Outcome
@@ -13,6 +13,7 @@ from scouter.evaluate.results.rows import ResultRows
 from scouter.model.json_value import to_json_value
 from scouter.model.visible import visible
 
+_MANY: Final = (list, tuple, dict)
 HTML_ROWS: Final = 100
 """Rows of a table in a notebook; what is beyond is counted, not shown."""
 
@@ -177,7 +178,7 @@ def fields_html(title: str, rows: Sequence[Mapping[str, object]]) -> str:
 def _plain(value: object) -> Cell:
     if value is None or isinstance(value, str | int | float):
         return value
-    return show(to_json_value(value)) if isinstance(value, list | tuple | dict) else str(value)
+    return show(to_json_value(cast("object", value))) if isinstance(value, _MANY) else str(value)
 
 
 def results_html(results: ResultRows) -> str:

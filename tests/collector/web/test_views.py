@@ -193,7 +193,8 @@ def test_what_is_not_watched_yet_says_what_it_waits_for(start: Start, tmp_path: 
     wait_until(lambda: "once that has 100 finished" in overview(), what="the detectors' words")
     assert re.search(
         r"not watched yet\W+still learning what is healthy: 40 of its first 1,000 records; "
-        r"from its first record on against version 1, once that has 100 finished conversations; it has 20",
+        r"from its first record on against version 1, once that has 100 finished "
+        r"conversations; it has 20",
         overview(),
     )
 
