@@ -380,7 +380,9 @@ def test_the_page_on_harvesting_runs(
     asked = {**WRONG, "uid": "u-asked", "record_id": "three", "trace_id": span["traceId"]}
     service.send(asked)
     service.wait_for(3)
-    harvest, check = (text.strip() for text in _blocks("harvest.md", "sh"))
+    blocks = [text.strip() for text in _blocks("harvest.md", "sh")]
+    (harvest,) = [text for text in blocks if text.startswith("scouter scenarios harvest")]
+    check = next(text for text in blocks if text.startswith("scouter eval"))
     done = scouter(*shlex.split(harvest)[1:])
     assert done.returncode == 0, done.stderr
     (scenario,) = EvalScenarios.from_path(tmp_path / "failures.yaml")

@@ -257,7 +257,8 @@ def test_no_more_is_read_than_there_is_room_for(room: Room) -> None:
     for uid in uids:
         room.append(uid, text="x" * 2**18)
     log = desk.logs[1]
-    wait_until(lambda: log.is_full and log.lag >= 31, what="the buffer is full")
+    # The worker may have taken some of them at once before it began to do nothing.
+    wait_until(lambda: log.is_full and log.lag > 16, what="the buffer is full")
     most = log.size_bytes
     assert most < 4 * 2**20
     room.append("other")  # in another partition, which is read on

@@ -300,7 +300,7 @@ def test_ctrl_c_writes_what_was_answered(desk: Path) -> None:
         ) as process:
             wait_until(lambda: server.calls == 2, what="the second question")
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=240)
     assert process.returncode == 130, said
     assert "no answer for late: interrupted\nno answer for story-3: interrupted\n" in said
     assert "Traceback" not in said
