@@ -24,7 +24,7 @@ def rows(report: Report) -> Iterator[tuple[str, ...]]:
 
 
 def notes(report: Report) -> Iterator[str]:
-    """What each alarm counted, what explains it, and what to do for more."""
+    """Counts of each alarm, the slices that explain it, and the option that shows more."""
     if not report.series:
         yield "no final result of that time is stored"
         return

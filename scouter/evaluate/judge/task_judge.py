@@ -1,6 +1,6 @@
 """TaskJudge: the judge of a task, as the task's own function asks it.
 
-What it awaits are questions, which the engine puts to the judge of the run. So cache, budget,
+The engine puts the questions that it awaits to the judge of the run. So cache, budget,
 retries and the bound on questions at a time are those of every task.
 """
 

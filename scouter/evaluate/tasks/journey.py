@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 JourneyMeasure: TypeAlias = Literal["success", "completion", "recall", "precision", "parameter_f1"]
 
 QUESTIONS: Final = "Whether texts and fuzzy arguments mean the same, and statements are true."
-"""What a judge is asked, for people."""
+"""The question to a judge, for people."""
 _MOST: Final = 20
 """Questions about one conversation that a task may put unless it says another number."""
 

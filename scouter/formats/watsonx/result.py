@@ -51,7 +51,7 @@ def journeys_of(
 
 
 def _given(said: ScenarioResult) -> JsonValue:
-    """What the judge answered about an attempt; None where nobody was asked."""
+    """The answers of the judge about an attempt; None without a judge."""
     if said.eval_results is None:
         return None
     talks = (

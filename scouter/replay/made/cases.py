@@ -120,7 +120,7 @@ class _Written(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """What cases are made of, and how."""
+    """The material of cases, and the way to make them."""
 
     tools: Tools
     stories: Sequence[Story]

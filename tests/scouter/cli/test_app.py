@@ -92,7 +92,7 @@ def test_what_is_mistyped_is_told_with_what_is_near(typed: list[str], told: str)
     ],
 )
 def test_a_shell_completes_commands_and_options(typed: str, found: list[str]) -> None:
-    """What `scouter --install-completion` makes a shell call."""
+    """A shell makes these calls after `scouter --install-completion`."""
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     done = CliRunner().invoke(
         make_app(), [], prog_name="scouter", env={"_SCOUTER_COMPLETE": "complete_bash", **words}

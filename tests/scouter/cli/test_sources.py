@@ -88,7 +88,7 @@ tasks:
 
 
 def options(source: str) -> dict[str, tuple[str, ...]]:
-    """What is typed for each option of the table, behind the command of a source."""
+    """The words of each option of the table, behind the command of a source."""
     task = dict(zip(SOURCES, TASKS, strict=True))[source]
     return {
         "--save": ("--save", "out.json"),
@@ -166,7 +166,7 @@ def sources(project: Path) -> Path:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_table_of_options_is_right(source: str, sources: Path, scouter: Scouter) -> None:
-    """What works ends with a decision, the rest with 2 and the reason."""
+    """An option that works ends with a decision, any other with 2 and the reason."""
     start, cells = SOURCES[source], table()[source]
     asked = options(source)
     assert cells.keys() == asked.keys()
