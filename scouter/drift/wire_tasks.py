@@ -14,7 +14,7 @@ from scouter.drift.wire_schema import schema_keywords, schema_patterns
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.code import CodeTask

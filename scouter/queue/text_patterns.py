@@ -48,7 +48,7 @@ class TextPattern:
     """
 
     def __init__(self, text: str, change: Callable[[str], str]) -> None:
-        from scouter.evaluate.patterns.pattern import compile_pattern
+        from scouter.evaluate.patterns import compile_pattern
 
         compile_pattern(text, "redaction pattern")  # its limits and messages
         import re2

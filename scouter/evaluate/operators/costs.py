@@ -5,7 +5,7 @@ from typing import Final
 
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns.pattern import MAX_TEXT
+from scouter.evaluate.patterns import MAX_TEXT
 
 MAX_ITEMS: Final = 1_000_000
 """Items of a list that is compared item by item, or searched."""

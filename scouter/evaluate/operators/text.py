@@ -25,7 +25,7 @@ from scouter.evaluate.operators.costs import (
 )
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})
 """Operators whose expected value steers the comparison itself: it is checked when a plan is built,

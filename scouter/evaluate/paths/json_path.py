@@ -44,7 +44,7 @@ from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.fault import missing
 from scouter.evaluate.paths.syntax import Getter, check_count, check_size
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.weight import weight
 
 MAX_LOOKS: Final = 200_000

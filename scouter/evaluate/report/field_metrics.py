@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.report.rules import Compat
 
 Metric: TypeAlias = Callable[[Any, Any], float]

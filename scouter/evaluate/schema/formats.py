@@ -8,7 +8,7 @@ from typing import Final
 
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.formats import is_email, is_uuid
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME: Final = re.compile(

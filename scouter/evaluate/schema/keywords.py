@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.operators.equality import identity
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.schema.formats import FORMATS
 from scouter.evaluate.schema.load import REFERENCES, Object
 

@@ -27,7 +27,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.syntax import format_path
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.schema.keywords import FOLLOWED, NO_FORMATS, bounded
 from scouter.evaluate.schema.load import Bound, Loads, Object, Resolver
 

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.operators.show import show_name
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.masks import (
     Mask,

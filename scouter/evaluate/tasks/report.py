@@ -16,7 +16,7 @@ from pydantic import (
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.metrics_config import JUDGE, FieldConfig, MetricsConfig
 from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt

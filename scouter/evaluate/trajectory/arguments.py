@@ -9,7 +9,7 @@ from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.costs import MAX_SIMILAR, too_large
 from scouter.evaluate.operators.numbers import is_within
 from scouter.evaluate.operators.similarity import is_similar
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.trajectory.equality import KeyOf
 from scouter.evaluate.trajectory.rules import ArgumentRules, KeyRule
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, c
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 
 ArgumentMode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 Empty: TypeAlias = Literal["score", "error", "skip"]

@@ -15,12 +15,11 @@ from scouter.evaluate.paths.json_path import MAX_LOOKS
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.syntax import MAX_BYTES, MAX_SEGMENTS
 from scouter.evaluate.paths.templates import MAX_CHARACTERS, compile_template
-from scouter.evaluate.patterns.pattern import (
+from scouter.evaluate.patterns import (
     MAX_PATTERN,
     MAX_PROGRAM,
     MAX_TEXT,
     MAX_WORK,
-    SHORT_TEXT,
 )
 from scouter.evaluate.responses.bounds import MAX_JSON, MAX_VALUES
 from scouter.evaluate.schema.formats import FORMATS
@@ -77,7 +76,7 @@ def test_a_row_says_what_the_code_does(operator: Op) -> None:
 
 def test_the_numbers_of_the_text() -> None:
     for number in (
-        MAX_PATTERN, MAX_PROGRAM, MAX_WORK, MAX_TEXT, SHORT_TEXT, MAX_SIMILAR, MAX_MEETINGS,
+        MAX_PATTERN, MAX_PROGRAM, MAX_WORK, MAX_TEXT, MAX_SIMILAR, MAX_MEETINGS,
         MAX_SCHEMA, MAX_UNEVALUATED, MAX_REFERENCES, MAX_JSON, MAX_VALUES,
     ):  # fmt: skip
         assert f"{number:,}" in OPERATORS

@@ -30,7 +30,7 @@ from scouter.evaluate.operators.equality import deep_equal, identity
 from scouter.evaluate.operators.similarity import is_similar, similarity
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns.pattern import MAX_TEXT
+from scouter.evaluate.patterns import MAX_TEXT
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 

@@ -20,7 +20,7 @@ from scouter.evaluate.operators.equality import deep_equal, identity
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import BUILDERS
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.patterns.pattern import MAX_TEXT
+from scouter.evaluate.patterns import MAX_TEXT
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord

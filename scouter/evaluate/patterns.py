@@ -5,9 +5,6 @@ The syntax is RE2's (https://github.com/google/re2/wiki/Syntax), and so is the m
 case as Unicode does, `.` is any character but a newline, `^` and `$` are the very beginning and
 end of the text unless `(?m)` is set. Look-around, backreferences, atomic groups and possessive
 repetition do not exist, as no linear search can have them. A pattern is searched for anywhere.
-
-RE2 decides what is a pattern. A short ASCII text is searched by Python's `re`, which is quicker
-there, if `scouter.evaluate.patterns.proof` shows that it is linear too; the verdict is the same.
 """
 
 import re
@@ -17,7 +14,6 @@ from typing import Final, Protocol, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns.proof import prove
 from scouter.model.json_value import plain_text
 
 MAX_PATTERN: Final = 4_096
@@ -28,8 +24,6 @@ MAX_TEXT: Final = 1_000_000
 """Characters of a text that is searched; a longer one is a `TaskFault` (`Reason.LIMIT`)."""
 MAX_WORK: Final = 200_000_000
 """Instructions of the pattern times bytes of the text, about a second at the very worst."""
-SHORT_TEXT: Final = 4_096
-"""Characters up to which Python's `re` is asked, where it may be."""
 _MAX_MEMORY: Final = 8 << 20
 
 Found = Callable[[str], bool]
@@ -49,16 +43,14 @@ class Pattern:
     Safe to use from several threads.
     """
 
-    __slots__ = ("found_in", "in_linear_re", "size", "text")
+    __slots__ = ("found_in", "size", "text")
 
-    def __init__(self, text: str, found_in: Found, in_linear_re: bool, size: int) -> None:
+    def __init__(self, text: str, found_in: Found, size: int) -> None:
         self.text: str = text
         self.found_in: Found = found_in
-        """Tell whether the pattern is somewhere in a text; linear in the text.
+        """True if the pattern is somewhere in a text; linear in the text.
 
         Raises `TaskFault` (`Reason.LIMIT`) beyond `MAX_TEXT` or `MAX_WORK`."""
-        self.in_linear_re: bool = in_linear_re
-        """True if short ASCII texts are searched by Python's `re`."""
         self.size: int = size
         """Instructions that the pattern becomes."""
 
@@ -90,17 +82,7 @@ def compile_pattern(text: str, what: str = "pattern") -> Pattern:
             f"{what} {_short(text)}: it becomes {size} instructions, at most {MAX_PROGRAM} are "
             "allowed; use smaller counts in {…} and fewer of them"
         )
-    slow = _search_by_re2(searcher, size, what)
-    proven = prove(text)
-    if proven is None:
-        return Pattern(text, slow, False, size)
-    compiled = re.compile(proven.pattern, re.ASCII)
-    return Pattern(
-        text,
-        _search_by_re(compiled.match if proven.anchored else compiled.search, slow),
-        True,
-        size,
-    )
+    return Pattern(text, _bounded(searcher, size, what), size)
 
 
 def _compile(text: str, what: str) -> _Searcher:
@@ -118,7 +100,7 @@ def _compile(text: str, what: str) -> _Searcher:
         raise ConfigError(f"{what} {_short(text)}: {_advice(text, fault)}") from None
 
 
-def _search_by_re2(searcher: _Searcher, size: int, what: str) -> Found:
+def _bounded(searcher: _Searcher, size: int, what: str) -> Found:
     search, longest = searcher.search, MAX_WORK // size
 
     def found_in(text: str) -> bool:
@@ -138,15 +120,6 @@ def _search_by_re2(searcher: _Searcher, size: int, what: str) -> Found:
                 f"at most {longest} are searched",
             )
         return search(data) is not None
-
-    return found_in
-
-
-def _search_by_re(search: Callable[[str], object], slow: Found) -> Found:
-    def found_in(text: str) -> bool:
-        if len(text) <= SHORT_TEXT and text.isascii():
-            return search(text) is not None
-        return slow(text)
 
     return found_in
 

@@ -1,1 +1,0 @@
-"""Regular expressions that come from other people."""
