@@ -1,37 +1,11 @@
 """Results as a data frame: one row per record and task, in order, one type per column.
 
-| column | type | holds |
-|---|---|---|
-| created_at | time, UTC | when the record was made |
-| scope | text | `record`, or `session` for the result of a session-scoped task |
-| record_uid, record_id, session_id, trace_id, scenario_id | text | whose result it is |
-| attempt | integer | which repeat of the scenario, from 0 |
-| success | flag | every task of the record could be decided |
-| record_outcome | text | passed, failed, errored or skipped: the record as a whole |
-| task_id, task_type, task_operator | text | the task |
-| task_condition, task_stage | flag, integer | whether it is a gate; its stage in the plan |
-| task_assertion | JSON text | what it looked at |
-| task_outcome, task_reason | text | how it ended; why, where it errored or was skipped |
-| task_passed, task_value | flag, number | whether it passed; the same as 1.0 and 0.0 |
-| task_score | number | the number beside the outcome; missing where errored or skipped |
-| task_expected, task_actual | JSON text | what was compared: any type, so as JSON |
-| task_message | text | what happened |
-| task_judge_calls, task_judge_cached | integer | questions put to a judge; answered from a cache |
-| task_input_tokens, _output_tokens, task_cost_usd | number | what its answers took, where known |
-| task_unpriced_calls | integer | questions put whose cost is not known, and not in the cost |
-| workflow_total_tasks, _passed_tasks, _failed_tasks | integer | the record's counts |
-| workflow_pass_rate | number | in [0, 1], as in `EvalSet.pass_rate` |
-| workflow_duration_ms | integer | of the record's evaluation |
-| workflow_error | text | message of the record's first errored task |
-| embedding_means, similarity_scores | JSON text | objects, where an `EvaluationConfig` asked |
-| context | text | always missing, here for the original's sake: results hold no contexts |
-
-A missing text is None, or what the library shows for it. Half characters (lone surrogates), which
-no frame can hold, are U+FFFD.
+`docs/results.md` says what each column holds. A missing text is None, or what the library shows for
+it. Half characters (lone surrogates), which no frame can hold, are U+FFFD.
 """
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from json import JSONEncoder
@@ -42,60 +16,18 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.usage import JudgeUsage
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.row import ResultRow
 from scouter.evaluate.results.rows import ResultRows
-from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.json_value import plain_text, to_json_value
 
 TEXT, NUMBER, INTEGER, FLAG, TIME = "text", "number", "integer", "flag", "time"
-
-SCHEMA: Final[dict[str, str]] = {
-    "created_at": TIME,
-    "scope": TEXT,
-    "record_uid": TEXT,
-    "record_id": TEXT,
-    "session_id": TEXT,
-    "trace_id": TEXT,
-    "scenario_id": TEXT,
-    "attempt": INTEGER,
-    "success": FLAG,
-    "record_outcome": TEXT,
-    "task_id": TEXT,
-    "task_type": TEXT,
-    "task_outcome": TEXT,
-    "task_reason": TEXT,
-    "task_passed": FLAG,
-    "task_value": NUMBER,
-    "task_score": NUMBER,
-    "task_assertion": TEXT,
-    "task_operator": TEXT,
-    "task_expected": TEXT,
-    "task_actual": TEXT,
-    "task_message": TEXT,
-    "task_judge_calls": INTEGER,
-    "task_judge_cached": INTEGER,
-    "task_input_tokens": NUMBER,
-    "task_output_tokens": NUMBER,
-    "task_cost_usd": NUMBER,
-    "task_unpriced_calls": INTEGER,
-    "task_condition": FLAG,
-    "task_stage": INTEGER,
-    "workflow_total_tasks": INTEGER,
-    "workflow_passed_tasks": INTEGER,
-    "workflow_failed_tasks": INTEGER,
-    "workflow_pass_rate": NUMBER,
-    "workflow_duration_ms": INTEGER,
-    "workflow_error": TEXT,
-    "embedding_means": TEXT,
-    "similarity_scores": TEXT,
-    "context": TEXT,
-}
-"""Name and type of every column, in order."""
 
 Column = list[Any]
 
 _encode: Final = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _WORDS: Final = {True: "true", False: "false", None: "null"}
+_NOTHING: Final = JudgeUsage()
 
 
 def json_text(value: JsonValue) -> str:
@@ -113,171 +45,94 @@ def json_text(value: JsonValue) -> str:
         return _encode(to_json_value(value))
 
 
+def _text(value: str | None) -> str | None:
+    return None if value is None else plain_text(value)
+
+
+def _usage(task: EvalTaskResult) -> JudgeUsage:
+    return task.usage or _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class _OfRecord:
+    """A column that has the same value for all tasks of a record."""
+
+    kind: str
+    read: Callable[[ResultRow], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTask:
+    """A column that is read from each task result."""
+
+    kind: str
+    read: Callable[[EvalTaskResult], Any]
+
+
+_COLUMNS: Final[dict[str, _OfRecord | _OfTask]] = {
+    "created_at": _OfRecord(TIME, lambda row: row.record.created_ns),
+    "scope": _OfRecord(TEXT, lambda row: row.record.scope),
+    "record_uid": _OfRecord(TEXT, lambda row: plain_text(row.record_uid)),
+    "record_id": _OfRecord(TEXT, lambda row: plain_text(row.record_id)),
+    "session_id": _OfRecord(TEXT, lambda row: plain_text(row.record.session_id)),
+    "trace_id": _OfRecord(TEXT, lambda row: row.record.trace_id),
+    "scenario_id": _OfRecord(TEXT, lambda row: _text(row.scenario_id)),
+    "attempt": _OfRecord(INTEGER, lambda row: row.attempt),
+    "success": _OfRecord(FLAG, lambda row: row.success),
+    "record_outcome": _OfRecord(TEXT, lambda row: str(row.outcome)),
+    "task_id": _OfTask(TEXT, lambda task: plain_text(task.task_id)),
+    "task_type": _OfTask(TEXT, lambda task: task.task_type),
+    "task_outcome": _OfTask(TEXT, lambda task: str(task.outcome)),
+    "task_reason": _OfTask(TEXT, lambda task: None if task.reason is None else str(task.reason)),
+    "task_passed": _OfTask(FLAG, lambda task: task.passed),
+    "task_value": _OfTask(NUMBER, lambda task: float(task.passed)),
+    "task_score": _OfTask(NUMBER, lambda task: task.score),
+    "task_assertion": _OfTask(TEXT, lambda task: json_text(task.spec.assertion)),
+    "task_operator": _OfTask(TEXT, lambda task: str(task.spec.operator)),
+    "task_expected": _OfTask(TEXT, lambda task: json_text(task.expected)),
+    "task_actual": _OfTask(TEXT, lambda task: json_text(task.actual)),
+    "task_message": _OfTask(TEXT, lambda task: plain_text(task.message)),
+    "task_judge_calls": _OfTask(INTEGER, lambda task: _usage(task).calls),
+    "task_judge_cached": _OfTask(INTEGER, lambda task: _usage(task).cached),
+    "task_input_tokens": _OfTask(NUMBER, lambda task: _usage(task).input_tokens),
+    "task_output_tokens": _OfTask(NUMBER, lambda task: _usage(task).output_tokens),
+    "task_cost_usd": _OfTask(NUMBER, lambda task: _usage(task).cost_usd),
+    "task_unpriced_calls": _OfTask(INTEGER, lambda task: _usage(task).unpriced_calls),
+    "task_condition": _OfTask(FLAG, lambda task: task.condition),
+    "task_stage": _OfTask(INTEGER, lambda task: task.spec.stage),
+    "workflow_total_tasks": _OfRecord(INTEGER, lambda row: row.eval_set.total_tasks),
+    "workflow_passed_tasks": _OfRecord(INTEGER, lambda row: row.eval_set.passed_tasks),
+    "workflow_failed_tasks": _OfRecord(INTEGER, lambda row: row.eval_set.failed_tasks),
+    "workflow_pass_rate": _OfRecord(NUMBER, lambda row: row.eval_set.pass_rate),
+    "workflow_duration_ms": _OfRecord(INTEGER, lambda row: row.eval_set.duration_ms),
+    "workflow_error": _OfRecord(TEXT, lambda row: _text(row.error_message)),
+    "embedding_means": _OfRecord(TEXT, lambda row: json_text(dict(row.mean_embeddings))),
+    "similarity_scores": _OfRecord(TEXT, lambda row: json_text(dict(row.similarity_scores))),
+    "context": _OfRecord(TEXT, lambda _: None),  # the original's; results hold no contexts
+}
+SCHEMA: Final = {name: column.kind for name, column in _COLUMNS.items()}
+"""Name and type of every column, in order."""
+
+
 def columns(results: ResultRows) -> dict[str, Column]:
     """Lay all task results out by column, as `SCHEMA` says; times are ns since the epoch.
 
-    Cost: linear in task results; reads `results.records` once.
+    Cost: linear in task results.
     """
-    seen = _Rows(results)
-    by_row = seen.record_of_row
-    laid = {name: [values[at] for at in by_row] for name, values in seen.by_record.items()}
-    for name, read in _OF_SPEC.items():
-        values = [read(spec) for spec in seen.specs]
-        laid[name] = [values[at] for at in seen.spec_of_row]
-    laid |= seen.by_row
-    laid["context"] = list(repeat(None, len(by_row)))
-    return {name: laid[name] for name in SCHEMA}
-
-
-_OF_SPEC: Final[dict[str, Callable[[TaskSpec], Any]]] = {
-    "task_id": lambda spec: plain_text(spec.task_id),
-    "task_type": lambda spec: spec.task_type,
-    "task_assertion": lambda spec: json_text(spec.assertion),
-    "task_operator": lambda spec: str(spec.operator),
-    "task_condition": lambda spec: spec.condition,
-    "task_stage": lambda spec: spec.stage,
-}
-
-
-@dataclass(slots=True)
-class _Counts:
-    """Counts of one record's tasks, by the rules of `EvalSet`."""
-
-    total: int = 0
-    passed: int = 0
-    error: str | None = None
-
-    def add(self, task: EvalTaskResult, outcome: Outcome) -> None:
-        if outcome is _ERRORED and self.error is None:
-            self.error = plain_text(f"task {task.task_id!r}: {task.message}")
-        if outcome is not _SKIPPED and not task.condition:
-            self.total += 1
-            self.passed += outcome is _PASSED
-
-
-# Looking a member of an enum up is a call of Python code, and this runs for every task result.
-_PASSED: Final = Outcome.PASSED
-_ERRORED: Final = Outcome.ERRORED
-_SKIPPED: Final = Outcome.SKIPPED
-_NAMES: Final = {outcome: str(outcome) for outcome in Outcome}
-_JUDGES: Final = frozenset({"LLMJudge", "QA", "Accuracy", "Report", "Trajectory"})
-"""Types of tasks that ask a model."""
-
-
-class _Rows:
-    """One walk over the results: values by record, by task, and by row."""
-
-    def __init__(self, results: ResultRows) -> None:
-        self.record_of_row: list[int] = []
-        self.spec_of_row: list[int] = []
-        self.specs: list[TaskSpec] = []
-        self._spec_ids: dict[int, int] = {}
-        self.by_record: dict[str, Column] = {
-            name: []
-            for name in (
-                "created_at", "scope", "record_uid", "record_id", "session_id", "trace_id",
-                "success", "record_outcome", "workflow_total_tasks", "workflow_passed_tasks",
-                "workflow_failed_tasks", "workflow_pass_rate", "workflow_duration_ms",
-                "workflow_error",
-            )
-        }  # fmt: skip
-        self.by_row: dict[str, Column] = {
-            name: []
-            for name in (
-                "task_outcome", "task_reason", "task_passed", "task_value", "task_score",
-                "task_expected", "task_actual", "task_message",
-            )
-        }  # fmt: skip
-        self._expected: list[tuple[object, str]] = []
-        self._usages: dict[int, JudgeUsage] = {}
-        """Usage of the judge by row; most tasks ask none."""
-        self._walk(results)
-        self.by_row |= self._usage_columns()
-        self._walk_beside(results)
-
-    def _walk(self, results: ResultRows) -> None:
-        into = self.by_record
-        for at, record in enumerate(results.records):
-            counts = _Counts()
-            for task in record.tasks:
-                self._add(at, task, counts)
-            into["created_at"].append(record.created_ns)
-            into["scope"].append(record.scope)
-            into["record_uid"].append(plain_text(record.record_uid))
-            into["record_id"].append(plain_text(record.record_id))
-            into["session_id"].append(plain_text(record.session_id))
-            into["trace_id"].append(record.trace_id)
-            into["success"].append(counts.error is None)
-            into["record_outcome"].append(_NAMES[record.outcome])
-            into["workflow_total_tasks"].append(counts.total)
-            into["workflow_passed_tasks"].append(counts.passed)
-            into["workflow_failed_tasks"].append(counts.total - counts.passed)
-            rate = counts.passed / counts.total if counts.total else 0.0
-            into["workflow_pass_rate"].append(rate)
-            into["workflow_duration_ms"].append(record.duration_ns // 1_000_000)
-            into["workflow_error"].append(counts.error)
-
-    def _add(self, at: int, task: EvalTaskResult, counts: _Counts) -> None:
-        outcome, spec, reason, into = task.outcome, task.spec, task.reason, self.by_row
-        known = self._spec_ids.get(id(spec))
-        if known is None:
-            known = self._spec_ids[id(spec)] = len(self.specs)
-            self.specs.append(spec)  # kept, so that its id stays its own
-            self._expected.append((None, "null"))
-        expected, expected_text = self._expected[known]
-        if task.expected is not expected:  # mostly the very object of the row before
-            expected_text = json_text(task.expected)
-            self._expected[known] = (task.expected, expected_text)
-        passed = outcome is _PASSED
-        self.record_of_row.append(at)
-        self.spec_of_row.append(known)
-        if spec.task_type in _JUDGES and (usage := task.usage) is not None:
-            self._usages[len(self.record_of_row) - 1] = usage
-        into["task_outcome"].append(_NAMES[outcome])
-        into["task_reason"].append(None if reason is None else str(reason))
-        into["task_passed"].append(passed)
-        into["task_value"].append(1.0 if passed else 0.0)
-        into["task_score"].append(task.score)
-        into["task_expected"].append(expected_text)
-        into["task_actual"].append(json_text(task.actual))
-        into["task_message"].append(plain_text(task.message))
-        counts.add(task, outcome)
-
-    def _usage_columns(self) -> dict[str, Column]:
-        rows = len(self.record_of_row)
-        found: dict[str, Column] = {
-            "task_judge_calls": [0] * rows,
-            "task_judge_cached": [0] * rows,
-            "task_unpriced_calls": [0] * rows,
-        }
-        for name in ("task_input_tokens", "task_output_tokens", "task_cost_usd"):
-            found[name] = [None] * rows
-        for row, usage in self._usages.items():
-            found["task_judge_calls"][row] = usage.calls
-            found["task_judge_cached"][row] = usage.cached
-            found["task_input_tokens"][row] = usage.input_tokens
-            found["task_output_tokens"][row] = usage.output_tokens
-            found["task_cost_usd"][row] = usage.cost_usd
-            found["task_unpriced_calls"][row] = usage.unpriced_calls
-        return found
-
-    def _walk_beside(self, results: ResultRows) -> None:
-        """Add what results keep beside the records: scenarios, attempts, annotations."""
-        count, into = len(results), self.by_record
-        ids: Iterable[str | None] = results.scenario_ids or repeat(None, count)
-        into["scenario_id"] = [None if name is None else plain_text(name) for name in ids]
-        into["attempt"] = list(results.attempts or repeat(0, count))
-        annotations = getattr(results, "annotations", None)
-        notes = None if annotations is None else annotations.records
-        for name, field in (
-            ("embedding_means", "mean_embeddings"),
-            ("similarity_scores", "similarity_scores"),
-        ):
-            into[name] = (
-                list(repeat(None, count))
-                if notes is None
-                else [json_text(dict(getattr(note, field))) for note in notes]
-            )
+    rows = list(results)
+    tasks = [task for row in rows for task in row.record.tasks]
+    laid: dict[str, Column] = {}
+    for name, column in _COLUMNS.items():
+        if isinstance(column, _OfTask):
+            laid[name] = [*map(column.read, tasks)]
+        else:
+            values = zip(map(column.read, rows), rows, strict=True)
+            laid[name] = [
+                each for value, row in values for each in repeat(value, len(row.record.tasks))
+            ]
+    if results.annotations is None or results.annotations.records is None:
+        laid["embedding_means"] = laid["similarity_scores"] = laid["context"]
+    return laid
 
 
 def frame(results: ResultRows, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars

@@ -9,7 +9,6 @@ import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -190,28 +189,10 @@ def test_annotations_are_columns() -> None:
         mean_embeddings={"q": 1.5},
         similarity_scores={"q_r": -0.25},
     )
-    found = results()
-    annotated: Any = SimpleNamespace(
-        records=found.records,
-        scenario_ids=None,
-        attempts=None,
-        annotations=Annotations(records=(note, *[RecordAnnotations()] * 3)),
-    )
-    annotated = _Annotated(annotated)
-    laid = columns(annotated)
+    found = results().with_annotations(Annotations(records=(note, *[RecordAnnotations()] * 3)))
+    laid = columns(found)
     assert laid["embedding_means"][2:4] == ['{"q": 1.5}', "{}"]
     assert laid["similarity_scores"][0] == '{"q_r": -0.25}'
-
-
-class _Annotated:
-    """Results with a length, as `EvalResults` has it."""
-
-    def __init__(self, fields: SimpleNamespace) -> None:
-        vars(self).update(vars(fields))
-        self.records: Any = fields.records
-
-    def __len__(self) -> int:
-        return len(self.records)
 
 
 @pytest.mark.parametrize(
