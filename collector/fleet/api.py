@@ -23,6 +23,7 @@ from collector.fleet.operation import FleetOperation
 from collector.fleet.past import Past
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.store import FleetStore
+from collector.fleet.topic_log import TopicLog
 from collector.metrics import CollectorMetrics
 from collector.settings.model import CollectorSettings
 from collector.worker.behind import BEHIND_S
@@ -40,11 +41,11 @@ _ALWAYS_NS: Final = 2**62
 class FleetApi(FleetProcess, Desk[FleetStore]):
     """An api; see `FleetProcess`. One at a time has the duties: detectors, alerts and retention."""
 
-    def __init__(self, settings: CollectorSettings) -> None:
-        super().__init__(settings, CollectorMetrics(self._totals, lambda: 0))
+    def __init__(self, settings: CollectorSettings, topic: TopicLog, store: FleetStore) -> None:
+        super().__init__(settings, CollectorMetrics(self._totals, lambda: 0), topic)
         url = database_url(settings)
         self._read_given(PostgresqlLedger(open_beside(url)))
-        self.store = FleetStore(url)
+        self.store = store
         self.store.fix_partitions(self.topic.partitions)
         self._ends = Ends(topic_of(settings), self.topic.partitions)
         self.lag = FleetLag(self._ends, self.store)

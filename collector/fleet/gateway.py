@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from collector.api.parts import Unready
 from collector.fleet.process import FleetProcess
+from collector.fleet.topic_log import TopicLog
 from collector.metrics import CollectorMetrics
 from collector.receivers.http.receiver import HttpReceiver
 from collector.settings.model import CollectorSettings
@@ -28,8 +29,8 @@ class NothingStored:
 class Gateway(FleetProcess):
     """A gateway; see `FleetProcess`."""
 
-    def __init__(self, settings: CollectorSettings) -> None:
-        super().__init__(settings, CollectorMetrics(None, lambda: 0))
+    def __init__(self, settings: CollectorSettings, topic: TopicLog) -> None:
+        super().__init__(settings, CollectorMetrics(None, lambda: 0), topic)
         self._open_way_in(self.topic, NothingStored(), None, settings.max_body)
         self._make_receivers()
         self.app = self.probes(HttpReceiver(self.ingest, self.telemetry), self.unready)

@@ -57,16 +57,19 @@ class FleetProcess(Served):
     Args:
         settings: Settings of the process.
         metrics: Its series.
+        topic: The log, open; `close` closes it.
 
     Raises:
-        ConfigError: Database, topic or door cannot be used.
-        TransientError: The brokers do not answer.
+        ConfigError: Database or door cannot be used.
+        TransientError: The database does not answer.
     """
 
-    def __init__(self, settings: CollectorSettings, metrics: CollectorMetrics) -> None:
+    def __init__(
+        self, settings: CollectorSettings, metrics: CollectorMetrics, topic: TopicLog
+    ) -> None:
         self.tokens = FleetTokens(open_beside(database_url(settings)))
         super().__init__(settings, self.tokens, metrics)
-        self.topic = TopicLog(topic_of(settings), settings.fleet_partitions)
+        self.topic: Final = topic
 
     def probes(
         self, receiver: HttpReceiver | None, unready: Callable[[], Unready | None]

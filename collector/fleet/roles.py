@@ -2,6 +2,7 @@
 
 import socket
 
+from collector.fleet.store import FleetStore
 from collector.fleet.waiting import wait_for_far_sides
 from collector.served import Served
 from collector.settings.model import CollectorSettings
@@ -20,20 +21,22 @@ def make_role(settings: CollectorSettings, listener: socket.socket) -> Served:
     """
     if settings.tls is not None:
         settings.tls.check()
-    wait_for_far_sides(settings, listener)
+    far = wait_for_far_sides(settings, listener)
     try:
-        match settings.role:
-            case "gateway":
+        match settings.role, far.store:
+            case "gateway", _:
                 from collector.fleet.gateway import Gateway
 
-                return Gateway(settings)
-            case "worker":
+                return Gateway(settings, far.topic)
+            case "worker", FleetStore() as store:
                 from collector.fleet.worker import FleetWorker
 
-                return FleetWorker(settings)
-            case _:
+                return FleetWorker(settings, far.topic, store)
+            case _, FleetStore() as store:
                 from collector.fleet.api import FleetApi
 
-                return FleetApi(settings)
+                return FleetApi(settings, far.topic, store)
+            case _:
+                raise AssertionError("a role other than a gateway has a store")
     except TransientError as error:
         raise ConfigError(f"role {settings.role}: {error}") from error

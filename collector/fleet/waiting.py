@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -31,26 +32,41 @@ _CONNECTIONS: Final = 100
 """Requests at a time that are answered meanwhile."""
 
 
-def wait_for_far_sides(settings: CollectorSettings, listener: socket.socket) -> None:
-    """Wait until the topic and the database can be used.
+@dataclass(frozen=True, slots=True)
+class FarSides:
+    """What a process of a fleet stands on, open."""
+
+    topic: TopicLog
+    store: FleetStore | None
+    """None for a gateway, which has no tables but those of tokens."""
+
+
+def wait_for_far_sides(settings: CollectorSettings, listener: socket.socket) -> FarSides:
+    """Open the topic and the database, however long that takes.
 
     Args:
         settings: Of the process.
         listener: On which probes are answered meanwhile.
 
+    Returns:
+        Both as they were opened: a second opening would meet the next fault.
+
     Raises:
         ConfigError: One of them is there, and can never be used as it is.
         SystemExit: The process was told to end.
     """
+    topics: list[TopicLog] = []
+    stores: list[FleetStore] = []
 
     def topic() -> None:
-        TopicLog(topic_of(settings), settings.fleet_partitions).close()
+        if not topics:
+            topics.append(TopicLog(topic_of(settings), settings.fleet_partitions))
 
     def database() -> None:
-        if settings.role == "gateway":  # it has no tables but those of tokens
+        if settings.role == "gateway":
             Address(database_url(settings)).check()
-        else:
-            FleetStore(database_url(settings)).close()
+        elif not stores:
+            stores.append(FleetStore(database_url(settings)))
 
     looks = {"kafka": topic, "postgresql": database}
     began = time.monotonic()
@@ -67,6 +83,7 @@ def wait_for_far_sides(settings: CollectorSettings, listener: socket.socket) -> 
             time.sleep(_LOOK_S)
         if room is not None:
             _log.info("the start goes on after %.0f s", time.monotonic() - began)
+    return FarSides(topics[0], stores[0] if stores else None)
 
 
 def _away(looks: Mapping[str, Callable[[], None]]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from collector.fleet.process import FleetProcess, Follower, database_url, topic_
 from collector.fleet.sessions import FleetSessions
 from collector.fleet.share import FencedError, Share
 from collector.fleet.store import FleetStore
+from collector.fleet.topic_log import TopicLog
 from collector.judging.gold import gold_asker
 from collector.judging.judges import CountingJudge
 from collector.judging.known import given_calibrations, keep_calibrations
@@ -40,10 +41,10 @@ _BEHIND_S: Final = 10.0
 class FleetWorker(FleetProcess):
     """A worker; see `FleetProcess`."""
 
-    def __init__(self, settings: CollectorSettings) -> None:
-        super().__init__(settings, CollectorMetrics(None, lambda: self._waiting))
+    def __init__(self, settings: CollectorSettings, topic: TopicLog, store: FleetStore) -> None:
+        super().__init__(settings, CollectorMetrics(None, lambda: self._waiting), topic)
         url = database_url(settings)
-        self.store = FleetStore(url)
+        self.store = store
         self.store.fix_partitions(self.topic.partitions)
         self.registry = ProfileRegistry(self.store)
         self._owned: dict[int, OwnedPartition] = {}

@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from tests.support.collector_process import deliver
 from tests.support.components import ROOT
 from tests.support.fleet_chaos import Chaos, Plan
 from tests.support.kafka_broker import own_broker
@@ -68,7 +69,7 @@ def test_a_small_fleet_runs_here_without_containers(tmp_path: Path, temporary: P
         )
         record = {"uid": "u1", "profile": "agent_health", "context": {"answer": "yes"}}
         body = {"records": [record]}
-        httpx.post(f"{gateway}/v1/records", json=body, timeout=120).raise_for_status()
+        deliver(f"{gateway}/v1/records", json=body)
 
         def evaluated() -> list[dict[str, Any]]:
             return httpx.get(f"{api}/api/v1/evaluations", timeout=120).json()["items"]

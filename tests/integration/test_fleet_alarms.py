@@ -13,7 +13,7 @@ from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProcess, deliver
 from tests.support.fleet import Fleet, FleetMember, small_fleet
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
 from tests.support.postgresql_server import PostgresqlServer
@@ -55,7 +55,7 @@ def records(answers: Sequence[int], first: int, *, is_healthy: bool) -> Iterator
 def send(url: str, sent: Sequence[dict[str, Any]]) -> None:
     for at in range(0, len(sent), BATCH):
         body = {"records": sent[at : at + BATCH]}
-        httpx.post(f"{url}/v1/records", json=body, timeout=120).raise_for_status()
+        deliver(f"{url}/v1/records", json=body)
 
 
 class Alarms:

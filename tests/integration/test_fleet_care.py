@@ -12,7 +12,7 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProcess, deliver
 from tests.support.components import require
 from tests.support.fleet import Fleet, small_fleet
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
@@ -40,8 +40,7 @@ def program(name: str) -> str:
 
 def send(gateway: CollectorProcess, numbers: Sequence[int]) -> None:
     records = [{"uid": f"r{n}", "profile": "agent_health", "context": {"n": n}} for n in numbers]
-    sent = httpx.post(f"{gateway.url}/v1/records", json={"records": records}, timeout=120)
-    sent.raise_for_status()
+    deliver(f"{gateway.url}/v1/records", json={"records": records})
 
 
 def test_a_restored_dump_reads_from_kafka_what_came_after_it(

@@ -4,7 +4,6 @@ import uuid
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
 import psycopg
 from typer.testing import CliRunner
 
@@ -12,7 +11,7 @@ from collector.fleet.copy_command import store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from tests.support.collector_process import CollectorProcess, CollectorProgram
+from tests.support.collector_process import CollectorProcess, CollectorProgram, deliver
 from tests.support.fleet import PARTITIONS, Fleet, small_fleet
 from tests.support.fleet_chaos import spans, trace_id
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
@@ -35,17 +34,15 @@ WAITS: Final = ("--foreign-settle-s", "1s", "--quiet-s", "1h", "--deadline-s", "
 
 def _send(process: CollectorProcess, numbers: range, places: range, *, is_new: bool) -> None:
     """Send spans, and before them the records of their traces."""
-    with httpx.Client(base_url=process.url, timeout=120) as http:
-        if is_new:
-            records = [
-                {"uid": f"u{n}", "profile": "right", "trace_id": trace_id(n).hex(),
-                 "context": {"answer": 42}}
-                for n in numbers
-            ]  # fmt: skip
-            http.post("/v1/records", json={"records": records}).raise_for_status()
-        kind = {"content-type": "application/x-protobuf"}
-        body = spans(list(numbers), places)
-        http.post("/v1/traces", content=body, headers=kind).raise_for_status()
+    if is_new:
+        records = [
+            {"uid": f"u{n}", "profile": "right", "trace_id": trace_id(n).hex(),
+             "context": {"answer": 42}}
+            for n in numbers
+        ]  # fmt: skip
+        deliver(f"{process.url}/v1/records", json={"records": records})
+    kind = {"content-type": "application/x-protobuf"}
+    deliver(f"{process.url}/v1/traces", content=spans(list(numbers), places), headers=kind)
 
 
 def _outcomes(process: CollectorProcess) -> dict[str, tuple[str, str]]:

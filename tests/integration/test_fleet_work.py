@@ -13,7 +13,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.transport.kafka.partition import partition_of
-from tests.support.collector_process import CollectorProcess, tasks_by_id
+from tests.support.collector_process import CollectorProcess, deliver, tasks_by_id
 from tests.support.fleet import PARTITIONS, Fleet, small_fleet
 from tests.support.fleet_chaos import spans, trace_id
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
@@ -44,19 +44,17 @@ class Both:
     def __init__(self, gateway: CollectorProcess, api: CollectorProcess) -> None:
         self.gateway, self.api = gateway, api
         self.http = httpx.Client(base_url=api.url, timeout=120)
-        self.way = httpx.Client(base_url=gateway.url, timeout=120)
         for profile in (TALK, RIGHT):
             body = json.loads(profile.model_dump_json())
             self.http.post("/api/v1/profiles?activate=true", json=body).raise_for_status()
 
     def records(self, *records: dict[str, Any]) -> dict[str, Any]:
-        answer = self.way.post("/v1/records", json={"records": records}).raise_for_status()
-        return dict(answer.json())
+        return dict(deliver(f"{self.gateway.url}/v1/records", json={"records": records}).json())
 
     def spans(self, numbers: Sequence[int], places: Sequence[int] = range(5)) -> None:
         kind = {"content-type": "application/x-protobuf"}
         body = spans(numbers, places)
-        self.way.post("/v1/traces", content=body, headers=kind).raise_for_status()
+        deliver(f"{self.gateway.url}/v1/traces", content=body, headers=kind)
 
     def evaluation(self, uid: str, revision: int = 1) -> dict[str, Any]:
         """The latest evaluation on a record, once it has this revision."""
@@ -95,7 +93,6 @@ def both(
             both = Both(gateway, api)
             yield both
             both.http.close()
-            both.way.close()
     finally:
         server.stop()
 

@@ -20,6 +20,19 @@ _WAITS: Final = (
 _BEHIND_S: Final = 60.0
 
 
+def deliver(url: str, **body: Any) -> httpx.Response:
+    """The answer to a request that is sent until it is accepted, as every exporter does.
+
+    A gateway answers 503 while its broker is slow, which on a busy machine it is.
+    """
+
+    def accepted() -> httpx.Response | None:
+        answer = httpx.post(url, timeout=120, **body)
+        return None if answer.status_code in (429, 503) else answer.raise_for_status()
+
+    return wait_until(accepted, what=f"{url} to accept", every_s=0.5)
+
+
 class CollectorProcess:
     """A collector with its data in a folder; `start` again after `stop` or `kill` resumes.
 
