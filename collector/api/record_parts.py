@@ -72,9 +72,8 @@ def record_parts_router() -> APIRouter:
                 "it; see docs/harvest.md for the names that are read",
             )
         answer = evaluation_answer(evaluation, judges).model_dump(mode="json")
-        item = harvested(
-            Evaluation.model_validate(answer), conversation, found.record.context, profile
-        )
+        turn = (Evaluation.model_validate(answer), conversation)
+        item = harvested([turn], found.record.context, profile)
         return Response(scenario_yaml("harvested", [item]), media_type=YAML)
 
     @router.get("/trajectories/{uid:path}", responses=NOT_FOUND)

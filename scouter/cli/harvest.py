@@ -39,6 +39,14 @@ def harvest(
     ] = 100,
     profile: ProfileName = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
+    whole_sessions: Annotated[
+        bool,
+        typer.Option(
+            "--whole-sessions",
+            help="One scenario of each session, with what the user said in all its records; "
+            "--limit and --sample count sessions.",
+        ),
+    ] = False,
     since: Since = None,
     until: Until = None,
     with_profile: Annotated[
@@ -81,6 +89,7 @@ def harvest(
 
         scouter scenarios harvest failures.yaml --failed --since 24h
         scouter scenarios harvest airline.yaml --profile airline --sample 50 --save-profiles .
+        scouter scenarios harvest talk.yaml --session chat-7 --whole-sessions
         scouter scenarios harvest datasets --format watsonx --profile airline
         scouter eval failures.yaml --agent desk:answer --profile airline-5f2c1e0d9b8a.json
     """
@@ -113,6 +122,7 @@ def harvest(
         until=moment(until, "--until"),
         limit=limit if sample is None else sample,
         is_sample=sample is not None,
+        whole_sessions=whole_sessions,
     )
     known = [AgentEvalProfile.from_file(file) for file in with_profile or ()]
     with connect(url, token_file) as client:
@@ -144,7 +154,8 @@ def _write_datasets(folder: Path, found: "Harvest", compat: "Compat", *, overwri
         asked = [each.scenario.initial_query, *each.scenario.predefined_turns]
         answer = said if isinstance(said, str) else None
         dataset = dataset_of(each.scenario.id, asked, each.tool_calls, answer, compat=compat)
-        if each.evaluation.outcome is Outcome.PASSED and dataset is not None:
+        was_right = all(one.outcome is Outcome.PASSED for one in (*each.earlier, each.evaluation))
+        if was_right and dataset is not None:
             datasets[each.scenario.id] = dataset
     left = len(found.items) - len(datasets)
     if left:

@@ -46,6 +46,8 @@ class Wanted:
         limit: Most scenarios.
         is_sample: True chooses among all, by a digest of their keys, so that the same records give
             the same choice; else the newest are taken.
+        whole_sessions: True makes one scenario of each session that has such a record, with all
+            of its records; `limit` counts sessions. A record without a session stays one scenario.
     """
 
     failed: bool = False
@@ -55,6 +57,7 @@ class Wanted:
     until: Moment | None = None
     limit: int = 100
     is_sample: bool = False
+    whole_sessions: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,8 @@ class Harvested:
     """Tasks that want what the agent did. It may have been wrong, so nobody runs them yet."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Tool calls of the agent, with their results and errors."""
+    earlier: tuple[Evaluation, ...] = ()
+    """Evaluations of the session's earlier records, where the scenario is of a whole session."""
 
 
 @dataclass(slots=True)
@@ -107,14 +112,29 @@ def harvest(
     at_hand = {profile.digest: profile for profile in known}
     chosen = _choose(_evaluations(client, wanted), wanted)
     for evaluation in sorted(chosen, key=lambda each: (each.created_at, each.uid)):
-        context, spans = _context_of(client, evaluation), _spans_of(client, evaluation)
-        conversation = read_conversation(spans, context)
-        if conversation is None:
-            found.silent.append(evaluation)
-            continue
-        profile = _profile_of(client, evaluation, at_hand, found)
-        found.items.append(harvested(evaluation, conversation, context, profile))
+        records = _session_of(client, evaluation) if wanted.whole_sessions else [evaluation]
+        turns: list[tuple[Evaluation, Conversation]] = []
+        context: JsonValue = None
+        for each in records:
+            context = _context_of(client, each)
+            conversation = read_conversation(_spans_of(client, each), context)
+            if conversation is None:
+                found.silent.append(each)
+            else:
+                turns.append((each, conversation))
+        if len(turns) < len(records):
+            continue  # a conversation without some of the user's words would be another one
+        profile = _profile_of(client, records[-1], at_hand, found)
+        found.items.append(harvested(turns, context, profile))
     return found
+
+
+def _session_of(client: ScouterClient, evaluation: Evaluation) -> list[Evaluation]:
+    """The latest evaluation of each record of a session, in the order in which they were made."""
+    if not evaluation.session_id:
+        return [evaluation]
+    latest = list(_evaluations(client, Wanted(session_id=evaluation.session_id)))
+    return sorted(latest or [evaluation], key=lambda each: (each.created_at, each.uid))
 
 
 def _evaluations(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
@@ -143,9 +163,19 @@ def _evaluations(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
 
 
 def _choose(evaluations: Iterator[Evaluation], wanted: Wanted) -> Iterable[Evaluation]:
+    if wanted.whole_sessions:
+        evaluations = _one_of_each_session(evaluations)
     if not wanted.is_sample:
         return itertools.islice(evaluations, wanted.limit)
     return heapq.nsmallest(wanted.limit, evaluations, key=lambda each: _digest(each.uid))
+
+
+def _one_of_each_session(evaluations: Iterator[Evaluation]) -> Iterator[Evaluation]:
+    seen: set[str] = set()
+    for each in evaluations:
+        if not each.session_id or each.session_id not in seen:
+            seen.add(each.session_id)
+            yield each
 
 
 def _digest(uid: str) -> bytes:
@@ -205,29 +235,32 @@ def _find_profile(client: ScouterClient, evaluation: Evaluation) -> AgentEvalPro
 
 
 def harvested(
-    evaluation: Evaluation,
-    conversation: Conversation,
+    turns: Sequence[tuple[Evaluation, Conversation]],
     context: JsonValue,
     profile: AgentEvalProfile | None,
 ) -> Harvested:
-    """Make a scenario of one record.
+    """Make a scenario of one record, or of all the records of a session.
+
+    The tasks are those of the last record: a scenario's tasks run once, at its end.
 
     Args:
-        evaluation: The latest evaluation of the record.
-        conversation: Messages of user and agent.
-        context: Context of the record.
-        profile: Profile of the evaluation; None where nobody knows it.
+        turns: Of each record, in order, the latest evaluation and the messages of user and agent;
+            at least one.
+        context: Context of the last record.
+        profile: Profile of its evaluation; None where nobody knows it.
     """
+    evaluation, conversation = turns[-1]
     failed = [task for task in evaluation.tasks if task.outcome in NOT_PASSED]
     carried: list[Task] = []
     if profile is not None:
         wanted = [task.task_id for task in failed]
         carried = carry(profile.tasks, wanted, context, conversation.answer)
-    was_right = evaluation.outcome is Outcome.PASSED
-    tools = _expected_tools(conversation, {task.id for task in carried})
+    was_right = all(each.outcome is Outcome.PASSED for each, _ in turns)
+    calls = tuple(call for _, each in turns for call in each.tool_calls)
+    tools = _expected_tools(calls, {task.id for task in carried})
     tasks = () if profile is None else profile.tasks
-    expected = expected_answer(tasks, context, conversation.answer)
     in_file = {task.id for task in carried}
+    asked = _words_of_all([each.asked for _, each in turns])
     metadata: dict[str, JsonValue] = {
         "record_id": evaluation.record_id,
         "session_id": evaluation.session_id,
@@ -245,16 +278,23 @@ def harvested(
             for task in failed
         ],
         "observed_answer": conversation.answer,
-        "tool_calls": [
-            {"tool_name": call.name, "tool_input": call.arguments}
-            for call in conversation.tool_calls
-        ],
+        "tool_calls": [{"tool_name": call.name, "tool_input": call.arguments} for call in calls],
     }
+    if len(turns) > 1:
+        metadata["earlier_records"] = [
+            {
+                "uid": each.uid,
+                "trace_id": each.trace_id,
+                "outcome": each.outcome.value,
+                "observed_answer": talk.answer,
+            }
+            for each, talk in turns[:-1]
+        ]
     scenario = EvalScenario(
         id=evaluation.uid,
-        initial_query=conversation.asked[0],
-        predefined_turns=conversation.asked[1:],
-        expected_outcome=expected,
+        initial_query=asked[0],
+        predefined_turns=asked[1:],
+        expected_outcome=expected_answer(tasks, context, conversation.answer),
         tasks=[*carried, *(tools if was_right else ())],
         metadata=metadata,
     )
@@ -262,13 +302,29 @@ def harvested(
         scenario=scenario,
         evaluation=evaluation,
         draft=() if was_right else tuple(tools),
-        tool_calls=conversation.tool_calls,
+        tool_calls=calls,
+        earlier=tuple(each for each, _ in turns[:-1]),
     )
 
 
-def _expected_tools(conversation: Conversation, taken: set[str]) -> list[Task]:
+def _words_of_all(asked: Sequence[Sequence[str]]) -> list[str]:
+    """The user's words in a session, from those that each record has.
+
+    Most agents send the conversation so far with each question, some its last messages, and some
+    the question alone. So what a record repeats of the words before it is left out, but for its
+    last message: who says the same twice has said it twice.
+    """
+    words: list[str] = []
+    for each in asked:
+        longest = min(len(words), len(each) - 1)
+        again = next((n for n in range(longest, 0, -1) if words[-n:] == list(each[:n])), 0)
+        words += each[again:]
+    return words
+
+
+def _expected_tools(calls: Iterable[ToolCall], taken: set[str]) -> list[Task]:
     """A task that wants the tools that were called; none where none was."""
-    names = [call.name for call in conversation.tool_calls if call.name]
+    names = [call.name for call in calls if call.name]
     if not names:
         return []
     task_id = EXPECTED_TOOLS

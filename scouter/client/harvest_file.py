@@ -72,6 +72,8 @@ def _fields(item: Harvested) -> Iterator[str]:
     name = f"{evaluation.record_id or evaluation.uid}: {evaluation.outcome}"
     wrong = [task["task_id"] for task in _failed(item)]
     yield remark(f"Record {name}" + (f" in {', '.join(wrong)}." if wrong else "."))
+    for each in item.earlier:
+        yield remark(f"Before it in the session: {each.record_id or each.uid}: {each.outcome}.")
     yield dump_yaml({"initial_query": scenario.initial_query})
     if scenario.predefined_turns:
         yield dump_yaml({"predefined_turns": scenario.predefined_turns})

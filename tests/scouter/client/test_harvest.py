@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from scouter.client.client import ScouterClient
-from scouter.client.harvest import Wanted, harvest
+from scouter.client.conversation import Conversation
+from scouter.client.harvest import Wanted, harvest, harvested
+from scouter.client.harvest_file import scenario_yaml
+from scouter.client.models.evaluations import Evaluation
+from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
+from scouter.model.tool_call import ToolCall
 from tests.support.served import Say, Script, run_script
 
 
@@ -25,11 +30,11 @@ def verdict(uid: str, outcome: str, second: int, revision: int = 1) -> dict[str,
     }  # fmt: skip
 
 
-def record(uid: str) -> Say:
+def record(uid: str, context: dict[str, Any] | None = None) -> Say:
     body: dict[str, Any] = {
         "uid": uid, "record_id": "", "session_id": "", "trace_id": None, "profile": "p",
         "state": "evaluated", "created_at": "2026-01-01T00:00:00Z",
-        "received_at": "2026-01-01T00:00:00Z", "context": {"input": "why?"}, "evaluations": [],
+        "received_at": "2026-01-01T00:00:00Z", "context": context or {"input": "why?"}, "evaluations": [],
     }  # fmt: skip
     return Say(body=body)
 
@@ -51,3 +56,69 @@ def test_what_is_judged_again_between_two_lists_is_there_once(
         ("u1", 2),
     ]
     assert script.answers == []
+
+
+def in_session(uid: str, second: int, outcome: str = "passed") -> dict[str, Any]:
+    return verdict(uid, outcome, second) | {"session_id": "s"}
+
+
+def asked(uid: str, *words: str) -> Say:
+    """A record whose context has the conversation so far."""
+    messages = [{"role": "user", "content": each} for each in words]
+    return record(uid, {"messages": messages, "answer": f"to {uid}"})
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param([["a"], ["a", "b"], ["a", "b", "c"]], ["a", "b", "c"], id="all so far"),
+        pytest.param([["a"], ["b"], ["c"]], ["a", "b", "c"], id="the question alone"),
+        pytest.param([["a"], ["a", "b"], ["b", "c"]], ["a", "b", "c"], id="the last two"),
+        pytest.param([["yes"], ["yes"]], ["yes", "yes"], id="the same twice"),
+        pytest.param([["a"], ["a", "a"], ["a", "a", "b"]], ["a", "a", "b"], id="twice, all so far"),
+        pytest.param([["a", "b"], ["x", "y"]], ["a", "b", "x", "y"], id="nothing in common"),
+    ],
+)
+def test_a_whole_session_is_one_scenario(
+    script: Script, words: list[list[str]], expected: list[str]
+) -> None:
+    """The newest record is found first, and the session is asked for once, oldest first."""
+    uids = [f"u{n}" for n in range(len(words))]
+    newest = [in_session(uid, n) for n, uid in reversed(list(enumerate(uids)))]
+    profiles = Say(body={"items": [], "next_cursor": None})
+    found_all = Say(body={"items": newest, "next_cursor": None})
+    records = [asked(uid, *each) for uid, each in zip(uids, words, strict=True)]
+    script.answers = [found_all, found_all, *records, profiles]
+    with ScouterClient(script.url) as client:
+        (item,) = harvest(client, Wanted(whole_sessions=True, limit=5)).items
+    scenario = item.scenario
+    assert [scenario.initial_query, *scenario.predefined_turns] == expected
+    assert scenario.id == uids[-1]
+    assert [each.uid for each in item.earlier] == uids[:-1]
+    assert (scenario.metadata or {})["observed_answer"] == f"to {uids[-1]}"
+    assert script.answers == []
+
+
+def test_a_session_is_left_out_with_the_words_that_nobody_knows(script: Script) -> None:
+    silent = record("u0", {"mood": "good"})
+    found_all = Say(body={"items": [in_session("u1", 1), in_session("u0", 0)], "next_cursor": None})
+    script.answers = [found_all, found_all, silent, asked("u1", "b")]
+    with ScouterClient(script.url) as client:
+        found = harvest(client, Wanted(whole_sessions=True))
+    assert (found.items, [each.uid for each in found.silent]) == ([], ["u0"])
+
+
+@pytest.mark.parametrize("first", ["passed", "failed"])
+def test_the_tools_of_a_session_are_expected_only_if_all_of_it_passed(first: str) -> None:
+    talk = [
+        Conversation(asked=(name,), answer=None, tool_calls=(ToolCall(name=name),))
+        for name in ("find", "book")
+    ]
+    verdicts = [in_session("u0", 0, first), in_session("u1", 1)]
+    turns = zip(map(Evaluation.model_validate, verdicts), talk, strict=True)
+    item = harvested(list(turns), None, None)
+    tasks = item.scenario.tasks if first == "passed" else item.draft
+    (assertion,) = [each.assertion for each in tasks if isinstance(each, AgentAssertionTask)]
+    assert assertion == ToolCallSequenceAssertion(names=["find", "book"])
+    assert len(item.scenario.tasks) == (first == "passed")
+    assert f"Before it in the session: u0: {first}." in scenario_yaml("c", [item])
