@@ -36,7 +36,7 @@ def api_router() -> APIRouter:
     @router.get("/conservation", tags=["operation"])
     def conservation(store: TheStore, caller: Reader) -> ConservationSheet:
         """Every record, span and log event that came in, and what became of it."""
-        sheet = store.conservation(caller.space)
+        sheet = store.shown_conservation(caller.space)
         spans = {name: getattr(sheet.spans, name) for name in SpanStates.model_fields}
         events = {name: getattr(sheet.events, name) for name in EventStates.model_fields}
         return ConservationSheet(
@@ -50,7 +50,7 @@ def api_router() -> APIRouter:
     @router.get("/conservation/records", tags=["operation"])
     def record_states(store: TheStore, caller: Reader) -> RecordStates:
         """The records of the sheet alone: quick, as no spans are looked at."""
-        return _record_states(store.record_sheet(caller.space))
+        return _record_states(store.shown_record_sheet(caller.space))
 
     @router.get("/alerts", tags=["results"])
     def alerts(

@@ -1,11 +1,16 @@
 """The store of a fleet on PostgreSQL: for the api, and for what is about all partitions."""
 
-from typing import Final
+import threading
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final, Generic, TypeVar
 
 from collector.fleet.database import READ_S, WRITE_S, Session, settings
 from collector.fleet.retention import Retention
 from collector.fleet.schema import share_schema, share_statements
 from collector.fleet.share import Share
+from collector.store.conservation import Conservation, RecordSheet
 from scouter.errors import ConfigError
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -18,6 +23,43 @@ _TAKE: Final = """
     WHERE partitions.topic_id IN ('', excluded.topic_id) OR excluded.topic_id = ''
     RETURNING epoch, log_offset, low_seq, received_ns, last_seq, behind_since_ns
 """
+
+
+T = TypeVar("T")
+_SLOW_S: Final = 1.0
+_HOLDS: Final = 10
+"""Times as long as it took to make is a slow value in use."""
+
+
+class Recent(Generic[T]):
+    """Values by name, made when they are wanted; a slow one is in use for a time.
+
+    Args:
+        make: Makes the value of a name.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self, make: Callable[[str], T], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._make, self._clock = make, clock
+        self._known: dict[str, tuple[float, T]] = {}
+        self._lock = threading.Lock()
+        """Who wants a slow value while it is being made waits for it, and makes none."""
+
+    def get(self, name: str) -> T:
+        """The value, not older than ten times what it took to make; new if that is below 1 s."""
+        with self._lock:
+            began = self._clock()
+            until, known = self._known.pop(name, (0.0, None))
+            if known is None or began >= until:
+                known = self._make(name)
+                now = self._clock()
+                if now - began < _SLOW_S:
+                    return known
+                until = now + (now - began) * _HOLDS
+            self._known[name] = until, known
+            return known
 
 
 class FleetStore(Retention):
@@ -34,6 +76,22 @@ class FleetStore(Retention):
             another version.
         TransientError: It is away.
     """
+
+    def shown_conservation(self, space: str) -> Conservation:
+        """The sheet for people: counting millions of results takes seconds, see `Recent`."""
+        return self._sheets.get(space)
+
+    def shown_record_sheet(self, space: str) -> RecordSheet:
+        """The records' part of it, likewise."""
+        return self._record_sheets.get(space)
+
+    @cached_property
+    def _sheets(self) -> Recent[Conservation]:
+        return Recent(self.conservation)
+
+    @cached_property
+    def _record_sheets(self) -> Recent[RecordSheet]:
+        return Recent(self.record_sheet)
 
     def take(self, part: int, owner: str, topic_id: str = "") -> Share:
         """Take a partition: whoever had it before writes nothing any more.

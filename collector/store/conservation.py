@@ -156,6 +156,14 @@ class ConservationReads(Reads):
         """The records' part of `conservation`, which looks at no spans."""
         return _records(_counter(self.read(_OF_RECORDS, [space])))
 
+    def shown_conservation(self, space: str) -> Conservation:
+        """The sheet for people, as `conservation`; a fleet's may be some time old."""
+        return self.conservation(space)
+
+    def shown_record_sheet(self, space: str) -> RecordSheet:
+        """The records' part of it for people, likewise."""
+        return self.record_sheet(space)
+
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables, beside what was counted at acceptance.
 

@@ -3,7 +3,7 @@
 import pytest
 
 from collector.fleet.share import FencedError
-from collector.fleet.store import FleetStore
+from collector.fleet.store import FleetStore, Recent
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from scouter.errors import ConfigError, TransientError
@@ -96,3 +96,20 @@ def test_an_erasure_leaves_no_note_of_bytes_that_nobody_takes_out(fleet: FleetSt
     assert ("erased",) in tables
     assert ("erasures",) not in tables
     share.close()
+
+
+def test_a_value_that_took_long_is_used_for_ten_times_as_long() -> None:
+    """By a hand clock: 0.5 s is quick, 2 s is slow and holds for 20."""
+    now, costs, made = 0.0, iter([0.5, 2.0, 2.0]), 0
+
+    def make(name: str) -> str:
+        nonlocal now, made
+        now, made = now + next(costs), made + 1
+        return f"{name}{made}"
+
+    recent = Recent(make, lambda: now)
+    assert [recent.get("a"), recent.get("a")] == ["a1", "a2"]
+    now += 19.9
+    assert recent.get("a") == "a2"
+    now += 0.1
+    assert recent.get("a") == "a3"
