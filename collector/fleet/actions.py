@@ -33,12 +33,17 @@ _SEND: Final = (
     "INSERT INTO alert_actions (action_id, action) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 )
 _ANSWER: Final = (
-    "DELETE FROM alert_actions WHERE action_id = $1 AND (answer IS NOT NULL OR $2) RETURNING answer"
+    "DELETE FROM alert_actions WHERE action_id = $1 AND (answer <> '' OR (answer IS NULL AND $2))"
+    " RETURNING answer"
 )
 _DUE: Final = (
     "SELECT action_id, action FROM alert_actions WHERE answer IS NULL"
     " AND sent > now() - make_interval(secs => $1) ORDER BY number"
 )
+_TAKE: Final = (
+    "UPDATE alert_actions SET answer = '' WHERE action_id = $1 AND answer IS NULL RETURNING number"
+)
+"""From now on nobody gives it up; one that was given up meanwhile is gone."""
 _DONE: Final = "UPDATE alert_actions SET answer = $2 WHERE action_id = $1"
 _CLEAR: Final = "DELETE FROM alert_actions WHERE sent < now() - make_interval(secs => $1)"
 
@@ -72,12 +77,17 @@ class FleetActions:
         Raises:
             ConfigError: The alert does not take it.
             TransientError: No api has the duties now, or it does not answer. It may have been
-                carried out only if that api ended meanwhile.
+                carried out only if that api ended meanwhile, or is slow; the text says so.
         """
         name = uuid.uuid4().hex
         self._read(_SEND, name, action.model_dump_json())
-        until = self._clock() + self._wait_s
-        while not (found := self._read(_ANSWER, name, self._clock() >= until)):
+        begun = self._clock()
+        while not (found := self._read(_ANSWER, name, self._clock() >= begun + self._wait_s)):
+            if self._clock() >= begun + 2 * self._wait_s:
+                raise TransientError(
+                    "the api with the duties has begun with it and does not answer: see what the "
+                    "alert is now, before you send it again"
+                )
             self._sleep(_LOOK_S)
         if found[0][0] is None:
             raise TransientError(
@@ -99,8 +109,13 @@ class FleetActions:
             TransientError: The store takes nothing now; the next call tries it again.
         """
         for name, text in self._read(_DUE, self._wait_s):
+            if not self._read(_TAKE, name):
+                continue
             try:
                 alert = act(AlertAction.model_validate_json(text))
+            except TransientError:
+                self._read(_DONE, name, None)
+                raise
             except ConfigError as error:
                 answer: dict[str, str | None] = {"refused": str(error)}
             else:

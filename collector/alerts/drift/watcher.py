@@ -235,7 +235,8 @@ class DriftWatcher:
         if self._refer is None or self._thread.is_alive():
             return self.carry_out(action)
         found = self._refer(action)
-        self.load()
+        if not self._thread.is_alive():  # it may have got the duties meanwhile
+            self.load()
         return found
 
     def carry_out(self, action: AlertAction) -> Alert | None:

@@ -128,3 +128,78 @@ def test_an_action_of_an_api_that_has_ended_is_carried_out_by_nobody_later(url: 
     assert session.read("SELECT count(*) FROM alert_actions") == [(0,)]
     leader.close()
     sender.close()
+
+
+def test_an_action_that_was_begun_is_waited_for(url: str, leader: FleetActions) -> None:
+    """A person is not answered that nothing was changed while it is changed."""
+    now_s, looks = [0.0], threading.Semaphore(0)
+
+    def look(_: float) -> None:
+        looks.release()
+
+    sender = FleetActions(open_beside(url), wait_s=10.0, clock=lambda: now_s[0], sleep=look)
+
+    def act(action: AlertAction) -> Alert | None:
+        del action
+        now_s[0] = 11.0
+        for _ in range(1_000):
+            looks.acquire()
+        return ALERT
+
+    with carried_out(leader, act):
+        assert sender.send(ACTION) == ALERT
+    sender.close()
+
+
+def test_an_action_that_was_given_up_behind_another_is_not_carried_out(
+    url: str, leader: FleetActions
+) -> None:
+    """It was due when the first one began."""
+    session = open_beside(url)
+    leader.carry_out(lambda action: None)  # makes the table
+    for name in ("first", "second"):
+        said = ACTION.model_copy(update={"note": name}).model_dump_json()
+        session.read("INSERT INTO alert_actions (action_id, action) VALUES ($1, $2)", (name, said))
+    seen: list[str] = []
+
+    def act(action: AlertAction) -> Alert | None:
+        seen.append(action.note)
+        session.read("DELETE FROM alert_actions WHERE action_id = 'second'")
+        return ALERT
+
+    leader.carry_out(act)
+    assert seen == ["first"]
+    session.close()
+
+
+def test_an_action_is_tried_again_where_the_store_took_nothing(url: str) -> None:
+    session = open_beside(url)
+    leader = FleetActions(session)
+    leader.carry_out(lambda action: None)  # makes the table
+    said = ACTION.model_dump_json()
+    session.read("INSERT INTO alert_actions (action_id, action) VALUES ('a', $1)", (said,))
+
+    def fail(action: AlertAction) -> Alert | None:
+        raise TransientError(action.note)
+
+    with pytest.raises(TransientError):
+        leader.carry_out(fail)
+    seen: list[AlertAction] = []
+    leader.carry_out(seen.append)
+    assert seen == [ACTION]
+    leader.close()
+
+
+def test_an_action_that_is_lost_ends_the_wait(url: str) -> None:
+    """Its answer may have gone with a connection, or its row with the table."""
+    now_s, session = [0.0], open_beside(url)
+
+    def lose(_: float) -> None:
+        session.read("DELETE FROM alert_actions")
+        now_s[0] += 10.0
+
+    sender = FleetActions(open_beside(url), wait_s=10.0, clock=lambda: now_s[0], sleep=lose)
+    with pytest.raises(TransientError, match="see what the alert is now"):
+        sender.send(ACTION)
+    sender.close()
+    session.close()
