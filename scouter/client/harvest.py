@@ -130,11 +130,21 @@ def harvest(
 
 
 def _session_of(client: ScouterClient, evaluation: Evaluation) -> list[Evaluation]:
-    """The latest evaluation of each record of a session, in the order in which they were made."""
+    """The latest evaluation of each record of a session, in the order in which they were made.
+
+    Several profiles may have a record of one trace: there, those of the evaluation's own count.
+    """
     if not evaluation.session_id:
         return [evaluation]
-    latest = list(_evaluations(client, Wanted(session_id=evaluation.session_id)))
-    return sorted(latest or [evaluation], key=lambda each: (each.created_at, each.uid))
+    wanted = Wanted(session_id=evaluation.session_id, whole_sessions=True)
+    latest = list(_evaluations(client, wanted)) or [evaluation]
+    own = {each.trace_id for each in latest if each.profile == evaluation.profile}
+    records = [
+        each
+        for each in latest
+        if each.profile == evaluation.profile or each.trace_id not in own - {None}
+    ]
+    return sorted(records, key=lambda each: (each.created_at, each.uid))
 
 
 def _evaluations(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
@@ -156,8 +166,9 @@ def _evaluations(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
     merged = heapq.merge(*lists, key=lambda each: each.evaluated_at, reverse=True)
     seen: set[str] = set()
     for each in merged:
-        if each.scope != "record" or each.outcome is Outcome.PENDING or each.uid in seen:
-            continue  # what is pending, nobody knows yet
+        is_pending = each.outcome is Outcome.PENDING and not wanted.whole_sessions
+        if each.scope != "record" or is_pending or each.uid in seen:
+            continue  # what is pending, nobody knows yet; but the words of a session are known
         seen.add(each.uid)
         yield each
 
@@ -256,11 +267,14 @@ def harvested(
         wanted = [task.task_id for task in failed]
         carried = carry(profile.tasks, wanted, context, conversation.answer)
     was_right = all(each.outcome is Outcome.PASSED for each, _ in turns)
-    calls = tuple(call for _, each in turns for call in each.tool_calls)
+    of_traces = {each.trace_id or each.uid: talk for each, talk in turns}
+    calls = tuple(call for talk in of_traces.values() for call in talk.tool_calls)
     tools = _expected_tools(calls, {task.id for task in carried})
     tasks = () if profile is None else profile.tasks
     in_file = {task.id for task in carried}
-    asked = _words_of_all([each.asked for _, each in turns])
+    # Records of one trace read the same words there.
+    words = dict.fromkeys((each.trace_id or each.uid, talk.asked) for each, talk in turns)
+    asked = _words_of_all([each for _, each in words])
     metadata: dict[str, JsonValue] = {
         "record_id": evaluation.record_id,
         "session_id": evaluation.session_id,

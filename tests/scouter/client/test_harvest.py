@@ -34,7 +34,8 @@ def record(uid: str, context: dict[str, Any] | None = None) -> Say:
     body: dict[str, Any] = {
         "uid": uid, "record_id": "", "session_id": "", "trace_id": None, "profile": "p",
         "state": "evaluated", "created_at": "2026-01-01T00:00:00Z",
-        "received_at": "2026-01-01T00:00:00Z", "context": context or {"input": "why?"}, "evaluations": [],
+        "received_at": "2026-01-01T00:00:00Z", "context": context or {"input": "why?"},
+        "evaluations": [],
     }  # fmt: skip
     return Say(body=body)
 
@@ -97,6 +98,42 @@ def test_a_whole_session_is_one_scenario(
     assert [each.uid for each in item.earlier] == uids[:-1]
     assert (scenario.metadata or {})["observed_answer"] == f"to {uids[-1]}"
     assert script.answers == []
+
+
+def test_of_profiles_that_judge_the_same_traces_one_counts(script: Script) -> None:
+    """That of the record that was looked for; a turn that only the other one judges is there."""
+    session = [
+        in_session(f"{profile}{n}", n) | {"trace_id": f"{n}" * 32, "profile": profile}
+        for n, profiles in enumerate([("p", "q"), ("q",), ("p", "q")])
+        for profile in profiles
+    ]
+    lists = [Say(body={"items": each, "next_cursor": None}) for each in (session[3:4], session)]
+    trace = Say(body={"trace_id": "0" * 32, "spans": []})
+    read = [say for uid in ("p0", "q1", "p2") for say in (asked(uid, uid), trace)]
+    script.answers = [*lists, *read, Say(body={"items": [], "next_cursor": None})]
+    with ScouterClient(script.url) as client:
+        (item,) = harvest(client, Wanted(profile="p", whole_sessions=True)).items
+    assert [item.scenario.initial_query, *item.scenario.predefined_turns] == ["p0", "q1", "p2"]
+    assert item.evaluation.profile == "p"
+    assert script.answers == []
+
+
+def test_records_of_one_trace_have_its_words_and_calls_once() -> None:
+    talk = Conversation(asked=("find",), answer=None, tool_calls=(ToolCall(name="find"),))
+    verdicts = [in_session(f"u{n}", n) | {"trace_id": "1" * 32} for n in range(2)]
+    item = harvested([(Evaluation.model_validate(each), talk) for each in verdicts], None, None)
+    assert (item.scenario.initial_query, item.scenario.predefined_turns) == ("find", [])
+    assert [each.name for each in item.tool_calls] == ["find"]
+
+
+def test_a_session_has_the_words_of_a_record_that_is_still_judged(script: Script) -> None:
+    session = [in_session("u1", 1), in_session("u0", 0, "pending")]
+    found_all = Say(body={"items": session, "next_cursor": None})
+    profiles = Say(body={"items": [], "next_cursor": None})
+    script.answers = [found_all, found_all, asked("u0", "a"), asked("u1", "b"), profiles]
+    with ScouterClient(script.url) as client:
+        (item,) = harvest(client, Wanted(whole_sessions=True)).items
+    assert [item.scenario.initial_query, *item.scenario.predefined_turns] == ["a", "b"]
 
 
 def test_a_session_is_left_out_with_the_words_that_nobody_knows(script: Script) -> None:
