@@ -164,10 +164,15 @@ def test_gates_of_a_scenario_file(tmp_path: Path) -> None:
 
 
 def test_means_of_scores() -> None:
-    """X passed twice and errored once: a mean of 1 over 2. y passed twice of three: 2/3 of 3."""
+    """X passed twice and errored once: a mean of 1 over 2, and at worst 2/3. y passed 2 of 3."""
     gates = Gates(min_scores={"X": 1, "y": 0.7, "z": 0})
     x, y, z = check_gates(RUN, gates)
-    assert (x.found, *found(x)) == (1.0, "mean score of 'x'", 2, 2, True)
+    assert (x.found, *found(x)) == (1.0, "mean score of 'x'", 2, 2, False)
+    assert x.reason == (
+        "mean score of 'x': 1.0000 (of 2; 1 errored, 0 for the gate), wanted at least 1"
+    )
+    [x] = check_gates(RUN, Gates(min_scores={"x": 0.6}))
+    assert x.met
     assert (y.found, *found(y)) == (pytest.approx(2 / 3), "mean score of 'y'", 2, 3, False)
     assert (z.found, *found(z)) == (None, "mean score of 'z'", 0, 0, False)
     assert y.reason == "mean score of 'y': 0.6667 (of 3), wanted at least 0.7"
