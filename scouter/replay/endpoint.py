@@ -5,8 +5,10 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path as FilePath
 from typing import Any, Final, Literal, cast
+from urllib.parse import quote, urlsplit
 
 import httpx
 from opentelemetry import propagate
@@ -20,13 +22,16 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import compile_template, template_paths
 from scouter.model.json_value import to_json_value
 from scouter.tracing.tracer import get_tracer
+from scouter.transport.http.bound import MOST_BYTES, Bound
 from scouter.transport.http.trust import trusted
 
 _SHOWN: Final = 300
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 _VARIABLES: Final = "env"
-_GIVEN: Final = ("message", "session", "history", "messages")
+_ASKING: Final = ("message", "messages")
+"""Names that have the user's words."""
+_GIVEN: Final = (*_ASKING, "session", "history")
 _BODY: Final[JsonValue] = {name: f"${{{name}}}" for name in ("message", "session", "history")}
 
 
@@ -39,15 +44,17 @@ class Endpoint(BaseModel):
     `remember`.
 
     Args:
-        url: Of the endpoint, http or https.
-        method: Of the request.
-        headers: Of the request; those that propagate the trace are added.
+        url: Of the endpoint, http or https; values are put in with percent signs, but for those of
+            the environment.
+        method: Of the request; a GET has no body.
+        headers: Of the request; those that propagate the trace are added. One that is null is not
+            sent.
         body: Of the request, as JSON.
         answer: Path of the answer in the JSON of the response; without it all of it is the answer,
             and of a response that is no JSON its text.
         remember: Values for the next request of the same conversation, by name their paths in the
             response; null before the first one.
-        timeout_s: Seconds for one answer.
+        timeout_s: Seconds for one answer, from the connect to its last byte.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,6 +66,16 @@ class Endpoint(BaseModel):
     answer: str | None = None
     remember: Mapping[str, str] = {}
     timeout_s: float = Field(default=120.0, gt=0)
+
+    @field_validator("url")
+    @classmethod
+    def _has_no_password(cls, url: str) -> str:
+        if "@" in urlsplit(url).netloc:
+            raise ValueError(
+                "a user or a password in it would stand in every report; send it as a header: "
+                '{Authorization: "Basic ${env.NAME}"}'
+            )
+        return url
 
     @field_validator("answer")
     @classmethod
@@ -104,11 +121,15 @@ class Endpoint(BaseModel):
             lead: First words of an error.
 
         Raises:
-            ConfigError: One cannot; names it, and the names that there are.
+            ConfigError: One cannot; names it, and the names that there are. Or none has the
+                message.
         """
-        names = [*_GIVEN, *self.remember, _VARIABLES]
+        if self.method == "GET" and "body" in self.model_fields_set:
+            raise ConfigError(f"{lead}: a GET has no body; put ${{message}} into its url")
+        names, used = [*_GIVEN, *self.remember, _VARIABLES], set[object]()
         for path in template_paths(self._templates):
             first = path.segments[0] if path.segments else None
+            used.add(first)
             if first not in names:
                 raise ConfigError(
                     f"{lead}: ${{{path.text}}} is nothing that is given; names are "
@@ -121,6 +142,12 @@ class Endpoint(BaseModel):
                 raise ConfigError(
                     f"{lead}: the variable {name} is not set; set it: export {name}=…"
                 )
+        if used.isdisjoint(_ASKING):
+            place = "url" if self.method == "GET" else "body"
+            raise ConfigError(
+                f"{lead}: no request would have the message; put ${{message}} or ${{messages}} "
+                f"into its {place}"
+            )
 
     @cached_property
     def fill(self) -> Callable[[JsonValue], dict[str, Any]]:
@@ -134,7 +161,8 @@ class Endpoint(BaseModel):
 
     @property
     def _templates(self) -> JsonValue:
-        return {"url": self.url, "headers": dict(self.headers), "body": self.body}
+        body = None if self.method == "GET" else self.body
+        return {"url": self.url, "headers": dict(self.headers), "body": body}
 
 
 class EndpointAgent:
@@ -154,6 +182,7 @@ class EndpointAgent:
         self._remembered: dict[str, JsonValue] = dict.fromkeys(endpoint.remember)
         self._paths = {name: Path(text) for name, text in endpoint.remember.items()}
         self._answer = Path(endpoint.answer)
+        self._cookies = httpx.Cookies()
 
     def __call__(self, message: str, session: str, history: list[dict[str, Any]]) -> object:
         """Send a message, and give the answer.
@@ -181,31 +210,52 @@ class EndpointAgent:
             "message": message, "session": session, "history": history,
             "messages": [*history, user], _VARIABLES: dict(os.environ), **self._remembered,
         }  # fmt: skip
-        request = self._endpoint.fill(cast("JsonValue", given))
-        headers: dict[str, str] = {name: str(text) for name, text in request["headers"].items()}
-        propagate.inject(headers)
-        body = None if self._endpoint.method == "GET" else request["body"]
         place = f"{self._endpoint.method} {self._endpoint.url}"
         try:
-            response = self._client.request(
-                self._endpoint.method, request["url"], headers=headers, json=body
-            )  # fmt: skip
+            request = self._request(given)
+            self._cookies.set_cookie_header(request)
+            response = self._client.send(request)
         except httpx.TimeoutException as error:
             limit = f"{self._endpoint.timeout_s:g} s"
             raise TransientError(f"{place}: no answer in {limit} (timeout_s)") from error
         except httpx.HTTPError as error:
             raise TransientError(f"{place}: {error or type(error).__name__}") from error
-        except (httpx.InvalidURL, ValueError) as error:
+        except TransientError as error:
+            raise TransientError(f"{place}: {error}") from error
+        except (httpx.InvalidURL, DataError, ValueError) as error:
             raise DataError(f"{place}: {error}") from error
+        self._cookies.extract_cookies(response)
         return self._read(place, response)
+
+    def _request(self, given: Mapping[str, object]) -> httpx.Request:
+        request = self._endpoint.fill(cast("JsonValue", given))
+        quoted = {
+            name: quote(value, safe="") if isinstance(value, str) else value
+            for name, value in given.items()
+        }
+        headers: dict[str, str] = {}
+        for name, value in request["headers"].items():
+            text = "" if value is None else str(value).strip()
+            if not (text.isascii() and text.isprintable()):  # it may be a secret, and is not shown
+                raise DataError(f"the value of the header {name} has letters that no header has")
+            if text:
+                headers[name] = text
+        propagate.inject(headers)
+        url = self._endpoint.fill(cast("JsonValue", quoted))["url"]
+        return self._client.build_request(
+            self._endpoint.method, url, headers=headers, json=request["body"]
+        )
 
     def _read(self, place: str, response: httpx.Response) -> JsonValue:
         if not response.is_success:
             kind = TransientError if response.status_code in _BUSY else DataError
-            raise kind(f"{place}: {response.status_code}: {_short(response.text)}")
+            said = _short(response.text)
+            if goal := response.headers.get("location"):
+                said = f"it redirects to {_short(goal)}, and is not followed; give that as the url"
+            raise kind(f"{place}: {response.status_code}: {said}")
         try:
             value: JsonValue = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             if self._endpoint.answer is not None or self._paths:
                 raise DataError(f"{place}: no JSON: {_short(response.text)}") from None
             return response.text
@@ -227,7 +277,12 @@ def endpoint_agent(named: str, what: str) -> Generator[Callable[..., Any]]:
         ConfigError: See `Endpoint.read`.
     """
     endpoint = Endpoint.read(named, what)
-    with httpx.Client(verify=trusted(), timeout=endpoint.timeout_s) as client:
+    bound = Bound(most_bytes=MOST_BYTES, most_s=endpoint.timeout_s)
+    # Conversations are other people's: each has its own cookies, and the client has none.
+    none = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+    with httpx.Client(
+        verify=trusted(), timeout=endpoint.timeout_s, event_hooks=bound.hooks(), cookies=none
+    ) as client:
 
         def conversation(queue: object) -> EndpointAgent:
             del queue  # its parameter says that this makes agents

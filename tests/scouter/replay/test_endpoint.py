@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
 from scouter.replay.loading import loaded_agent
+from tests.support.far_side import ENDLESS, dripping, far_side, head
 
 TURNS: Final = EvalScenario(
     "How much is the tent?", [AssertionTask("last", "response", "3 messages", "Contains")],
@@ -150,7 +151,13 @@ def test_a_watching_profile_judges_question_and_answer(service: Service) -> None
         (HttpResponse(body=b"<html>", status=302), {}, "302: <html>"),
         (reply({"text": "hi"}), {"answer": "output"}, "the keys there are 'text'"),
         (HttpResponse(body=b"hi"), {"answer": "output"}, "no JSON: hi"),
+        (
+            HttpResponse(body=b"", status=307, headers={"location": "/chat/"}),
+            {},
+            "307: it redirects to /chat/, and is not followed; give that as the url",
+        ),
         (HttpResponse(body=b"a" * 400, is_cut=True), {}, "peer closed connection"),
+        (HttpResponse(body=b"[" * 10**6), {"answer": "a"}, "no JSON: [[["),
     ],
 )
 def test_a_fault_is_the_attempts_error_and_says_what_came(
@@ -179,6 +186,66 @@ def test_an_endpoint_that_is_slow_or_away(service: Service, tmp_path: Path) -> N
     assert "POST http://127.0.0.1:9/chat: " in (detail.error or "")
 
 
+@pytest.mark.parametrize("parts", ENDLESS.values(), ids=ENDLESS)
+def test_an_answer_without_an_end_is_refused(parts: Callable[[], Iterable[bytes]]) -> None:
+    """Packed or not."""
+    with far_side(parts) as far:
+        (detail,) = run(far.url, ONE).scenario_results
+        assert far.wait_until_hung_up()
+    assert f"POST {far.url}: the answer of 127.0.0.1 is larger than" in (detail.error or "")
+
+
+def test_an_answer_that_drips_is_given_up_as_a_whole(tmp_path: Path) -> None:
+    """Each of its bytes comes in time."""
+    with far_side(dripping(head())) as far:
+        agent = written(tmp_path, {"url": far.url, "timeout_s": 1})
+        (detail,) = run(agent, ONE).scenario_results
+    assert "no answer in 1 s (timeout_s)" in (detail.error or "")
+
+
+def test_each_conversation_has_cookies_of_its_own(service: Service) -> None:
+    service.answers = [
+        HttpResponse(body=b"hi", headers={"set-cookie": f"sid={n}"}) for n in range(4)
+    ]
+    run(service.url, TURNS, TURNS.model_copy(update={"id": "other"}))
+    assert [each.headers.get("cookie") for each in service.requests] == [
+        None, "sid=0", None, "sid=2",
+    ]  # fmt: skip
+
+
+def test_words_of_the_user_stay_whole_in_an_address(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And parts of an address from the environment stay parts of an address."""
+    monkeypatch.setenv("PLACE", f"{service.url.removeprefix('http://')}/ask")
+    agent = written(tmp_path, {"method": "GET", "url": "http://${env.PLACE}?q=${message}&n=1"})
+    service.answers = [HttpResponse(body=b"hi")]
+    run(agent, ONE.model_copy(update={"initial_query": "R&D #1/2 at 5%? ä"}))
+    (request,) = service.requests
+    assert request.target == "/ask?q=R%26D%20%231%2F2%20at%205%25%3F%20%C3%A4&n=1"
+    assert request.body == b""
+
+
+def test_a_header_without_a_value_is_not_sent_and_a_secret_is_in_no_error(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret of a file often ends with a line break."""
+    monkeypatch.setenv("KEY", "s3cret\n")
+    monkeypatch.setenv("BAD", "s3\ncret")
+    headers = {"X-Key": "${env.KEY}", "X-Thread": "${thread}"}
+    service.answers = [reply({"thread": "t0"}) for _ in range(2)]
+    agent = written(tmp_path, {
+        "url": service.url, "headers": headers, "remember": {"thread": "thread"},
+    })  # fmt: skip
+    run(agent, TURNS)
+    seen = [(each.headers["x-key"], each.headers.get("x-thread")) for each in service.requests]
+    assert seen == [("s3cret", None), ("s3cret", "t0")]
+    agent = written(tmp_path, {"url": service.url, "headers": {"X-Key": "${env.BAD}"}})
+    (detail,) = run(agent, ONE).scenario_results
+    assert "the value of the header X-Key has letters that no header has" in (detail.error or "")
+    assert "cret" not in (detail.error or "")
+
+
 @pytest.mark.parametrize(
     ("endpoint", "problem"),
     [
@@ -193,6 +260,10 @@ def test_an_endpoint_that_is_slow_or_away(service: Service, tmp_path: Path) -> N
             "the variable NO_SUCH is not set",
         ),
         ({"url": "http://x", "body": "${env}"}, "variable  is not set"),
+        ({"url": "http://x", "body": {"text": "Hello"}}, "no request would have the message"),
+        ({"url": "http://x", "method": "GET"}, "into its url"),
+        ({"url": "http://x?q=${message}", "method": "GET", "body": {}}, "a GET has no body"),
+        ({"url": "http://ann:s3cret@x"}, "a user or a password in it"),
     ],
 )
 def test_a_file_that_cannot_be_right_is_refused(
