@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.score import as_score, score_of
@@ -186,6 +187,13 @@ class EvalTaskResult:
     def operator(self) -> str:
         """Name of the comparison."""
         return self.spec.operator
+
+    @property
+    def is_measure(self) -> bool:
+        """True if the task only measures: it passes with every number, so its rate says nothing."""
+        return self.operator == ComparisonOperator.IsNumeric and not self.task_type.endswith(
+            "Assertion"
+        )
 
     @property
     def condition(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -67,6 +68,8 @@ class _Rate:
     passed: int
     count: int
     conversations: int
+    mean: float | None = None
+    """Mean of the scores of a task that only measures: all its results pass, and it has no rate."""
 
     @property
     def interval(self) -> Interval | None:
@@ -152,7 +155,7 @@ def _rate_row(rate: RateComparison) -> dict[str, object]:
 
 
 def _run_html(results: RunResults) -> str:
-    """Show a run: the scenarios, and one row for each task."""
+    """Show a run: the scenarios, and one row for each task, of measures the mean of the scores."""
     passed, total = scenarios_passed(results)
     times = f", {results.repeats} attempts of each" if results.repeats > 1 else ""
     title = f"{len(results.scenarios)} scenarios{times}"
@@ -161,6 +164,9 @@ def _run_html(results: RunResults) -> str:
     rows = (
         (each.alias or "(scenarios)", each.task_id, each.passed, each.count,
          f"{each.passed / each.count:.1%}" if each.count else "-", _percent(each.interval))
+        if each.mean is None
+        else (each.alias or "(scenarios)", each.task_id, "-", each.count,
+              f"mean {each.mean:.4g}", "-")
         for each in _rates(results)
     )  # fmt: skip
     return html_table(title, _RUN_COLUMNS, rows)
@@ -172,7 +178,7 @@ def _run_picture(results: RunResults) -> Picture:
         (_name(each.alias, each.task_id), each.passed / each.count, each.interval, _PLAIN,
          f"{each.passed}/{each.count}")
         for each in _rates(results)
-        if each.count
+        if each.count and each.mean is None
     ]  # fmt: skip
     return _picture(rows, 0.0, 1.0, "Pass rate, 95 % interval", lambda share: f"{share:.0%}")
 
@@ -223,6 +229,7 @@ def _rates(results: RunResults) -> list[_Rate]:
     passed: defaultdict[tuple[str, str], int] = defaultdict(int)
     count: defaultdict[tuple[str, str], int] = defaultdict(int)
     behind: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    measured: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for alias, rows in _parts(results):
         for row in rows.aligned_results:
             name = row.scenario_id or row.record.session_id or row.record_uid
@@ -231,9 +238,12 @@ def _rates(results: RunResults) -> list[_Rate]:
                 count[key] += is_counted(task)
                 passed[key] += is_counted(task) and task.passed
                 behind[key].add(name)
+                if task.is_measure and task.score is not None:
+                    measured[key].append(task.score)
     return [
         _Rate(alias=alias, task_id=task_id, passed=passed[alias, task_id], count=number,
-              conversations=len(behind[alias, task_id]))
+              conversations=len(behind[alias, task_id]),
+              mean=fmean(found) if (found := measured.get((alias, task_id))) else None)
         for (alias, task_id), number in count.items()
     ]  # fmt: skip
 

@@ -18,7 +18,6 @@ from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.attempt import Conversation, TaskSummary
@@ -384,9 +383,7 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
         reason=str(task.reason or ""),
         message=task.message,
         operator=task.operator if is_full else "",
-        is_measure=is_full
-        and task.operator == ComparisonOperator.IsNumeric
-        and not task.task_type.endswith("Assertion"),
+        is_measure=is_full and task.is_measure,
         expected=task.expected if is_full else None,
         actual=task.actual if is_full else None,
         score=task.score,

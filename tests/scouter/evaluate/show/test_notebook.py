@@ -12,6 +12,9 @@ from scouter.client.models.answer import Page
 from scouter.client.models.comparison import VersionItem, Versions
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.intervals import wilson
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.notebook import Picture
 from tests.support.replay_results import record, results, scenario
 
@@ -72,6 +75,26 @@ def test_few_scenarios_have_no_interval() -> None:
     svg = ET.fromstring(few.plot().svg)  # noqa: S314 our own
     assert not [line for line in svg.iter(f"{SVG}line") if line.get("stroke-width")]
     assert len(list(svg.iter(f"{SVG}circle"))) == 1
+
+
+def test_a_task_that_only_measures_has_a_mean_and_no_rate() -> None:
+    """It passes with every number: 100 % would say that all is well."""
+    measured = [
+        EvalTaskResult.of(
+            task_id="rouge", task_type="Function", outcome=Outcome.PASSED, operator="IsNumeric",
+            actual=n / 8,
+        )
+        for n in range(8)
+    ]  # fmt: skip
+    rows = [
+        (name, RecordResult(name, name, "", None, Outcome.PASSED, (each,), 0, 0))
+        for name, each in zip(NAMES, measured, strict=True)
+    ]
+    found = results([scenario(name, {"right": True}) for name in NAMES], {"shop": rows})
+    html = found._repr_html_()
+    assert ">mean 0.4375<" in html
+    assert html.count(">100.0%<") == 1
+    assert [each for each in texts(found.plot()) if "rouge" in each] == []
 
 
 def test_rates_are_drawn_where_they_are(tmp_path: Path) -> None:
