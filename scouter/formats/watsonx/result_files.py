@@ -25,8 +25,8 @@ AVERAGES: Final = "average_metrics.json"
 CONFIG: Final = "config.yml"
 MESSAGES: Final = "messages"
 FAILED_RUNS: Final = "Failed Runs"
-_MAX_STEM: Final = 120
-"""Characters of a file's name that come from the name of a case."""
+_MAX_STEM: Final = 180
+"""Bytes of a file's name that come from the name of a case."""
 
 
 def write_results(
@@ -176,13 +176,16 @@ def _cells(values: Sequence[JsonValue]) -> list[str]:
 def file_stems(names: Iterable[str]) -> dict[str, str]:
     """Names as parts of files' names: no letter leads to another folder, and each is its own."""
     found: dict[str, str] = {}
+    taken: set[str] = set()
     for name in names:
         kept = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in name)
-        stem = first = kept.lstrip(".")[:_MAX_STEM] or "case"
+        cut = kept.lstrip(".").encode("utf-8", "ignore")[:_MAX_STEM].decode("utf-8", "ignore")
+        stem = first = cut or "case"
         number = 1
-        while stem in found.values():
+        while stem.casefold() in taken:  # some file systems do not tell A from a
             number += 1
             stem = f"{first}-{number}"
+        taken.add(stem.casefold())
         found[name] = stem
     return found
 

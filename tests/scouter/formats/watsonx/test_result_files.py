@@ -120,8 +120,19 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_names_that_would_share_a_file(tmp_path: Path) -> None:
-    runs = [
-        JourneyRun(result=evaluate_journey(hr(dataset_name=name), GOOD)) for name in ("a/b", "a_b")
-    ]
+    """Some file systems tell no small letters from large ones."""
+    names = ("a/b", "a_b", "A_b")
+    runs = [JourneyRun(result=evaluate_journey(hr(dataset_name=name), GOOD)) for name in names]
     written = {file.name for file in write_results(tmp_path, runs, CONFIG, "sound")}
-    assert {"a_b.messages.json", "a_b-2.messages.json"} <= written
+    assert {"a_b.messages.json", "a_b-2.messages.json", "A_b-3.messages.json"} <= written
+
+
+def test_a_long_name_of_letters_of_several_bytes_is_a_name_of_a_file(tmp_path: Path) -> None:
+    runs = [
+        JourneyRun(result=evaluate_journey(hr(dataset_name="\u65c5" * 100 + end), GOOD))
+        for end in "ab"
+    ]
+    write_results(tmp_path, runs, CONFIG, "sound")
+    stem = "\u65c5" * 60
+    assert (tmp_path / f"messages/{stem}.messages.json").is_file()
+    assert (tmp_path / f"messages/{stem}-2.messages.json").is_file()
