@@ -296,7 +296,7 @@ def evaluate(
     _check_answers(agent, recorded, file_format, config)
     if not is_rows and (metrics or compat == "vertex"):
         raise ConfigError("--metrics and --compat vertex belong to --format vertex")
-    if compat == "wxo-1.6.9" and (is_rows or config is not None):
+    if compat == "wxo-1.6.9" and file_format != "watsonx":
         raise ConfigError(f"--compat {compat} belongs to --format watsonx")
     outputs = Outputs(
         junit=junit,

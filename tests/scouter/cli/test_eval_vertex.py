@@ -290,6 +290,7 @@ def test_each_run_has_a_folder_and_leaves_others_alone(folder: Path, scouter: Sc
         ("data.json --format vertex --interleave home:ends", "--interleave: without --agent"),
         ("data.json --agent home:agent --metrics bleu", "belong to --format vertex"),
         ("data.json --agent home:agent --compat vertex", "belong to --format vertex"),
+        ("data.json --agent home:agent --compat wxo-1.6.9", "belongs to --format watsonx"),
         ("data.json", "missing option --agent"),
     ],
 )
