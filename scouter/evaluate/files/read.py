@@ -110,6 +110,33 @@ def read_json_lines(path: str | Path) -> Iterator[Document]:
             yield parse_json(str(path), line, number)
 
 
+def read_csv(path: str | Path) -> list[dict[str, str]]:
+    """Read the rows of a CSV file, each with a text for every column of its header.
+
+    Raises:
+        FileFormatError: It cannot be read, is no CSV, or a row has other cells than the header.
+    """
+    import csv  # few files are of this kind
+    import io
+
+    text = read_text(path)
+    before = csv.field_size_limit(MAX_BYTES)  # of the whole module; a trajectory may be long
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        found = list(reader)
+    except csv.Error as error:
+        raise FileFormatError(str(path), f"no CSV: {error}", reader.line_num) from error
+    finally:
+        csv.field_size_limit(before)
+    for at, cells in enumerate(found):
+        if None in cells or None in cells.values():
+            count = len(reader.fieldnames or ())
+            raise FileFormatError(
+                str(path), f"row {at + 1} has not {count} cells, as the header has"
+            )
+    return found
+
+
 def load_model(path: str | Path, model: type[Model]) -> Model:
     """Read one `.json`, `.yaml` or `.yml` file as a model.
 

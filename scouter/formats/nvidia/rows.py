@@ -1,7 +1,5 @@
 """The rows of a dataset file, as they stand there or as the toolkit's own reader makes them."""
 
-import csv
-import io
 import json
 import warnings
 from collections.abc import Callable, Mapping
@@ -11,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.files.read import read_document, read_json_lines, read_text
+from scouter.evaluate.files.read import parse_json, read_csv, read_json_lines, read_text
 from scouter.evaluate.report.rules import Compat
 
 Row: TypeAlias = dict[str, Any]
@@ -51,8 +49,7 @@ def read_rows(path: Path, kind: str, compat: Compat = "sound") -> list[Row]:
 
 
 def _of_json(path: Path) -> list[Row]:
-    document = read_document(path) if path.suffix == ".json" else None
-    value = json.loads(read_text(path)) if document is None else document.value
+    value = parse_json(str(path), read_text(path)).value
     rows = cast("list[object]", value) if isinstance(value, list) else [None]
     if all(isinstance(row, dict) for row in rows):
         return cast("list[Row]", rows)
@@ -70,11 +67,7 @@ def _of_json_lines(path: Path) -> list[Row]:
 
 def _of_csv(path: Path) -> list[Row]:
     """Cells are texts, but for lists and objects in JSON; an empty cell is not there."""
-    table = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
-    return [
-        {name: _cell(text) for name, text in row.items() if isinstance(text, str) and text}
-        for row in table
-    ]
+    return [{name: _cell(text) for name, text in row.items() if text} for row in read_csv(path)]
 
 
 def _cell(text: str) -> JsonValue:
@@ -91,7 +84,10 @@ def _of_parquet(path: Path) -> list[Row]:
         from pyarrow import parquet  # only who has such a file needs it
     except ImportError as error:
         raise ConfigError(f"{path}: {_NO_PACKAGE.format('pyarrow')}") from error
-    rows = cast("list[Row]", parquet.read_table(path).to_pylist())
+    try:
+        rows = cast("list[Row]", parquet.read_table(path).to_pylist())
+    except (OSError, ValueError) as error:
+        raise FileFormatError(str(path), f"cannot read the file: {error}") from error
     return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
 

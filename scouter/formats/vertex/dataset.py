@@ -1,8 +1,6 @@
 """Datasets: rows of prompts, answers and trajectories, from files and from memory."""
 
 import ast
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -13,11 +11,10 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError, FileFormatError
 from scouter.evaluate.files.read import (
-    MAX_BYTES,
     check_extension,
+    read_csv,
     read_document,
     read_json_lines,
-    read_text,
 )
 from scouter.model.json_value import to_json_value
 from scouter.model.text_json import parse_if_json
@@ -126,22 +123,9 @@ def _read_json_lines(path: str) -> list[Row]:
 
 
 def _read_csv(path: str) -> list[Row]:
-    text = read_text(path)
-    before = csv.field_size_limit(MAX_BYTES)  # of the whole module; a trajectory may be long
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    try:
-        found = list(reader)
-    except csv.Error as error:
-        raise FileFormatError(path, f"no CSV: {error}", reader.line_num) from error
-    finally:
-        csv.field_size_limit(before)
-    for at, cells in enumerate(found):
-        if None in cells or None in cells.values():
-            count = len(reader.fieldnames or ())
-            raise FileFormatError(path, f"row {at + 1} has not {count} cells, as the header has")
     return [
         _row({name: _cell(name, cell) for name, cell in cells.items()}, at)
-        for at, cells in enumerate(found)
+        for at, cells in enumerate(read_csv(path))
     ]
 
 

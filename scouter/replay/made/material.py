@@ -1,6 +1,5 @@
 """Material of made-up cases: stories, stored conversations, and the catalogue of attacks."""
 
-import csv
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.files.read import check_extension, load_model, read_document, read_text
+from scouter.evaluate.files.read import check_extension, load_model, read_csv, read_document
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.model.near import did_you_mean
 
@@ -58,6 +57,8 @@ def read_stories(path: Path) -> tuple[Story, ...]:
     """
     if check_extension(path, (".yaml", ".yml", ".json", ".csv")) == ".csv":
         found = list(_rows(path))
+        if not found:
+            raise FileFormatError(str(path), "there is no row", expected="a story in each")
     else:
         document = read_document(path)
         value, place = document.value, ()
@@ -79,17 +80,16 @@ def read_stories(path: Path) -> tuple[Story, ...]:
 
 
 def _rows(path: Path) -> Iterator[Story]:
-    rows = csv.DictReader(read_text(path).removeprefix("\ufeff").splitlines(keepends=True))
-    if "story" not in (rows.fieldnames or ()):
-        there = ", ".join(rows.fieldnames or ()) or "none"
-        raise FileFormatError(str(path), f"its columns are {there}", expected="a column 'story'")
-    for row in rows:
-        try:
-            yield Story(id=row.get("id") or "", story=row["story"] or "")
-        except ValueError as error:
+    for at, row in enumerate(read_csv(path), start=1):
+        if "story" not in row:
+            there = ", ".join(row)
             raise FileFormatError(
-                str(path), "a story is empty or too long", rows.line_num
-            ) from error
+                str(path), f"its columns are {there}", expected="a column 'story'"
+            )
+        try:
+            yield Story(id=row.get("id", ""), story=row["story"])
+        except ValueError as error:
+            raise FileFormatError(str(path), f"row {at}: a story is empty or too long") from error
 
 
 def read_conversations(path: Path | None) -> tuple[JsonValue, ...]:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from scouter.errors import FileFormatError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.replay.made.case_file import write_cases
 from scouter.replay.made.cases import Made, Making
-from scouter.replay.made.material import Story, all_attacks
+from scouter.replay.made.material import Story, all_attacks, read_stories
 from scouter.replay.made.tools import Tool, Tools
 
 TEXTS = st.one_of(
@@ -103,3 +104,24 @@ def test_arguments_that_no_file_may_have(arguments: JsonValue) -> None:
     calls: JsonValue = [{"tool": "look", "arguments": arguments}]
     making.questions[0].read([{"initial_query": "a", "calls": calls}], "openai/small", made)
     assert (made.scenarios, len(made.left_out)) == ([], 1)
+
+
+def test_only_what_csv_takes_for_the_end_of_a_row_ends_a_story(tmp_path: Path) -> None:
+    """Python takes ten more letters for the end of a line."""
+    path = tmp_path / "stories.csv"
+    told = "Ann bought\u2028a lamp.\x85It broke\x0b."
+    path.write_text(f'story,id\r\n{told},a\r\n"{told}\nTwice.",b\r\n', encoding="utf-8", newline="")
+    stories = [(each.id, each.story) for each in read_stories(path)]
+    assert stories == [("a", told), ("b", f"{told}\nTwice.")]
+
+
+def test_what_is_no_csv_is_named_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "stories.csv"
+    for text, problem in (
+        ('story\na\n"b', "stories.csv, line 2: no CSV: "),
+        ("story,id\nOne, two,a\n", "row 1 has not 2 cells, as the header has"),
+        ("story,id\n", "there is no row"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(FileFormatError, match=problem):
+            read_stories(path)
