@@ -1,6 +1,7 @@
 """The config file of an agent, as far as it tells how the agent is evaluated."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ M = TypeVar("M", bound=BaseModel)
 
 OUTPUT_DIR: Final = "./.tmp/nat/examples/default/"
 """Folder of the results if the file names none."""
+_FILE_NAME: Final = re.compile(r"[^\\/:*?\"<>|\x00-\x1f]{1,50}")
 _READ: Final = frozenset({"eval", "llms", "object_stores"})
 
 _QA: Final = "customized_qa_evaluator"
@@ -235,6 +237,12 @@ def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> E
     left_out: list[str] = []
     evaluators: dict[str, EvaluatorConfig] = {}
     for name, value in _objects(document, section.get("evaluators"), ("eval", "evaluators")):
+        if not _FILE_NAME.fullmatch(name) or name.lower() == "workflow":
+            raise document.error(
+                f"evaluator {name!r}: no file can be called so, or another one is",
+                ("eval", "evaluators", name),
+                "letters, digits, - and _, as its results are written to NAME_output.json",
+            )
         kind = value.get("_type") if isinstance(value, dict) else None
         model = EVALUATORS.get(str(kind))
         if model is None:

@@ -148,7 +148,7 @@ def _item(row: Row, config: DatasetConfig, compat: Compat) -> EvalItem:
     nothing = None if compat == "sound" else ""
     return replace(
         item,
-        question=row[structure.question_key],
+        question=row.get(structure.question_key, ""),
         ground_truth=row.get(structure.answer_key, nothing),
         answer=row.get(structure.generated_answer_key, ""),
     )

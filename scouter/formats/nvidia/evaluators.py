@@ -214,8 +214,8 @@ def reference_of(file: EvalFile, item: EvalItem) -> JsonValue:
         if not isinstance(config, ReportConfig) or not isinstance(methods, list):
             continue
         path = _base(file, config) / str(item.ground_truth)
-        if config.evaluation_method_id in methods and path.is_file():
-            with suppress(FileFormatError):  # its evaluator says what is wrong
+        with suppress(FileFormatError, OSError):  # its evaluator says what is wrong
+            if config.evaluation_method_id in methods and path.is_file():
                 return read_document(path).value
     return None
 

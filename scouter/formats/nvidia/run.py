@@ -33,6 +33,7 @@ from scouter.formats.nvidia.outputs import (
     workflow_output,
 )
 from scouter.formats.nvidia.turns import (
+    CONVERSATION_ID_KEY,
     FILTER_VARIABLE,
     Conversation,
     conversations_of,
@@ -114,8 +115,7 @@ class ConfigEval:
         versions = name_of(run.agent), "" if run.interleave is None else name_of(run.interleave)
         parts = *versions, profile.digest, scenarios_digest(self.scenarios)
         name = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        folder = OutputDir(self.file.output_dir).path / _JOURNALS
-        folder.mkdir(exist_ok=True)
+        folder = OutputDir(self.file.output_dir / _JOURNALS).path
         return replace(run, resume=folder / f"{name}.jsonl")
 
     def run(self, run: NamedRun) -> tuple[Ran, Mapping[str, EvaluatorOutput]]:
@@ -223,7 +223,11 @@ def _conversations(
 def _repeated(conversation: Conversation, item: EvalItem, turn: int, attempt: int) -> EvalItem:
     """Name an item as the toolkit names it where rows are repeated."""
     name = f"{conversation.id}_rep{attempt}"
-    return replace(item, id=name if conversation.is_single else f"{name}_{turn_id(item, turn)}")
+    if conversation.is_single:
+        return replace(item, id=name)
+    own = f"{item.entry[CONVERSATION_ID_KEY]}_rep{attempt}"  # or all repeats would be one
+    entry = {**item.entry, CONVERSATION_ID_KEY: own}
+    return replace(item, id=f"{name}_{turn_id(item, turn)}", entry=entry)
 
 
 def _forget(journal: Path | None, folder: Path, *, is_over: bool) -> None:

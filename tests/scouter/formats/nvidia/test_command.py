@@ -432,6 +432,8 @@ def test_a_judge_that_has_no_number_is_an_error(project: Path, run: Run) -> None
         ("include_vlm_output: true", "include_vlm: true", "config.yml, line"),
         ("_type: json", "_type: custom", "runs a function of the toolkit"),
         ("dataset.json", "none.json", "none.json: there is no such file"),
+        ("    qa_evaluator:", "    ../qa:", "evaluator '../qa': no file can be called so"),
+        ("    qa_evaluator:", "    Workflow:", "evaluator 'Workflow': no file can be called so"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_before_anything_is_asked(
@@ -441,6 +443,27 @@ def test_a_wrong_file_is_refused_before_anything_is_asked(
     (project / "config.yml").write_text(CONFIG.replace(old, new, 1), "utf-8")
     done = run(*OWN_JUDGE)
     assert (done.exit_code, (project / "asked.txt").exists()) == (2, False), done.output
+    assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("csv", "id,query\n1,What, then?\n", "data.txt: row 1 has not 2 cells, as the header has"),
+        ("csv", 'id,query\n1,"What', "data.txt, line 1: no CSV: "),
+        ("json", "[{]", "data.txt, line 1: "),
+        ("parquet", "PAR1", "data.txt: cannot read the file: "),
+    ],
+)
+def test_a_dataset_that_cannot_be_read_is_named(
+    project: Path, run: Run, kind: str, text: str, said: str
+) -> None:
+    """Whatever its name ends with."""
+    (project / "data.txt").write_text(text, "utf-8")
+    config = CONFIG.replace("_type: json", f"_type: {kind}").replace("dataset.json", "data.txt")
+    (project / "config.yml").write_text(config, "utf-8")
+    done = run(*OWN_JUDGE)
+    assert done.exit_code == 2, done.output
     assert said in " ".join(done.output.split())
 
 
@@ -656,6 +679,34 @@ def test_repeats_are_called_as_the_toolkit_calls_them(project: Path, run: Run) -
     assert [item["id"] for item in found] == ids
     assert len(output(project, "latency_summary.json")["items"]) == 10
     assert not (project / "results/.scouter").exists()
+
+
+def test_repeats_of_one_conversation_stay_apart_where_they_are_stored(
+    project: Path, run: Run
+) -> None:
+    """Nothing stands between their rows."""
+    (project / "dataset.json").write_text(json.dumps([TALK]), "utf-8")
+    assert run(*OWN_JUDGE, "--repeats", "2").exit_code == 0
+    (project / "results/workflow_output.json").rename(project / "results.json")
+    done = run(*OWN_JUDGE, "--save", "again.json", start=STORED, agent="")
+    assert done.exit_code == 0, done.output
+    again = ScenarioEvalResults.load(project / "again.json")
+    assert [each.scenario_id for each in again.scenarios] == ["mt_001_rep0", "mt_001_rep1"]
+
+
+def test_a_conversation_needs_no_question_and_a_right_answer_may_be_long(
+    project: Path, run: Run
+) -> None:
+    """The row of a conversation asks nothing itself; a long text is no path of a reference."""
+    talk = {name: value for name, value in TALK.items() if name != "query"}
+    row = {**SINGLES[1], "ground_truth": "a street " * 100, "evaluation_method": ["qa", "report"]}
+    (project / "dataset.json").write_text(json.dumps([talk, row]), "utf-8")
+    assert run(*OWN_JUDGE).exit_code == 1
+    assert len(output(project, "workflow_output.json")) == 3
+    scores = [
+        each["score"] for each in output(project, "qa_evaluator_output.json")["eval_output_items"]
+    ]
+    assert scores == [None, 0.2, 0.2]
 
 
 @pytest.mark.parametrize(
