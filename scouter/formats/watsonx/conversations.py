@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
@@ -12,12 +13,21 @@ from scouter.evaluate.files.read import read_document
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.message import read_messages, to_documented
 from scouter.evaluate.results.attempt import Exchange
+from scouter.formats.watsonx.result import ENDED_EARLY
 from scouter.formats.watsonx.result_files import MESSAGES, file_stems
 from scouter.replay.runner import EvalRunner
 
-Conversation: TypeAlias = tuple[Exchange, ...]
+_END: Final = ".messages.json"
+_RUN: Final = r"(?:\.run(\d+))?" + re.escape(_END)
 
-_RUN: Final = r"(?:\.run(\d+))?\.messages\.json"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A recorded conversation."""
+
+    turns: tuple[Exchange, ...]
+    error: str | None = None
+    """What ended it early, if the run that recorded it says so in `<case>.errors.json`."""
 
 
 def read_conversations(folder: Path, cases: Sequence[Case]) -> Mapping[str, Sequence[Conversation]]:
@@ -69,12 +79,21 @@ def _read(file: Path) -> Conversation:
     if not isinstance(document.value, list):
         raise document.error("no list of messages", (), "messages, each with a role")
     try:
-        return turns_of(cast("list[Any]", document.value))
+        turns = turns_of(cast("list[Any]", document.value))
     except DataError as error:
         raise document.error(str(error)) from error
+    return Conversation(turns=turns, error=_error(file.name.removesuffix(_END), file.parent))
 
 
-def turns_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
+def _error(stem: str, place: Path) -> str | None:
+    path = place / f"{stem}.errors.json"
+    said = read_document(path).value if path.is_file() else None
+    texts = [str(each) for each in said] if isinstance(said, list) else []
+    ends = (each for each in texts if each.startswith(ENDED_EARLY))
+    return next((each.removeprefix(ENDED_EARLY) for each in ends), None)
+
+
+def turns_of(messages: Sequence[Mapping[str, Any]]) -> tuple[Exchange, ...]:
     """Divide messages into turns, each with all that the agent did before the user spoke again.
 
     Raises:
@@ -101,6 +120,8 @@ def collect_recorded(
         conversations: By case, from `read_conversations`.
     """
     for scenario in runner.scenarios:
-        for attempt, turns in enumerate(conversations[scenario.id]):
-            response = turns[-1]["agent"] if turns else None
-            runner.collect_scenario_data({}, response, scenario, attempt=attempt, turns=turns)
+        for attempt, each in enumerate(conversations[scenario.id]):
+            response = each.turns[-1]["agent"] if each.turns else None
+            runner.collect_scenario_data(
+                {}, response, scenario, attempt=attempt, turns=each.turns, error=each.error
+            )

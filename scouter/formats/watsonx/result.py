@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -14,6 +15,9 @@ from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.formats.watsonx.cases import SUCCESS
+
+ENDED_EARLY: Final = "the conversation ended early: "
+"""First words of what the file of errors says of a conversation that did not come to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,7 @@ def _ended(found: JourneyResult, said: ScenarioResult) -> JourneyResult:
     """
     if said.error is None:
         return found
-    message = f"the conversation ended early: {said.error_line}"
+    message = f"{ENDED_EARLY}{said.error_line}"
     is_cut = said.error_reason is Reason.INCOMPLETE
     if is_cut and found.compat != SOUND:
         return replace(found, problems=(*found.problems, message))

@@ -57,8 +57,18 @@ def crashing(message):
     return "Who are you?"
 
 
+def late(message):
+    if "Thanks" in message:
+        raise RuntimeError("no manners")
+    return answer(message)
+
+
 def play(first, last, history):
     return "I am nwaters" if not history else None
+
+
+def thank(first, last, history):
+    return "I am nwaters" if not history else "Thanks"
 """
 
 RUN = ("--format", "watsonx", "--agent", "hr:answer", "--simulated-user", "hr:play")
@@ -98,6 +108,17 @@ def test_the_story_is_the_persona(folder: Path, scouter: Scouter) -> None:
     assert (metrics["is_success"], metrics["tool_call_precision"]) == (True, 1.0)
     assert metrics["average_agent_response_time"] is not None
     assert 'failures="0"' in (folder / "j.xml").read_text(encoding="utf-8")
+
+
+def test_a_crash_behind_the_last_goal_is_one_where_it_was_recorded_too(
+    folder: Path, scouter: Scouter
+) -> None:
+    """The messages alone tell of a journey that succeeded."""
+    crashed = (*RUN[:2], "--agent", "hr:late", "--simulated-user", "hr:thank")
+    assert scouter("eval", "hr.json", *crashed, "--output", "out").returncode == 1
+    done = scouter("eval", "hr.json", *RUN[:2], "--recorded", str(results(folder)))
+    assert done.returncode == 1, done.stdout
+    assert "RuntimeError: no manners (hr.py:" in done.stdout
 
 
 def test_a_crash_is_a_failed_run(folder: Path, scouter: Scouter) -> None:

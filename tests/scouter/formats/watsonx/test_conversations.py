@@ -57,7 +57,7 @@ def test_runs_are_read_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "messages/a.run10.messages.json").write_text(json.dumps(last), encoding="utf-8")
     found = read_conversations(tmp_path, CASES)
     assert [len(found[name]) for name in ("a", "b/c")] == [10, 10]
-    assert [turn["user"] for turn in found["a"][9]] == ["bye"]
+    assert [turn["user"] for turn in found["a"][9].turns] == ["bye"]
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
