@@ -297,6 +297,8 @@ def least_of(given: Sequence[str]) -> Mapping[str, float]:
 
 def interrupted(run: NamedRun) -> str:
     """Say what Ctrl-C left of a run."""
+    if not run.agent:  # answers that are stored; --resume is refused
+        return "scouter: interrupted; nothing was kept, and nothing has to be asked again"
     if run.resume is None:
         return "scouter: interrupted; nothing was kept. With --resume FILE a run can be continued"
     return f"scouter: interrupted; the same command goes on from {run.resume}"
