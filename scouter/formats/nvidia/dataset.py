@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.report.item import EvalItem
+from scouter.evaluate.report.item import EvalItem, plain_json
 from scouter.evaluate.report.rules import Compat
 from scouter.formats.nvidia.config import DatasetConfig, FilterEntry
 from scouter.formats.nvidia.rows import Row, read_rows
@@ -36,6 +36,7 @@ def read_dataset(
     compat: Compat = "sound",
     sizing: Sizing | None = None,
     note: Callable[[str], None] | None = None,
+    lost: Callable[[str], None] | None = None,
 ) -> list[EvalItem]:
     """Read the items of a dataset file.
 
@@ -46,6 +47,7 @@ def read_dataset(
             give the values of the toolkit, which uses pandas.
         sizing: Number of times that rows are asked.
         note: Is told of rows that are left out.
+        lost: Is told of those of them whose id another row has, and that ask something else.
 
     Raises:
         FileFormatError: The file cannot be read.
@@ -58,7 +60,7 @@ def read_dataset(
     rows = read_rows(Path(path), config.type, compat)
     rows = _filtered(rows, config.filter.allowlist, keep=True)
     rows = _filtered(rows, config.filter.denylist, keep=False)
-    rows = _unique(rows, config.id_key, str(path), tell)
+    rows = _unique(rows, config.id_key, str(path), tell, lost or tell)
     rows = _sized(rows, config.id_key, sizing or Sizing())
     rows = _asking(rows, config, compat, tell)
     return [_item(row, config, compat) for row in rows]
@@ -88,14 +90,21 @@ def _filtered(rows: Sequence[Row], entry: FilterEntry | None, *, keep: bool) -> 
     return [row for row in rows if matches(row) is keep]
 
 
-def _unique(rows: Sequence[Row], id_key: str, path: str, tell: Callable[[str], None]) -> list[Row]:
+def _unique(
+    rows: Sequence[Row],
+    id_key: str,
+    path: str,
+    tell: Callable[[str], None],
+    lost: Callable[[str], None],
+) -> list[Row]:
     found: dict[Any, Row] = {}
     for at, row in enumerate(rows):
         if id_key not in row:
             raise ConfigError(f"{path}: row {at} has no {id_key!r}; expected an id of its own")
         key = str(row[id_key])
         if key in found:
-            tell(f"a second row with the id {key!r} is left out")
+            is_same = plain_json(row) == plain_json(found[key])
+            (tell if is_same else lost)(f"a second row with the id {key!r} is left out")
         else:
             found[key] = row
     return list(found.values())

@@ -88,7 +88,9 @@ class ConfigEval:
             note(each)
         self.has_agent = has_agent
         settings = file.general.dataset
-        conversations = _conversations(file, dataset, environ, note, has_agent=has_agent)
+        self._lost: list[str] = []
+        reading = environ, note, self._lost.append
+        conversations = _conversations(file, dataset, *reading, has_agent=has_agent)
         self.cases = Cases.of(conversations, settings.structure, settings.id_key)
         self.scenarios = self.cases.scenarios(partial(reference_of, file))
         llms = NamedLlms.of(file.llms, ProviderEntries.from_settings(providers), note)
@@ -152,7 +154,8 @@ class ConfigEval:
             judged = [self._judged(each, answered.item, uid) for answered, uid in found]
             outputs[each.name] = each.scorer.output(judged)
             out.write(evaluator_file(each.name), outputs[each.name].to_json())
-        results = ran.results.model_copy(update={"left_out": self.file.left_out})
+        left_out = (*self.file.left_out, *self._lost)
+        results = ran.results.model_copy(update={"left_out": left_out})
         _forget(run.resume, out.path / _JOURNALS, is_over=not ran.is_interrupted)
         return replace(ran, results=results), outputs
 
@@ -192,6 +195,7 @@ def _conversations(
     dataset: Path | None,
     environ: Mapping[str, str],
     note: Callable[[str], None],
+    lost: Callable[[str], None],
     *,
     has_agent: bool,
 ) -> list[Conversation]:
@@ -202,7 +206,7 @@ def _conversations(
                 f"{file.path}: eval.general.dataset has no file_path; name a local file"
             )
         dataset = file.beside(config.file_path)
-    items = read_dataset(dataset, config, compat=file.general.compat, note=note)
+    items = read_dataset(dataset, config, compat=file.general.compat, note=note, lost=lost)
     if has_agent:
         found = conversations_of(items, wanted_methods(environ), config.structure)
     else:

@@ -467,6 +467,18 @@ def test_a_dataset_that_cannot_be_read_is_named(
     assert said in " ".join(done.output.split())
 
 
+def test_a_row_whose_id_another_one_has_is_not_lost_in_silence(project: Path, run: Run) -> None:
+    """A copy of a row asks nothing more."""
+    rows = [SINGLES[1], SINGLES[1]]
+    (project / "dataset.json").write_text(json.dumps(rows), "utf-8")
+    assert run(*OWN_JUDGE).exit_code == 0
+    rows[1] = {**SINGLES[1], "query": "And what then?"}
+    (project / "dataset.json").write_text(json.dumps(rows), "utf-8")
+    done = run(*OWN_JUDGE)
+    assert done.exit_code == 1, done.output
+    assert "not judged: a second row with the id '2' is left out" in " ".join(done.output.split())
+
+
 def test_an_evaluator_of_another_kind_is_left_out(project: Path, run: Run) -> None:
     more = "    ragas_accuracy:\n      _type: ragas\n      metric: AnswerAccuracy\n"
     (project / "config.yml").write_text(CONFIG + more, "utf-8")
