@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from scouter.queue.scouter_queue import Queue, ScouterQueue
     from scouter.replay.orchestrator import EvalOrchestrator
     from scouter.replay.runner import EvalRunner
-    from scouter.tracing.active import active_profile
     from scouter.tracing.batch import BatchConfig
     from scouter.tracing.capture import (
         disable_local_span_capture,
@@ -79,13 +78,13 @@ if TYPE_CHECKING:
         TestSpanExporter,
     )
     from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
-    from scouter.tracing.kind import SpanKind
     from scouter.tracing.middleware import ScouterTracingMiddleware
     from scouter.tracing.propagation import (
+        active_profile,
         extract_span_context_from_headers,
         get_tracing_headers_from_current_span,
     )
-    from scouter.tracing.span import ScouterSpan
+    from scouter.tracing.span import ScouterSpan, SpanKind
     from scouter.tracing.span import ScouterSpan as ActiveSpan
     from scouter.tracing.tracer import (
         ScouterTracer,

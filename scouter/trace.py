@@ -2,8 +2,8 @@
 
 from opentelemetry.trace import get_tracer_provider, set_tracer_provider, use_span
 
-from scouter.tracing.kind import SpanKind
 from scouter.tracing.span import ScouterSpan as Span
+from scouter.tracing.span import SpanKind
 from scouter.tracing.tracer import ScouterTracer as Tracer
 from scouter.tracing.tracer import get_current_active_span as get_current_span
 from scouter.tracing.tracer import get_tracer

@@ -1,4 +1,4 @@
-"""The origin of a captured record or span."""
+"""The origin of what is made in a replay, and what a replay has left running."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,3 +68,19 @@ class Origins:
 
 ORIGINS: Final = Origins()
 """The process' own, as span capture belongs to the process."""
+
+
+class Leftovers:
+    """Knows whether this process has replayed, so that others pay nothing for the question."""
+
+    def __init__(self) -> None:
+        self.may_exist = False
+        """Set by the first replay."""
+
+    def is_one(self) -> bool:
+        """Tell whether the calling code was started by a replay."""
+        return self.may_exist and baggage.get_baggage(SCENARIO_TRY) is not None
+
+
+LEFTOVERS: Final = Leftovers()
+"""The process' own."""

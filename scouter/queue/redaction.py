@@ -1,9 +1,21 @@
-"""Redaction: rules of a user for data that must not leave the process."""
+"""Redaction: rules of a user for data that must not leave the process, and their application."""
 
+import hashlib
+import hmac
+import json
 import os
-from typing import Literal
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr
+
+from scouter.errors import ConfigError
+from scouter.evaluate.paths.syntax import Segment, is_digits, parse_path
+from scouter.model.json_bytes import tree_bytes
+from scouter.model.json_value import plain_text, to_json_value
+from scouter.model.record import RecordSnapshot
+from scouter.queue.text_patterns import TextPattern, free_key, in_text, in_texts
 
 
 class RedactionRule(BaseModel):
@@ -59,3 +71,178 @@ class Redaction(BaseModel):
         repr=False,
     )
     mask: str = "[redacted]"
+
+
+GONE: Final = object()
+"""Stands for a value that was dropped."""
+_MAX_NAMES: Final = 10_000
+
+Change: TypeAlias = Callable[[object], object]
+"""A value in its redacted form, or `GONE`."""
+
+
+class Redactor:
+    """Applies a `Redaction`; safe to use from several threads.
+
+    Args:
+        redaction: The rules.
+
+    Raises:
+        ConfigError: A rule has neither place nor pattern or both places, a path or a pattern is
+            none, a pattern finds the empty text, or a hash has no key.
+    """
+
+    def __init__(self, redaction: Redaction) -> None:
+        self.redaction: Final = redaction
+        self._key = _key_of(redaction)
+        self._everywhere: list[TextPattern] = []
+        self._paths: list[tuple[tuple[Segment, ...], Change]] = []
+        self._attributes: list[tuple[re.Pattern[str], Change]] = []
+        self._by_name: dict[str, tuple[str, tuple[Change, ...]]] = {}
+        for rule in redaction.rules:
+            self._add(rule)
+
+    def _add(self, rule: RedactionRule) -> None:
+        pattern = None
+        if rule.pattern is not None:
+            pattern = TextPattern(rule.pattern, self._text_change(rule.action))
+        if rule.attribute is not None and rule.context is not None:
+            raise ConfigError(f"redaction rule {_said(rule)}: write one rule for each place")
+        if rule.attribute is None and rule.context is None:
+            if pattern is None:
+                raise ConfigError(
+                    f"redaction rule {_said(rule)}: expected attribute=, context= or pattern="
+                )
+            self._everywhere.append(pattern)
+            return
+        change = self._whole(rule.action) if pattern is None else _in_texts([pattern])
+        if rule.context is not None:
+            self._paths.append((parse_path(rule.context), change))
+        else:
+            parts = (re.escape(part) for part in (rule.attribute or "").split("*"))
+            self._attributes.append((re.compile(".*".join(parts), re.DOTALL), change))
+
+    def _text_change(self, action: str) -> Callable[[str], str]:
+        if action == "drop":
+            return lambda _: ""
+        if action == "hash":
+            return self._digest
+        return lambda _: self.redaction.mask
+
+    def _whole(self, action: str) -> Change:
+        if action == "drop":
+            return lambda _: GONE
+        change = self._text_change(action)
+        return lambda value: change(
+            plain_text(value) if isinstance(value, str) else _canonical(value)
+        )
+
+    def _digest(self, text: str) -> str:
+        return "hmac:" + hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+
+    # --- what is redacted ---
+
+    def text(self, text: str) -> str:
+        """A text by the patterns without a place."""
+        return in_text(text, self._everywhere) if self._everywhere else text
+
+    def record(self, snapshot: RecordSnapshot) -> RecordSnapshot:
+        """A record's snapshot: context by paths and patterns, ids and tags by patterns."""
+        uid, record_id, session_id, trace_id, created_ns, context_json, tags = snapshot
+        tree = self.context(json.loads(context_json))
+        return (
+            uid,
+            self.text(record_id),
+            self.text(session_id),
+            trace_id,
+            created_ns,
+            tree_bytes(tree),
+            {self.text(key): self.text(value) for key, value in tags.items()},
+        )
+
+    def context(self, tree: JsonValue) -> JsonValue:
+        """A context; the tree may be changed on the way.
+
+        Returns:
+            None where a rule drops the whole.
+        """
+        value: object = tree
+        for segments, change in self._paths:
+            value = _at(value, segments, 0, change)
+        return None if value is GONE else cast("JsonValue", in_texts(value, self._everywhere))
+
+    def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes of a span, event, link or resource, as a new dict."""
+        out: dict[str, Any] = {}
+        for key, value in dict(attributes).items():
+            name, changes = self._by_name.get(key) or self._rules_for(key)
+            for change in changes:
+                value = change(value)
+                if value is GONE:
+                    break
+            else:
+                out[free_key(name, out)] = in_texts(value, self._everywhere)
+        return out
+
+    def _rules_for(self, key: str) -> tuple[str, tuple[Change, ...]]:
+        changes = tuple(change for name, change in self._attributes if name.fullmatch(key))
+        if len(self._by_name) >= _MAX_NAMES:
+            self._by_name.clear()
+        found = self._by_name[key] = self.text(key), changes
+        return found
+
+
+def _in_texts(patterns: Sequence[TextPattern]) -> Change:
+    return lambda value: in_texts(value, patterns)
+
+
+def _at(value: Any, segments: tuple[Segment, ...], depth: int, change: Change) -> object:  # noqa: ANN401 - a JSON tree
+    """Change what a path leads to, in place; places that are not there are passed by."""
+    if depth == len(segments):
+        return change(value)
+    for key in _keys(value, segments[depth]):
+        item = _at(value[key], segments, depth + 1, change)
+        if item is not GONE:
+            value[key] = item
+        elif isinstance(value, dict):
+            del value[key]
+        else:
+            value[key] = None
+    return cast("object", value)
+
+
+def _keys(value: Any, segment: Segment) -> list[Any]:  # noqa: ANN401 - a JSON tree
+    if isinstance(value, dict):
+        names = list(cast("dict[str, object]", value))
+        if segment is None:
+            return names
+        return [segment] if isinstance(segment, str) and segment in names else []
+    if not isinstance(value, list):
+        return []
+    count = len(cast("list[object]", value))
+    if segment is None:
+        return list(range(count))
+    if isinstance(segment, slice):
+        return list(range(*segment.indices(count)))
+    if isinstance(segment, str) and not is_digits(segment):
+        return []
+    index = int(segment)
+    return [index] if -count <= index < count else []
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(to_json_value(value), ensure_ascii=False, sort_keys=True)
+
+
+def _key_of(redaction: Redaction) -> bytes:
+    key = redaction.hash_key.get_secret_value() if redaction.hash_key is not None else ""
+    if not key and any(rule.action == "hash" for rule in redaction.rules):
+        raise ConfigError(
+            "redaction: a rule hashes, but there is no key; pass hash_key= or set "
+            "SCOUTER_REDACTION_KEY (a plain hash of an e-mail address can be guessed)"
+        )
+    return key.encode()
+
+
+def _said(rule: RedactionRule) -> str:
+    return rule.model_dump_json(exclude_none=True)

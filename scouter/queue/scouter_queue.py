@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from opentelemetry import trace
 
@@ -13,9 +13,7 @@ from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id, without_session
 from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
-from scouter.queue.by_alias import Profiles, by_alias
-from scouter.queue.leftover import LEFTOVERS
-from scouter.queue.origin import ORIGINS
+from scouter.queue.origin import LEFTOVERS, ORIGINS
 from scouter.queue.sampling import Sampling, record_is_in_share, record_is_sampled
 from scouter.transport.drops import Dropped
 from scouter.transport.fork import watch
@@ -26,9 +24,44 @@ from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 
 if TYPE_CHECKING:
     from scouter.drift.profile import AgentEvalProfile
-    from scouter.queue.redaction import Redaction
-    from scouter.queue.redactor import Redactor
+    from scouter.queue.redaction import Redaction, Redactor
     from scouter.transport.config import TransportConfig
+
+
+Profiles: TypeAlias = (
+    "AgentEvalProfile | Sequence[AgentEvalProfile] | Mapping[str, AgentEvalProfile]"
+)
+"""One profile, several, or several by alias (the key is the alias)."""
+
+_NO_ALIAS: Final = (
+    "Drift profile alias must be set: give each profile alias=..., or pass a dict by alias"
+)
+
+
+def by_alias(profile: Profiles) -> "dict[str, AgentEvalProfile]":
+    """The profiles by alias.
+
+    Raises:
+        ConfigError: There is none, or an alias is missing or used twice.
+    """
+    from scouter.drift.profile import AgentEvalProfile
+
+    if isinstance(profile, AgentEvalProfile):
+        profile = [profile]
+    if isinstance(profile, Mapping):
+        pairs = list(profile.items())
+    else:
+        pairs = [(item.alias if item.is_named else "", item) for item in profile]
+    out: dict[str, AgentEvalProfile] = {}
+    for alias, item in pairs:
+        if not alias:
+            raise ConfigError(f"profile {item.name!r}: {_NO_ALIAS}")
+        if alias in out:
+            raise ConfigError(f"two profiles have the alias {alias!r}; aliases name the slots")
+        out[alias] = item
+    if not out:
+        raise ConfigError("no profile was given; a queue needs at least one")
+    return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,7 +521,7 @@ def make_redactor(redaction: "Redaction") -> "Redactor":
     Raises:
         ConfigError: A rule is none.
     """
-    from scouter.queue.redactor import Redactor
+    from scouter.queue.redaction import Redactor
 
     return Redactor(redaction)
 

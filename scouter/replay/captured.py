@@ -11,7 +11,7 @@ from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor
-from scouter.tracing.scenario import scenario_scope
+from scouter.tracing.propagation import scenario_scope
 from scouter.transport.config import MockConfig
 
 

@@ -26,7 +26,7 @@ from scouter.replay.progress import Progress
 from scouter.replay.reports.texts import counted
 from scouter.replay.runner import EvalRunner
 from scouter.replay.turn import TALK, Talk, Turn, UserFaultError, departure
-from scouter.tracing.scenario import scenario_scope
+from scouter.tracing.propagation import scenario_scope
 from scouter.transport.guard import text_of
 
 MakeCalls: TypeAlias = Callable[[], AbstractAsyncContextManager[Calls]]

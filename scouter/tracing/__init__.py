@@ -6,7 +6,6 @@ from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
     from scouter.model.attributes import ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY
-    from scouter.tracing.active import active_profile
     from scouter.tracing.batch import BatchConfig
     from scouter.tracing.capture import (
         SpanCapture,
@@ -27,14 +26,15 @@ if TYPE_CHECKING:
         TestSpanExporter,
     )
     from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
-    from scouter.tracing.kind import SpanKind
     from scouter.tracing.middleware import ScouterTracingMiddleware
     from scouter.tracing.propagation import (
+        active_profile,
+        active_scenario,
         extract_span_context_from_headers,
         get_tracing_headers_from_current_span,
+        scenario_scope,
     )
-    from scouter.tracing.scenario import active_scenario, scenario_scope
-    from scouter.tracing.span import ScouterSpan
+    from scouter.tracing.span import ScouterSpan, SpanKind
     from scouter.tracing.span import ScouterSpan as ActiveSpan
     from scouter.tracing.tracer import (
         ScouterTracer,

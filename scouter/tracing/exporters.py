@@ -17,7 +17,7 @@ from scouter.model.attributes import TAG_PREFIX
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.queue.sampling import id_is_sampled
-from scouter.transport.otlp.plain_span import plain_span
+from scouter.transport.span_copy import plain_span
 
 
 class OtelProtocol(StrEnum):

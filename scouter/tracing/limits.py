@@ -20,8 +20,8 @@ from opentelemetry.sdk.environment_variables import (
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor
 
 from scouter.model.attributes import MAX_ITEMS, PART_CHARS
-from scouter.tracing.sdk_span import SpanCopy, attributes_of, is_surely_whole
 from scouter.transport.guard import GUARD
+from scouter.transport.span_copy import SpanCopy, attributes_of, changed_parts, is_surely_whole
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import Attributes
@@ -68,33 +68,14 @@ class _Limited:
         self._processor, self._limits = processor, limits
 
     def on_end(self, span: ReadableSpan) -> None:
-        self._processor.on_end(_LimitedSpan(span, self._limits))
+        limits = self._limits
+        most = limits.max_attribute_length
+        parts = changed_parts(span, lambda held: _cut(held, most))
+        parts["attributes"] = _cut(span.attributes, limits.max_span_attribute_length)
+        self._processor.on_end(SpanCopy(span, **parts))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever hooks there are
         return getattr(self._processor, name)
-
-
-class _LimitedSpan(SpanCopy):
-    """A finished span whose values are as long as the limits let them be."""
-
-    def __init__(self, span: ReadableSpan, limits: SpanLimits) -> None:
-        from scouter.transport.otlp.plain_span import EventCopy, LinkCopy  # few processes cut
-
-        most = limits.max_attribute_length
-        super().__init__(
-            span,
-            attributes=_cut(span.attributes, limits.max_span_attribute_length),
-            events=[
-                EventCopy(
-                    each.name, _cut(each.attributes, most), each.timestamp, each.dropped_attributes
-                )
-                for each in span.events
-            ],
-            links=[
-                LinkCopy(each.context, _cut(each.attributes, most), each.dropped_attributes)
-                for each in span.links
-            ],
-        )
 
 
 def _cut(attributes: "Attributes", most: int | None) -> BoundedAttributes:

@@ -1,7 +1,8 @@
 """The span processor: marks spans with scenario and profile, counts, captures, hands over."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Mapping
+from itertools import count, repeat
+from typing import TYPE_CHECKING, Final, Protocol
 
 from opentelemetry import baggage
 from opentelemetry.context import Context, get_current
@@ -20,20 +21,93 @@ from scouter.model.attributes import (
     truncated_mark,
 )
 from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
-from scouter.queue.leftover import LEFTOVERS
-from scouter.queue.origin import ORIGINS
+from scouter.queue.origin import LEFTOVERS, ORIGINS
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.limits import parts_cut
-from scouter.tracing.sdk_span import identity_of
-from scouter.tracing.stamp import StampedSpan
+from scouter.tracing.stamp import RedactedSpan, StampedSpan
 from scouter.transport.guard import GUARD
+from scouter.transport.span_copy import identity_of
 
 if TYPE_CHECKING:
-    from scouter.queue.redactor import Redactor
+    from scouter.queue.redaction import Redactor
     from scouter.queue.sampling import Sampling
     from scouter.tracing.capture import SpanCapture
-    from scouter.tracing.census import TraceCensus
     from scouter.tracing.export import SpanExport
+
+
+MAX_TRACES = 10_000
+
+_UNKNOWN: Final[Iterator[None]] = repeat(None)
+"""The count of a trace whose count is not to be relied upon."""
+
+
+class TraceCensus:
+    """Counts sampled spans per live trace; bounded, and empty again in a forked child.
+
+    Without a lock, as every span passes here: each step on the shared state is one call in C,
+    which no other thread, signal handler or garbage collector divides.
+
+    A root without any parent is counted when it ends; nobody waits less for it, as it is missed
+    as a parent before. So a trace of a single span leaves no mark.
+
+    Args:
+        max_traces: Live traces at once; beyond it the oldest is forgotten, and its local root
+            gets no stamp, so that nobody waits for a wrong number.
+    """
+
+    def __init__(self, max_traces: int = MAX_TRACES) -> None:
+        self._max = max_traces
+        self.live: Final[dict[int, Iterator[int | None]]] = {}
+        """Per trace: the next value is the number of spans so far. To take it counts one."""
+        self.has_forgotten = False
+        """True once a trace was forgotten: from then on roots have to be announced."""
+
+    def __len__(self) -> int:
+        return len(self.live)
+
+    def started(self, trace_id: int, is_local_root: bool) -> None:
+        """Count one span that was started below a parent, here or in another process."""
+        # A child whose trace is not known may belong to one that was forgotten.
+        is_known = is_local_root or not self.has_forgotten
+        fresh = count(1) if is_known else _UNKNOWN
+        counter = self.live.setdefault(trace_id, fresh)
+        if counter is not fresh:
+            next(counter)  # another thread's span came first
+        self._keep_within_bound()
+
+    def root_started(self, trace_id: int) -> None:
+        """Announce a root without any parent, so that its children know that nothing is lost."""
+        self.live.setdefault(trace_id, count())
+        self._keep_within_bound()
+
+    def _keep_within_bound(self) -> None:
+        if len(self.live) <= self._max:
+            return
+        self.has_forgotten = True
+        try:
+            oldest = next(iter(self.live))
+        except (RuntimeError, StopIteration):
+            return  # others come and go at this moment: the next trace tries again
+        self.live.pop(oldest, None)
+
+    def local_root_ended(self, trace_id: int) -> int | None:
+        """Spans since the previous local root of this trace ended; None if that is not known."""
+        counter = self.live.pop(trace_id, None)
+        return None if counter is None else next(counter)
+
+    def root_ended(self, trace_id: int) -> int | None:
+        """Count a root without any parent, and tell the same."""
+        counter = self.live.pop(trace_id, None)
+        if counter is None:
+            return None if self.has_forgotten else 1
+        children = next(counter)
+        return None if children is None else children + 1
+
+    def forget(self) -> None:
+        """Start anew, as a child process does: the parent's live traces are the parent's."""
+        self.live.clear()
+        self.has_forgotten = False
+
 
 _MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
@@ -222,6 +296,4 @@ def _has_entity(span: ReadableSpan) -> bool:
 def _redacted(
     span: ReadableSpan, extra: dict[str, AnyValue], redactor: "Redactor"
 ) -> tuple[ReadableSpan, dict[str, AnyValue]]:
-    from scouter.tracing.redact import RedactedSpan
-
     return RedactedSpan(span, redactor), redactor.attributes(extra)

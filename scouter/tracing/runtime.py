@@ -2,32 +2,92 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
+from opentelemetry.context import Context
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_ON,
+    Decision,
+    ParentBased,
+    Sampler,
+    SamplingResult,
+    TraceIdRatioBased,
+)
+from opentelemetry.trace import Link, SpanKind, TraceState
+from opentelemetry.util.types import Attributes
 
 from scouter.errors import ConfigError
 from scouter.queue.sampling import Sampling
 from scouter.queue.scouter_queue import ScouterQueue, make_redactor
 from scouter.tracing.capture import CAPTURE, SpanCapture
-from scouter.tracing.census import TraceCensus
-from scouter.tracing.export import SpanExport
-from scouter.tracing.extra_exporter import ExtraExporter
+from scouter.tracing.export import ExtraExporter, SpanExport
 from scouter.tracing.limits import own_limits
-from scouter.tracing.processor import ScouterSpanProcessor
-from scouter.tracing.sampler import RuntimeSampler
+from scouter.tracing.processor import ScouterSpanProcessor, TraceCensus
 from scouter.tracing.stamp import ResourceStamper
 from scouter.transport.fork import watch
 from scouter.transport.worker import WorkerStats
 
 if TYPE_CHECKING:
-    from scouter.queue.redaction import Redaction
-    from scouter.queue.redactor import Redactor
+    from scouter.queue.redaction import Redaction, Redactor
     from scouter.tracing.batch import BatchConfig
     from scouter.transport.config import TransportConfig
+
+
+class RuntimeSampler(Sampler):
+    """Keeps everything while spans are captured, else the process' share of the traces.
+
+    Args:
+        sampling: The share; without one OpenTelemetry's own setting holds.
+        capture: While it is enabled nothing is left out.
+    """
+
+    def __init__(self, sampling: Sampling, capture: SpanCapture) -> None:
+        self._sampling: Final = sampling
+        self._capture: Final = capture
+        self._found: tuple[float | None, Sampler] = (None, _default())
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,
+    ) -> SamplingResult:
+        """Decide for one span that is about to start."""
+        is_captured = self._capture.is_enabled
+        sampler = ALWAYS_ON if is_captured else self._by_ratio()
+        result = sampler.should_sample(
+            parent_context, trace_id, name, kind, attributes, links, trace_state
+        )
+        if not is_captured:
+            self._sampling.note(trace_id, result.decision is Decision.RECORD_AND_SAMPLE)
+        return result
+
+    def get_description(self) -> str:
+        """Name and share, for logs."""
+        return f"RuntimeSampler{{{self._by_ratio().get_description()}}}"
+
+    def _by_ratio(self) -> Sampler:
+        ratio = self._sampling.ratio
+        known, sampler = self._found
+        if known != ratio:
+            sampler = _default() if ratio is None else ParentBased(TraceIdRatioBased(ratio))
+            self._found = ratio, sampler
+        return sampler
+
+
+def _default() -> Sampler:
+    """Sampler that a provider uses by default; it reads OTEL_TRACES_SAMPLER."""
+    return TracerProvider(shutdown_on_exit=False).sampler
+
 
 DEFAULT_SERVICE: Final = "scouter_service"
 

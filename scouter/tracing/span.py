@@ -1,7 +1,7 @@
 """ScouterSpan: an OpenTelemetry span that also takes tags, inputs, outputs and records."""
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -29,6 +29,44 @@ from scouter.queue.scouter_queue import Queue, ScouterQueue
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.values import attribute_values, json_text
 from scouter.transport.guard import GUARD, is_test_run, text_of
+
+
+class _Kinds(type):
+    """Answers as OpenTelemetry's enum does, whose members cannot get further names."""
+
+    def __call__(cls, value: object) -> trace.SpanKind:  # pyright: ignore[reportIncompatibleMethodOverride] - as an enum's class
+        return trace.SpanKind(value)
+
+    def __getitem__(cls, name: str) -> trace.SpanKind:
+        return trace.SpanKind[name.upper()]
+
+    def __iter__(cls) -> Iterator[trace.SpanKind]:
+        return iter(trace.SpanKind)
+
+    def __len__(cls) -> int:
+        return len(trace.SpanKind)
+
+    def __contains__(cls, value: object) -> bool:
+        return value in trace.SpanKind
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, trace.SpanKind)
+
+
+class SpanKind(metaclass=_Kinds):
+    """The role of a span in a request between processes; each member is OpenTelemetry's own."""
+
+    INTERNAL: Final = trace.SpanKind.INTERNAL
+    SERVER: Final = trace.SpanKind.SERVER
+    CLIENT: Final = trace.SpanKind.CLIENT
+    PRODUCER: Final = trace.SpanKind.PRODUCER
+    CONSUMER: Final = trace.SpanKind.CONSUMER
+    Internal: Final = trace.SpanKind.INTERNAL
+    Server: Final = trace.SpanKind.SERVER
+    Client: Final = trace.SpanKind.CLIENT
+    Producer: Final = trace.SpanKind.PRODUCER
+    Consumer: Final = trace.SpanKind.CONSUMER
+
 
 DEFAULT_MAX_LENGTH: Final = 1000
 """Characters of one text inside a captured input or output."""

@@ -1,18 +1,21 @@
-"""Our own copy of a span: the application's exporters never see what is stamped on it."""
+"""Our own copies of a span, stamped and redacted: the application's exporters never see them."""
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, Status, TraceState
 from opentelemetry.util.types import AnyValue, AttributeValue
 
 from scouter.model.attributes import PROCESS_ID
 from scouter.tracing.process import process_id
-from scouter.tracing.sdk_span import SpanCopy
+from scouter.transport.span_copy import SpanCopy, changed_parts
 
 if TYPE_CHECKING:
-    from scouter.queue.redactor import Redactor
+    from scouter.queue.redaction import Redactor
 
 
 class StampedSpan(SpanCopy):
@@ -86,3 +89,61 @@ class ResourceStamper:
             self._known.clear()
         self._known[id(resource)] = (resource, process, service, redactor, stamped)
         return stamped
+
+
+_STATE_VALUE: Final = re.compile(r"[ -+\--<>-~]{0,255}[!-+\--<>-~]")
+"""Source: W3C Trace Context, section 3.3.1.3.2: printable ASCII without `,` and `=`."""
+
+
+class RedactedSpan(SpanCopy):
+    """A finished span whose texts went through a redactor; the original is not changed.
+
+    Args:
+        span: The application's span.
+        redactor: The rules.
+    """
+
+    def __init__(self, span: ReadableSpan, redactor: "Redactor") -> None:
+        replaced: dict[str, object] = {
+            "name": redactor.text(span.name),
+            **changed_parts(
+                span,
+                redactor.attributes,
+                redactor.text,
+                lambda context: _redacted(context, redactor),
+            ),
+        }
+        context = span.get_span_context()
+        if context is not None and context.trace_state:
+            replaced["context"] = _redacted(context, redactor)
+        status = span.status
+        if status.description:
+            replaced["status"] = Status(status.status_code, redactor.text(status.description))
+        scope = span.instrumentation_scope
+        if scope is not None and scope.attributes:
+            replaced["instrumentation_scope"] = InstrumentationScope(
+                scope.name, scope.version, scope.schema_url, redactor.attributes(scope.attributes)
+            )
+        super().__init__(span, **replaced)
+
+
+def _redacted(context: SpanContext, redactor: "Redactor") -> SpanContext:
+    """A context whose `tracestate` went through a redactor.
+
+    An entry that is no longer one is left out: its key was changed, or its value may not be written
+    so.
+    """
+    if not context.trace_state:
+        return context
+    entries: list[tuple[str, str]] = []
+    for key, text in context.trace_state.items():
+        value = redactor.text(text)
+        if redactor.text(key) == key and (value == text or _STATE_VALUE.fullmatch(value)):
+            entries.append((key, value))
+    return SpanContext(
+        context.trace_id,
+        context.span_id,
+        context.is_remote,
+        context.trace_flags,
+        TraceState(entries),
+    )

@@ -13,8 +13,7 @@ from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
 
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.current import CurrentSpan
-from scouter.tracing.decorate import FunctionSpan, qualified_name, traced
+from scouter.tracing.decorate import CurrentSpan, FunctionSpan, qualified_name, traced
 from scouter.tracing.limits import for_others
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import parent_context

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
-from scouter.transport.otlp.plain_span import plain_span
+from scouter.transport.span_copy import plain_span
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import Event, ReadableSpan

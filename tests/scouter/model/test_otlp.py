@@ -46,7 +46,7 @@ from scouter.model.span import (
     SpanLink,
     StatusCode,
 )
-from scouter.transport.otlp.plain_span import plain_span
+from scouter.transport.span_copy import plain_span
 
 TRACE = "5b8efff798038103d269b633813fc60c"
 SPAN = "eee19b7ec3c1b174"

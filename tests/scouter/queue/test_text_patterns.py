@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from scouter.queue.redaction import Redaction, RedactionRule
-from scouter.queue.redactor import Redactor
+from scouter.queue.redaction import Redaction, RedactionRule, Redactor
 
 SECRET = "bob@example.com"
 MAIL = r"[\w.]+@[\w.]+\w"

@@ -29,7 +29,7 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.replay.runner import EvalRunner
 from scouter.tracing.capture import disable_local_span_capture, enable_local_span_capture
-from scouter.tracing.scenario import scenario_scope
+from scouter.tracing.propagation import scenario_scope
 from scouter.tracing.tracer import init_tracer, shutdown_tracer
 
 

@@ -10,7 +10,7 @@ from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
-from scouter.tracing.active import active_profile
+from scouter.tracing.propagation import active_profile
 from scouter.tracing.tracer import init_tracer
 from scouter.transport.config import MockConfig
 from tests.scouter.replay.bench import spans_named

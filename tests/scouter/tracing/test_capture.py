@@ -23,8 +23,8 @@ from scouter.tracing.capture import (
     drain_local_span_capture,
     enable_local_span_capture,
 )
+from scouter.tracing.propagation import active_scenario, scenario_scope
 from scouter.tracing.runtime import RUNTIME
-from scouter.tracing.scenario import active_scenario, scenario_scope
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import MockConfig
 from tests.scouter.queue.profiles import profile

@@ -18,11 +18,10 @@ from scouter.model.attributes import ENTITY_PREFIX, PROCESS_ID, PROCESS_SPAN_COU
 from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.active import active_profile
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
+from scouter.tracing.propagation import active_profile, scenario_scope
 from scouter.tracing.runtime import RUNTIME
-from scouter.tracing.scenario import scenario_scope
 from scouter.tracing.tracer import (
     ScouterTracer,
     flush_tracer,

@@ -31,8 +31,8 @@ from scouter.queue.redaction import Redaction, RedactionRule
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.exporters import TestSpanExporter
 from scouter.tracing.instrumentor import ScouterInstrumentor
+from scouter.tracing.propagation import scenario_scope
 from scouter.tracing.runtime import RUNTIME
-from scouter.tracing.scenario import scenario_scope
 from scouter.tracing.tracer import ScouterTracerProvider, init_tracer
 from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped

@@ -26,13 +26,12 @@ from pydantic import SecretStr
 
 from scouter.errors import ConfigError, TransientError
 from scouter.model.record import EvalRecord
-from scouter.queue.redaction import Redaction, RedactionRule
-from scouter.queue.redactor import Redactor
+from scouter.queue.redaction import Redaction, RedactionRule, Redactor
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor
-from scouter.tracing.redact import RedactedSpan
 from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.stamp import RedactedSpan
 from scouter.tracing.tracer import flush_tracer, get_tracer, init_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped

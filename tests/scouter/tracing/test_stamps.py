@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
-from scouter.tracing.census import TraceCensus
 from scouter.tracing.process import process_id
+from scouter.tracing.processor import TraceCensus
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import HttpConfig

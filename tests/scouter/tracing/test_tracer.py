@@ -14,9 +14,9 @@ from opentelemetry import baggage, context, trace
 from scouter.errors import ConfigError, DataError
 from scouter.model.attributes import INPUT, OUTPUT
 from scouter.model.span import StatusCode
-from scouter.tracing.active import active_profile
 from scouter.tracing.decorate import FunctionType
 from scouter.tracing.propagation import (
+    active_profile,
     extract_span_context_from_headers,
     get_tracing_headers_from_current_span,
 )

@@ -25,8 +25,8 @@ from scouter.model.json_value import plain_text
 from scouter.model.otlp import decode_request
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import MAX_DEPTH
-from scouter.transport.otlp.plain_span import plain_span
 from scouter.transport.otlp.span_bytes import write_request
+from scouter.transport.span_copy import plain_span
 from tests.contracts.transport_data import nested
 from tests.support.examples import examples
 

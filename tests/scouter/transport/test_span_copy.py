@@ -1,6 +1,6 @@
 """The one place that knows private attributes of OpenTelemetry's spans; also with other versions.
 
-`scouter/tracing/sdk_span.py` says how to run this file with a version that is not installed.
+`scouter/transport/span_copy.py` says how to run this file with a version that is not installed.
 """
 
 from typing import Any
@@ -10,8 +10,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import Link, SpanContext, StatusCode, TraceFlags
 
-from scouter.tracing import sdk_span
-from scouter.tracing.sdk_span import FIELDS, SHARES, SpanCopy, identity_of, texts_of
+from scouter.transport import span_copy
+from scouter.transport.span_copy import FIELDS, SHARES, SpanCopy, identity_of, texts_of
 
 LINKED = SpanContext(7, 8, is_remote=True, trace_flags=TraceFlags(1))
 
@@ -76,7 +76,7 @@ def test_a_copy_has_everything_but_what_is_replaced(
     shares: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also with an SDK that names its attributes otherwise."""
-    monkeypatch.setattr(sdk_span, "SHARES", shares)
+    monkeypatch.setattr(span_copy, "SHARES", shares)
     span = finished(is_rich=True)
     before = public(span)
     other = Resource({"service.name": "other"})

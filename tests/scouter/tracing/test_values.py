@@ -20,8 +20,7 @@ from pydantic import BaseModel, Field
 
 from scouter.model.json_value import to_json_value
 from scouter.model.span import CUT
-from scouter.tracing.bounded_copy import BoundedCopy
-from scouter.tracing.values import MAX_JSON_NODES, json_text
+from scouter.tracing.values import MAX_JSON_NODES, BoundedCopy, json_text
 
 NODES = 50
 
