@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from scouter.queue.scouter_queue import Queue, ScouterQueue
     from scouter.replay.orchestrator import EvalOrchestrator
     from scouter.replay.runner import EvalRunner
-    from scouter.tracing.batch import BatchConfig
     from scouter.tracing.capture import (
         disable_local_span_capture,
         drain_local_span_capture,
@@ -96,10 +95,15 @@ if TYPE_CHECKING:
         shutdown_tracer,
     )
     from scouter.tracing.tracer import ScouterTracer as Tracer
-    from scouter.transport.config import HttpConfig, KafkaConfig, MockConfig
-    from scouter.transport.otlp.config import GrpcConfig
-    from scouter.transport.rabbitmq.config import RabbitMQConfig
-    from scouter.transport.redis.config import RedisConfig
+    from scouter.transport.config import (
+        BatchConfig,
+        GrpcConfig,
+        HttpConfig,
+        KafkaConfig,
+        MockConfig,
+        RabbitMQConfig,
+        RedisConfig,
+    )
 
 _ROOMS = ("agent", "alert", "client", "drift", "evaluate", "mock", "queue", "trace", "tracing",
           "transport", "types")  # fmt: skip

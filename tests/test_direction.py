@@ -1,7 +1,7 @@
 """Import direction, checked instead of promised. Relative imports are banned by ruff (TID252)."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 import pytest
@@ -42,17 +42,6 @@ RANKS = {
 FILES = sorted(
     path for package in ("scouter", "collector") for path in (ROOT / package).rglob("*.py")
 )
-PAIRS = (
-    ("scouter.transport.http.transport", "scouter.transport.config"),
-    ("scouter.transport.in_process.transport", "scouter.transport.in_process.config"),
-    ("scouter.transport.kafka.transport", "scouter.transport.config"),
-    ("scouter.transport.otlp.grpc", "scouter.transport.otlp.config"),
-    ("scouter.transport.otlp.http", "scouter.transport.otlp.config"),
-    ("scouter.transport.rabbitmq.transport", "scouter.transport.rabbitmq.config"),
-    ("scouter.transport.redis.transport", "scouter.transport.redis.config"),
-)
-"""A transport and the settings that open it are one thing. They are two files so that a client's
-library loads late; the transport names the settings as a type and no more."""
 
 
 def module_of(path: Path) -> str:
@@ -161,15 +150,6 @@ def circles(graph: Mapping[str, Set[str]]) -> list[list[str]]:
     return found
 
 
-def without(graph: Mapping[str, Set[str]], pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """The graph without some arrows."""
-    gone = set(pairs)
-    return {
-        module: {name for name in names if (module, name) not in gone}
-        for module, names in graph.items()
-    }
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_only_lower_rows(path: Path) -> None:
     """A module may import its own room, lower rows and, from the collector, the SDK."""
@@ -198,22 +178,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     }
     graph = graph_of(sources)
     assert len(graph) > 500
-    assert circles(without(graph, PAIRS)) == []
-    assert all(target in graph[module] for module, target in PAIRS)
-
-
-@pytest.mark.parametrize(("transport", "settings"), PAIRS)
-def test_a_transport_names_its_settings_as_a_type_alone(transport: str, settings: str) -> None:
-    source = (ROOT / f"{transport.replace('.', '/')}.py").read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    run = [
-        node
-        for node in tree.body
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    ]
-    rest = ast.unparse(ast.Module(run, []))
-    assert settings not in {name.rpartition(".")[0] for name in imported(rest)}
-    assert settings in {name.rpartition(".")[0] for name in imported(source)}
+    assert circles(graph) == []
 
 
 @pytest.mark.parametrize(

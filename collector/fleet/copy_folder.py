@@ -33,7 +33,7 @@ from collector.store.schema import COLUMNS, COPYING, VERSION, duckdb_tables
 from collector.store.totals import TotalReads
 from collector.worker.session import uid_of
 from scouter.errors import ConfigError, TransientError
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608

@@ -14,7 +14,7 @@ from collector.log.brokers import Brokers
 from collector.receivers.kafka.settings import KafkaSettings
 from collector.receivers.lag import Backlog
 from scouter.errors import TransientError
-from scouter.transport.kafka.connect import connect, notes_of
+from scouter.transport.kafka_client import connect, notes_of
 
 _TIMEOUT_MS: Final = 5_000
 _POLL_S: Final = 0.05

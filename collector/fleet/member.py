@@ -35,7 +35,7 @@ from collector.receivers.kafka.continuity import topic_id_of
 from collector.receivers.kafka.member import leave_group
 from collector.receivers.kafka.settings import POLL_MS, KafkaSettings, consumer_settings
 from scouter.errors import ConfigError, TransientError
-from scouter.transport.kafka.connect import connect, notes_of
+from scouter.transport.kafka_client import connect, notes_of
 
 _log: Final = logging.getLogger(__name__)
 BUFFER_BYTES: Final = 2**26

@@ -15,7 +15,7 @@ from collector.store.reads import Rows
 from collector.store.rows import Scope
 from collector.store.tombstones import ErasedKind, Tombstone
 from scouter.errors import TransientError
-from scouter.transport.kafka.partition import fnv1a_32
+from scouter.transport.kafka_client import fnv1a_32
 
 _BITS_EACH: Final = 24
 """Bits of a filter for each hash in it."""

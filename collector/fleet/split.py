@@ -30,7 +30,7 @@ from scouter.model.otlp import read_attributes
 from scouter.model.otlp_logs import event_name
 from scouter.model.protobuf_fields import fields, tag_of
 from scouter.model.span import AttributeValue
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 
 TOO_LARGE: Final = "too_large"
 """Reason of a letter for what no message can hold."""

@@ -17,7 +17,7 @@ from collector.fleet.split import Part, split, split_to_fit
 from collector.log.port import Chunk, Item, Kind
 from collector.receivers.kafka.settings import KafkaSettings
 from scouter.errors import ConfigError, TransientError
-from scouter.transport.kafka.connect import connect, notes_of
+from scouter.transport.kafka_client import connect, notes_of
 
 _log: Final = logging.getLogger(__name__)
 PARTITIONS: Final = 12

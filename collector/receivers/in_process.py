@@ -3,7 +3,7 @@
 from collector.receivers.way_in import WayIn
 from scouter.errors import TransientError
 from scouter.transport.guard import GUARD
-from scouter.transport.in_process.transport import Batch, Sink
+from scouter.transport.in_process import Batch, Sink
 
 
 def in_process_sink(way: WayIn) -> Sink:

@@ -36,7 +36,7 @@ from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
-from scouter.transport.in_process.transport import Batch
+from scouter.transport.in_process import Batch
 
 _LIMITS: Final = Limits()
 _MAX_RESERVE: Final = 256 * 2**20

@@ -11,7 +11,7 @@ from collector.log.port import Kind
 from collector.receivers.budget import ByteBudget, Lease
 from collector.receivers.outcomes import Taken
 from scouter.transport.drops import Dropped
-from scouter.transport.in_process.transport import Batch
+from scouter.transport.in_process import Batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

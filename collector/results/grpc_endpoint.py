@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 from pydantic import SecretStr
 
 from scouter.errors import ConfigError, DataError, TransientError
-from scouter.transport.otlp.grpc import is_too_large, retry_info_s
+from scouter.transport.grpc import is_too_large, retry_info_s
 
 _EXPORT: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")

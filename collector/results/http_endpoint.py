@@ -12,9 +12,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
-from scouter.transport.http.bound import posting_client
-from scouter.transport.http.transport import PROTOBUF, retry_after_s
-from scouter.transport.otlp.http import refused_logs
+from scouter.transport.http import PROTOBUF, refused_logs
+from scouter.transport.http_client import posting_client, retry_after_s
 
 _CONTENT: Final = frozenset({400, 413, 422})
 """Status codes for a fault in the request itself: the same request would be refused again."""

@@ -92,7 +92,7 @@ def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
 def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
     import httpx2  # comes with pydantic-ai
 
-    from scouter.transport.http.bound import ASKED_PACKING
+    from scouter.transport.http_client import ASKED_PACKING
 
     return httpx2.AsyncClient(
         headers=ASKED_PACKING,
@@ -149,7 +149,7 @@ def _google(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    from scouter.transport.http.trust import trusted
+    from scouter.transport.http_client import trusted
 
     client = Client(
         vertexai=entry.kind == "vertex",

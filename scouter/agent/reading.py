@@ -76,7 +76,7 @@ async def read_answer(response: "httpx2.Response") -> None:
     """
     import httpx2
 
-    from scouter.transport.http.bound import read_bounded
+    from scouter.transport.http_client import read_bounded
 
     question = _PUT.get()
     if question is not None and response.is_success:

@@ -13,8 +13,7 @@ from scouter.client.call import NEXT_CURSOR, Call, PagedCall, Request, StreamCal
 from scouter.client.connection import ANSWER_S, MOST_BYTES, Connection, Retry
 from scouter.client.method import Method
 from scouter.transport.config import HttpConfig
-from scouter.transport.http.bound import ASKED_PACKING, read_bounded
-from scouter.transport.http.trust import trusted
+from scouter.transport.http_client import ASKED_PACKING, read_bounded, trusted
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=BaseModel)

@@ -137,7 +137,7 @@ class Connection:
         status, detail, where = answer.status_code, _detail(answer), self.where(request)
         if status not in _BUSY:
             raise ApiError(status, detail, where)
-        from scouter.transport.http.transport import retry_after_s
+        from scouter.transport.http_client import retry_after_s
 
         wanted = retry_after_s(answer.headers.get("Retry-After"))
         # 429 refuses a request before anything is done; of the others nobody knows.

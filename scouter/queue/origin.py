@@ -55,6 +55,8 @@ class Origins:
         self.resolve: Resolve | None = None
         """Set by a replay, which knows more than the context: from what baggage names to what is
         true. Called in any thread; never raises."""
+        self.has_replayed = False
+        """Set by the first replay, so that others pay nothing for the question of leftovers."""
 
     def now(self) -> Origin:
         """The origin of what is made here and now."""
@@ -65,22 +67,10 @@ class Origins:
         named = named_in(entries) if entries else NOWHERE
         return named if self.resolve is None else self.resolve(named)
 
+    def is_leftover(self) -> bool:
+        """Tell whether a replay started the calling code, which must not reach the collector."""
+        return self.has_replayed and baggage.get_baggage(SCENARIO_TRY) is not None
+
 
 ORIGINS: Final = Origins()
 """The process' own, as span capture belongs to the process."""
-
-
-class Leftovers:
-    """Knows whether this process has replayed, so that others pay nothing for the question."""
-
-    def __init__(self) -> None:
-        self.may_exist = False
-        """Set by the first replay."""
-
-    def is_one(self) -> bool:
-        """Tell whether the calling code was started by a replay."""
-        return self.may_exist and baggage.get_baggage(SCENARIO_TRY) is not None
-
-
-LEFTOVERS: Final = Leftovers()
-"""The process' own."""

@@ -13,13 +13,12 @@ from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id, without_session
 from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
-from scouter.queue.origin import LEFTOVERS, ORIGINS
+from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import Sampling, record_is_in_share, record_is_sampled
 from scouter.transport.drops import Dropped
-from scouter.transport.fork import watch
-from scouter.transport.forked_work import FORKED, RECORD
 from scouter.transport.guard import GUARD
-from scouter.transport.item import estimate_bytes, record_item
+from scouter.transport.port import RecordItem, estimate_bytes
+from scouter.transport.process import FORKED, RECORD, watch
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 
 if TYPE_CHECKING:
@@ -322,7 +321,7 @@ class ScouterQueue:
             if self._capturing:
                 is_kept = self._capture(queue.alias, snapshot, given.names_session)
                 return record.uid if is_kept else None
-            if LEFTOVERS.may_exist and LEFTOVERS.is_one():
+            if ORIGINS.has_replayed and ORIGINS.is_leftover():
                 self._worker.drop("replay_over")
                 return None
             tracing = self._tracing
@@ -551,7 +550,8 @@ def _opener(
         transport = config.open()
 
         def send(items: Sequence[_Waiting], dropped: Dropped) -> int:
-            return transport.send_records([record_item(*item) for item in items], dropped)
+            records = [RecordItem(profile, *snapshot) for profile, snapshot in items]
+            return transport.send_records(records, dropped)
 
         return send, transport.close
 

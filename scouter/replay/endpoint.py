@@ -22,8 +22,7 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import compile_template, template_paths
 from scouter.model.json_value import to_json_value
 from scouter.tracing.tracer import get_tracer
-from scouter.transport.http.bound import MOST_BYTES, Bound
-from scouter.transport.http.trust import trusted
+from scouter.transport.http_client import MOST_BYTES, Bound, trusted
 
 _SHOWN: Final = 300
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})

@@ -21,7 +21,7 @@ from scouter.queue.scouter_queue import CapturedRecord, ScouterQueue
 from scouter.replay.open_work import OpenWork, Source, current_source, idle_of, is_idle, is_over
 from scouter.replay.runner import EvalRunner
 from scouter.tracing.capture import SpanCapture
-from scouter.transport.forked_work import FORKED, RECORD, SPAN
+from scouter.transport.process import FORKED, RECORD, SPAN
 
 OUTSIDE: Final = "-"
 """Key of no try: what hooks and simulated users emit is not the agent's."""

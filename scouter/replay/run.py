@@ -37,7 +37,7 @@ from scouter.tracing.capture import (
     disable_local_span_capture,
     enable_local_span_capture,
 )
-from scouter.transport.fork import watch
+from scouter.transport.process import watch
 
 if TYPE_CHECKING:
     from scouter.evaluate.annotate.config import EvaluationConfig

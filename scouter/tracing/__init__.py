@@ -6,7 +6,6 @@ from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
     from scouter.model.attributes import ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY
-    from scouter.tracing.batch import BatchConfig
     from scouter.tracing.capture import (
         SpanCapture,
         captured_spans,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
         shutdown_tracer,
     )
     from scouter.tracing.tracer import ScouterTracer as Tracer
+    from scouter.transport.config import BatchConfig
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -9,8 +9,7 @@ from opentelemetry.trace import SpanContext
 from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
-from scouter.transport.fork import watch
-from scouter.transport.forked_work import FORKED, SPAN
+from scouter.transport.process import FORKED, SPAN, watch
 
 if TYPE_CHECKING:
     from scouter.model.span import Span

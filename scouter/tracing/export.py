@@ -11,16 +11,15 @@ from opentelemetry.util.types import AnyValue
 from scouter.model.attributes import PROCESS_SPAN_COUNT
 from scouter.tracing.limits import for_others
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
-from scouter.transport.at_exit import arm_exit, close_at_exit
 from scouter.transport.drops import Dropped
 from scouter.transport.guard import GUARD
-from scouter.transport.item import text_bytes
+from scouter.transport.port import text_bytes
+from scouter.transport.process import arm_exit, close_at_exit
 from scouter.transport.span_copy import texts_of
-from scouter.transport.worker import BatchWorker, Send, WorkerStats
+from scouter.transport.worker import BatchWorker, Send
 
 if TYPE_CHECKING:
-    from scouter.tracing.batch import BatchConfig
-    from scouter.transport.config import TransportConfig
+    from scouter.transport.config import BatchConfig, TransportConfig
 
 
 _Item = tuple[ReadableSpan, Mapping[str, AnyValue], int | None]
@@ -36,8 +35,11 @@ _ITEM_BYTES: Final = 50
 """Object of one item of a list."""
 
 
-class SpanExport:
+class SpanExport(BatchWorker[_Item]):
     """A worker that stamps spans and sends them.
+
+    An item is a finished span, attributes for our copy of it, and of a local root the number of
+    spans that this process started.
 
     Args:
         config: Transport of the spans.
@@ -52,33 +54,11 @@ class SpanExport:
         stamper: ResourceStamper | None = None,
     ) -> None:
         config.prepare()
-        self.config = config
-        self.batch_config = batch_config
+        self.config, self.batch_config = config, batch_config
         self._stamper = stamper or ResourceStamper()
-        limits = batch_config.limits()
-        self._worker: BatchWorker[_Item] = BatchWorker(
-            "spans", self._open, limits, size_of=lambda item: estimate_bytes(item[0])
+        super().__init__(
+            "spans", self._open, batch_config.limits(), size_of=lambda item: estimate_bytes(item[0])
         )
-        self.put: Final = self._worker.put_unmeasured
-        """Queue a finished span, or drop and count it: the span, attributes for our copy of it,
-        and of a local root the number of spans that this process started."""
-
-    def drop(self, reason: str) -> None:
-        """Count a span that could not even be put."""
-        self._worker.drop(reason)
-
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until the spans put so far are delivered or dropped."""
-        return self._worker.flush(timeout_s)
-
-    def close(self, timeout_s: float) -> bool:
-        """Deliver what waits and stop."""
-        return self._worker.close(timeout_s)
-
-    @property
-    def stats(self) -> WorkerStats:
-        """The worker's counters."""
-        return self._worker.stats
 
     def _open(self) -> tuple[Send[_Item], Callable[[], None]]:
         transport = self.config.open()
@@ -163,10 +143,6 @@ class ExtraExporter:
         self.processor: Final[SpanProcessor] = for_others(kind(exporter))
         close_at_exit(self)
         arm_exit()
-
-    def hurry(self) -> None:
-        """Begin to deliver what waits; returns at once."""
-        self.flush(0.0)
 
     def flush(self, timeout_s: float) -> bool:
         """Deliver what waits; False if the exporter says so or the time ran out."""

@@ -15,13 +15,12 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import W3C
 from scouter.tracing.runtime import RUNTIME, is_ours
 from scouter.tracing.tracer import ScouterTracerProvider
 from scouter.tracing.values import attribute_values
-from scouter.transport.config import TransportConfig
+from scouter.transport.config import BatchConfig, TransportConfig
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import LoggerProvider

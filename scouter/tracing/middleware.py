@@ -10,7 +10,7 @@ from opentelemetry.trace.status import StatusCode
 
 from scouter.tracing.span import ScouterSpan
 from scouter.tracing.tracer import ScouterTracer, flush_tracer, get_tracer
-from scouter.transport.at_exit import EXIT_TIMEOUT_S, flush_all
+from scouter.transport.process import EXIT_TIMEOUT_S, flush_all
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

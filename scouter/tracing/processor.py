@@ -21,7 +21,7 @@ from scouter.model.attributes import (
     truncated_mark,
 )
 from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
-from scouter.queue.origin import LEFTOVERS, ORIGINS
+from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.limits import parts_cut
 from scouter.tracing.stamp import RedactedSpan, StampedSpan
@@ -259,12 +259,12 @@ class ScouterSpanProcessor(SpanProcessor):
                 runtime.ended.drop("closed")
         elif self.thins and not self._keeps(trace_id):
             export.drop("sampled")
-        elif LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()):
+        elif ORIGINS.has_replayed and SCENARIO_TRY in (span.attributes or ()):
             export.drop("replay_over")
         else:
             if runtime.redactor is not None:  # where that fails, the span is not sent as it is
                 span, extra = _redacted(span, extra, runtime.redactor)
-            export.put((span, extra, count))
+            export.put_unmeasured((span, extra, count))
 
     def _keeps(self, trace_id: int) -> bool:
         ratio = self._runtime.sampling.ratio

@@ -20,7 +20,7 @@ from scouter.model.attributes import (
     SCENARIO_TRY,
 )
 from scouter.model.ids import is_span_id, is_trace_id
-from scouter.queue.origin import LEFTOVERS
+from scouter.queue.origin import ORIGINS
 
 if TYPE_CHECKING:
     from scouter.drift.profile import AgentEvalProfile
@@ -59,10 +59,9 @@ def context_from_headers(headers: Mapping[str, str], context: Context | None = N
     Without a valid `traceparent` the headers `trace_id` and `span_id` of old senders name the
     parent; it is sampled unless `is_sampled` says no.
     """
-    lower = {key.lower(): value for key, value in headers.items()}
-    found = W3C.extract(lower, context)
-    parent = _span_context(_ids_of(lower), lower.get("is_sampled", "true"))
-    if parent is None or _has_remote(lower):
+    found = W3C.extract(_lower(headers), context)
+    parent = _named_in(headers, sampled="true")
+    if parent is None:
         return found
     return trace.set_span_in_context(trace.NonRecordingSpan(parent), found)
 
@@ -77,13 +76,9 @@ def extract_span_context_from_headers(headers: Mapping[str, str]) -> dict[str, s
     Returns:
         `trace_id`, `span_id` and `is_sampled` as texts, or None if the headers name no span.
     """
-    lower = {key.lower(): value for key, value in headers.items()}
-    parent = trace.get_current_span(W3C.extract(lower, Context())).get_span_context()
-    if not parent.is_valid:
-        old = _span_context(_ids_of(lower), lower.get("is_sampled", "false"))
-        if old is None:
-            return None
-        parent = old
+    parent = _named_in(headers, sampled="false")
+    if parent is None:
+        return None
     return {
         "trace_id": f"{parent.trace_id:032x}",
         "span_id": f"{parent.span_id:016x}",
@@ -115,12 +110,12 @@ def parent_context(
     """
     if headers:
         context = context_from_headers(headers, context)
-        if extract_span_context_from_headers(headers) is not None:
+        if _named_in(headers, sampled="true") is not None:
             return context
     if trace_id is None and span_id is None:
         return context if parent_context_id is None else _under(parent_context_id, context)
     sampled = "false" if remote_sampled is False else "true"
-    parent = _span_context((trace_id or "", span_id or ""), sampled)
+    parent = _span_context(trace_id or "", span_id or "", sampled)
     if parent is None:
         raise DataError(
             f"remote parent {trace_id!r}, {span_id!r}: expected 32 and 16 hex digits, not all zero"
@@ -141,17 +136,22 @@ def _under(span_id: str, context: Context | None) -> Context | None:
     return trace.set_span_in_context(trace.NonRecordingSpan(parent), context)
 
 
-def _ids_of(headers: Mapping[str, str]) -> tuple[str, str]:
-    return headers.get("trace_id", ""), headers.get("span_id", "")
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {key.lower(): value for key, value in headers.items()}
 
 
-def _has_remote(headers: Mapping[str, str]) -> bool:
-    """Tell whether the headers hold a valid `traceparent`."""
-    return trace.get_current_span(W3C.extract(headers, Context())).get_span_context().is_valid
+def _named_in(headers: Mapping[str, str], sampled: str) -> SpanContext | None:
+    """The span that headers name: by `traceparent`, else by the ids of old senders."""
+    lower = _lower(headers)
+    found = trace.get_current_span(W3C.extract(lower, Context())).get_span_context()
+    if found.is_valid:
+        return found
+    ids = lower.get("trace_id", ""), lower.get("span_id", "")
+    return _span_context(*ids, lower.get("is_sampled", sampled))
 
 
-def _span_context(ids: tuple[str, str], sampled: str) -> SpanContext | None:
-    trace_id, span_id = (text.lower() for text in ids)
+def _span_context(trace_id: str, span_id: str, sampled: str) -> SpanContext | None:
+    trace_id, span_id = trace_id.lower(), span_id.lower()
     if not is_trace_id(trace_id) or not is_span_id(span_id):
         return None
     keep = sampled.lower() not in _FALSE
@@ -206,7 +206,7 @@ def scenario_scope(
     if attempt is not None:
         inside = baggage.set_baggage(SCENARIO_ATTEMPT, str(attempt), inside)
     if try_key is not None:
-        LEFTOVERS.may_exist = True
+        ORIGINS.has_replayed = True
         inside = baggage.set_baggage(SCENARIO_TRY, try_key, inside)
     token = context.attach(inside)
     try:

@@ -29,13 +29,12 @@ from scouter.tracing.export import ExtraExporter, SpanExport
 from scouter.tracing.limits import own_limits
 from scouter.tracing.processor import ScouterSpanProcessor, TraceCensus
 from scouter.tracing.stamp import ResourceStamper
-from scouter.transport.fork import watch
+from scouter.transport.process import watch
 from scouter.transport.worker import WorkerStats
 
 if TYPE_CHECKING:
     from scouter.queue.redaction import Redaction, Redactor
-    from scouter.tracing.batch import BatchConfig
-    from scouter.transport.config import TransportConfig
+    from scouter.transport.config import BatchConfig, TransportConfig
 
 
 class RuntimeSampler(Sampler):
@@ -201,7 +200,7 @@ class Runtime:
             config = old.config  # the bounds may have changed
         if config is None:
             return
-        from scouter.tracing.batch import BatchConfig  # a model, with which pydantic loads
+        from scouter.transport.config import BatchConfig  # a model, with which pydantic loads
 
         batch_config = self._batch_config or BatchConfig()
         if old is not None and old.config == config and old.batch_config == batch_config:

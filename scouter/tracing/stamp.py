@@ -11,7 +11,7 @@ from opentelemetry.trace import SpanContext, Status, TraceState
 from opentelemetry.util.types import AnyValue, AttributeValue
 
 from scouter.model.attributes import PROCESS_ID
-from scouter.tracing.process import process_id
+from scouter.transport.process import process_id
 from scouter.transport.span_copy import SpanCopy, changed_parts
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from scouter.transport.guard import text_of
 if TYPE_CHECKING:
     from scouter.model.span import Span
     from scouter.queue.redaction import Redaction
-    from scouter.tracing.batch import BatchConfig
-    from scouter.transport.config import TransportConfig
+    from scouter.transport.config import BatchConfig, TransportConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 

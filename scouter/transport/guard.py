@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from scouter.model.visible import one_line
-from scouter.transport.fork import watch
+from scouter.transport.process import watch
 
 logger: Final = logging.getLogger("scouter")
 

@@ -220,7 +220,10 @@ def _plain_parts(span: ReadableSpan) -> dict[str, object]:
     def plain(attributes: object) -> dict[str, Any]:
         return dict(plain_attributes(attributes))
 
-    parts = {"name": plain_name(span.name), **changed_parts(span, plain, plain_name)}
+    parts: dict[str, object] = {
+        "name": plain_name(span.name),
+        **changed_parts(span, plain, plain_name),
+    }
     status, scope, resource = span.status, span.instrumentation_scope, span.resource
     if status.description is not None:
         parts["status"] = Status(status.status_code, plain_text(status.description))

@@ -21,10 +21,9 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from scouter.errors import ScouterError, TransientError
-from scouter.transport.at_exit import arm_exit, close_at_exit
 from scouter.transport.drops import Dropped, report_of
-from scouter.transport.fork import forks_wait, watch
 from scouter.transport.guard import GUARD, logger
+from scouter.transport.process import arm_exit, close_at_exit, forks_wait, watch
 
 T = TypeVar("T")
 
@@ -294,10 +293,6 @@ class BatchWorker(Generic[T]):
         if self._thread is None and self._items:
             self._retry_start_s = None
             self._start()
-
-    def hurry(self) -> None:
-        """Send what waits now, however young it is."""
-        self.flush(0.0)
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything put so far is delivered or dropped.

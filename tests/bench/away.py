@@ -21,13 +21,11 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer
-from scouter.transport.config import HttpConfig
-from scouter.transport.spool.config import SpoolConfig
-from scouter.transport.spool.stats import counts_of
+from scouter.transport.config import BatchConfig, HttpConfig, SpoolConfig
+from scouter.transport.spool_table import counts_of
 from scouter.transport.worker import WorkerLimits
 from tests.bench.figures import Figures
 from tests.bench.sdk import CONTEXT, spans_of

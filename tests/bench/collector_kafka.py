@@ -18,7 +18,7 @@ from typing import Any, Final
 import httpx
 from kafka import KafkaProducer
 
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 from tests.bench.collector import (
     PEAK_MB,
     SPANS_PER_TRACE,

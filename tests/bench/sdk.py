@@ -39,17 +39,14 @@ from scouter.model.otlp import decode_request
 from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer
-from scouter.transport.config import TransportConfig
+from scouter.transport.config import BatchConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
-from scouter.transport.encode import encode_records
-from scouter.transport.item import RecordItem
-from scouter.transport.otlp.span_bytes import write_request
-from scouter.transport.port import Transport
+from scouter.transport.otlp import write_request
+from scouter.transport.port import RecordItem, Transport, encode_records
 from tests.bench.figures import Figures
 
 ATTRIBUTES = {

@@ -1,5 +1,6 @@
 """Duties of every transport; a transport's test adds one small class and no test logic."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -16,10 +17,9 @@ from scouter.errors import DataError, TransientError
 from scouter.model.attributes import TRUNCATED
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Scope, Span
-from scouter.transport.config import RemoteConfig
-from scouter.transport.otlp.span_bytes import write_request
+from scouter.transport.config import RemoteConfig, SpoolConfig
+from scouter.transport.otlp import write_request
 from scouter.transport.port import RemoteTransport
-from scouter.transport.spool.config import SpoolConfig
 from tests.contracts.transport_data import (
     drops,
     make_items,
@@ -237,7 +237,7 @@ class TransportContract:
         transport.close()
 
         found = {record["uid"]: record["context"] for record in self.received_records(6)}
-        assert found == {item.uid: item.context for item in items}
+        assert found == {item.uid: json.loads(item.context_json) for item in items}
         assert len({span.span_id for span in self.received_spans(9)}) == 9
         assert set(self.received_drops()) == {
             "sender=s1, full=0/5"

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 from scouter.model.record import EvalRecord
 from scouter.transport.drops import Count, Dropped
-from scouter.transport.item import RecordItem, record_item
+from scouter.transport.port import RecordItem
 
 
 class _Finished(SpanProcessor):
@@ -53,7 +53,7 @@ def make_items(count: int, context: Any = None) -> list[RecordItem]:
             f"{n + 1:032x}" if n % 2 else None,
             tags={"tier": "gold"},
         )
-        items.append(record_item("d" * 64, record.freeze()))
+        items.append(RecordItem("d" * 64, *record.freeze()))
     return items
 
 

@@ -12,7 +12,7 @@ import pytest
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 from tests.support.collector_process import CollectorProcess, deliver, tasks_by_id
 from tests.support.fleet import PARTITIONS, Fleet, small_fleet
 from tests.support.fleet_chaos import spans, trace_id

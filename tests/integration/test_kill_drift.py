@@ -18,7 +18,7 @@ from scouter.drift.series.observed import BEFORE_ALL
 from scouter.drift.series.series_set import SeriesSet
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.transport.http.trust import trusted
+from scouter.transport.http_client import trusted
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 from tests.support.store_appends import AppendingStore

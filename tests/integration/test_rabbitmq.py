@@ -7,7 +7,7 @@ from typing import Any
 import pika
 import pytest
 
-from scouter.transport.rabbitmq.config import RabbitMQConfig
+from scouter.transport.config import RabbitMQConfig
 from tests.contracts.message_server import MessageServerContract
 from tests.support.processes import wait_until
 from tests.support.rabbitmq_server import RabbitServer

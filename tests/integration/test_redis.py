@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from collector.receivers.message_servers.consumer_name import consumer_name
-from scouter.transport.redis.config import RedisConfig
-from scouter.transport.redis.transport import open_client
+from scouter.transport.config import RedisConfig
+from scouter.transport.redis import open_client
 from tests.contracts.message_server import MessageServerContract
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until

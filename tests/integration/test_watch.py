@@ -29,7 +29,7 @@ from scouter.tracing.capture import (
     enable_local_span_capture,
 )
 from scouter.tracing.tracer import init_tracer, shutdown_tracer
-from scouter.transport.http.trust import trusted
+from scouter.transport.http_client import trusted
 from tests.collector.worker.process_support import Process
 from tests.support.collector_process import CollectorProcess, tasks_by_id
 from tests.support.tau_bench import find_runs, load_runs, replay

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from scouter.transport.http.trust import trusted
+from scouter.transport.http_client import trusted
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT
 from tests.support.processes import ManagedProcess, free_ports, wait_until

@@ -15,7 +15,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 from tests.support.processes import wait_until
 
 SPANS_PER_TRACE: Final = 4
@@ -181,7 +181,7 @@ class KafkaDelivery:
 
         from kafka import KafkaProducer
 
-        from scouter.transport.kafka.connect import connect
+        from scouter.transport.kafka_client import connect
 
         if self._producer is None:
             settings: dict[str, Any] = {

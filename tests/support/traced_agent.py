@@ -20,10 +20,9 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.span import ScouterSpan
 from scouter.tracing.tracer import ScouterTracer, flush_tracer, init_tracer, shutdown_tracer
-from scouter.transport.config import KafkaConfig, TransportConfig
+from scouter.transport.config import BatchConfig, KafkaConfig, TransportConfig
 from tests.support.components import ROOT
 
 ALIAS: Final = "helper"

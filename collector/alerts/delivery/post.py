@@ -8,8 +8,7 @@ import httpx
 from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
-from scouter.transport.http.bound import posting_client
-from scouter.transport.http.transport import retry_after_s
+from scouter.transport.http_client import posting_client, retry_after_s
 
 TIMEOUT_S: Final = 10.0
 """Longest time for one request and its answer."""

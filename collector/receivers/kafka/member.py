@@ -7,7 +7,7 @@ from kafka import KafkaAdminClient, errors
 from kafka.admin import MemberToRemove  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - stubs of version 2
 
 from collector.receivers.kafka.settings import KafkaSettings
-from scouter.transport.kafka.connect import connect
+from scouter.transport.kafka_client import connect
 
 _log: Final = logging.getLogger(__name__)
 _LEAVE_TIMEOUT_MS: Final = 5000

@@ -28,7 +28,7 @@ from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
 from scouter.transport.drops import Count
-from scouter.transport.kafka.connect import connect, notes_of
+from scouter.transport.kafka_client import connect, notes_of
 
 _log: Final = logging.getLogger(__name__)
 _JOIN_POLL_MS: Final = 2000

@@ -9,7 +9,7 @@ from collector.receivers.message_servers.receiver import Message, MessageReceive
 from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER
-from scouter.transport.rabbitmq.transport import open_channel, open_connection
+from scouter.transport.rabbitmq import open_channel, open_connection
 
 _TIMEOUT_S: Final = 60.0
 """Also bounds how long a slow commit may keep the server waiting for a sign of life."""

@@ -14,7 +14,7 @@ from collector.receivers.telemetry import IngestTelemetry
 from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER, Count
-from scouter.transport.redis.transport import DATA_FIELD, open_client
+from scouter.transport.redis import DATA_FIELD, open_client
 
 _log: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 10.0

@@ -23,7 +23,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
-from scouter.transport.fork import watch
+from scouter.transport.process import watch
 
 _LOG: Final = logging.getLogger(__name__)
 ALL_ENTRIES: Final = "all provider entries"

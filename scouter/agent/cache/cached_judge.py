@@ -20,7 +20,7 @@ from scouter.evaluate.judge.port import (
     to_judge_error,
 )
 from scouter.evaluate.judge.usage import JudgeUsage
-from scouter.transport.fork import watch
+from scouter.transport.process import watch
 
 Reply: TypeAlias = JudgeReply | JudgeError
 Flight: TypeAlias = "Future[Reply | None]"

@@ -41,7 +41,7 @@ from collector.worker.session import uid_of
 from scouter.agent.budget.ledger import Account, Reserved
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.errors import ConfigError, TransientError
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 from tests.collector.conftest import Service, save_answers
 from tests.collector.fleet.store_support import rows
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span

@@ -26,7 +26,7 @@ from collector.metrics import OVERTAKEN
 from collector.receivers.kafka.settings import KafkaSettings
 from scouter.errors import TransientError
 from scouter.transport.drops import Count
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 from tests.support.kafka_broker import (
     ExternalBroker,
     KafkaBroker,

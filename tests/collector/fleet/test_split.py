@@ -21,7 +21,7 @@ from collector.store.rows import RecordRow
 from collector.worker.take import Contents, TakenSpan, read_entry
 from scouter.model.protobuf_fields import tag_of
 from scouter.transport.drops import Count
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 from tests.support.otlp import any_value, field
 from tests.support.worker_room import SPACE, registry_of
 

@@ -21,7 +21,7 @@ from collector.fleet.topic_log import RETRY_S, TopicLog
 from collector.log.port import Item, Kind
 from collector.receivers.kafka.settings import KafkaSettings
 from scouter.errors import ConfigError, TransientError
-from scouter.transport.kafka.partition import partition_of
+from scouter.transport.kafka_client import partition_of
 from tests.support.kafka_broker import (
     ExternalBroker,
     KafkaBroker,

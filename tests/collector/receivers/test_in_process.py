@@ -7,8 +7,8 @@ import pytest
 
 from collector.receivers import in_process
 from collector.receivers.in_process import in_process_sink
+from scouter.transport.config import InProcessConfig
 from scouter.transport.guard import Guard
-from scouter.transport.in_process.config import InProcessConfig
 from tests.collector.conftest import Start
 from tests.contracts.transport_data import drops, make_items
 from tests.support.traced_agent import helper_profile, traced_agent

@@ -29,7 +29,7 @@ from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from scouter.model.span import Resource
 from scouter.transport.drops import NOBODY, Count
-from scouter.transport.in_process.transport import Batch
+from scouter.transport.in_process import Batch
 from tests.support.examples import examples
 from tests.support.otlp import deep_attribute, logs_request, spans_request
 from tests.support.small_disk import small_disk

@@ -20,7 +20,7 @@ from scouter.model.json_value import plain_text
 from scouter.model.otlp import encode_request
 from scouter.model.record import EvalRecord
 from scouter.model.short_text import tag_text
-from scouter.transport.item import record_item
+from scouter.transport.port import RecordItem, encode_record
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import span
 from tests.contracts.transport_data import news
@@ -257,7 +257,7 @@ def test_sender_and_collector_have_one_form(name: str) -> None:
     fields = {"uid": text, "record_id": text, "session_id": text, "tags": {text: text}}
     raw = check_record({"profile": "p", **fields, "created_at": 5}).item
     snapshot = EvalRecord(None, text, text, uid=text, tags={text: text}, created_ns=5).freeze()
-    ours = check_record(record_item("p", snapshot).to_wire()).item
+    ours = check_record(json.loads(encode_record(RecordItem("p", *snapshot)) or b"")).item
 
     assert (raw.uid, raw.record_id, raw.session_id) == (form, form, form)
     assert (ours.uid, ours.record_id, ours.session_id) == (form, form, form)

@@ -7,7 +7,7 @@ import pytest
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
-from scouter.tracing.batch import BatchConfig
+from scouter.transport.config import BatchConfig
 from tests.scouter.queue.profiles import profile
 
 CONFIG: Any = AgentEvalConfig

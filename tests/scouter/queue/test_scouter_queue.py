@@ -1,5 +1,6 @@
 """Records go in at any time, are snapshots, and are all accounted for."""
 
+import json
 import logging
 import math
 import os
@@ -26,8 +27,7 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
-from scouter.transport.item import RecordItem
-from scouter.transport.port import Transport
+from scouter.transport.port import RecordItem, Transport, encode_record
 from scouter.transport.worker import WorkerLimits
 from tests.scouter.queue.profiles import profile
 
@@ -88,7 +88,7 @@ def test_a_record_travels_with_its_profiles_uid(queue: ScouterQueue, kept: Kept)
     assert queue.flush(WAIT_S)
 
     (item,) = kept.items
-    assert item.to_wire() == {
+    assert json.loads(encode_record(item) or b"") == {
         "uid": record.uid,
         "profile": profile("writer", 2).uid,
         "record_id": "r1",
@@ -108,7 +108,7 @@ def test_changes_to_the_records_own_tree_do_not_travel(queue: ScouterQueue, kept
     tree["a"]["b"].append("too late")
     assert queue.flush(WAIT_S)
 
-    assert kept.items[0].context == {"a": {"b": [1, 10**30, None, 0.5]}}
+    assert json.loads(kept.items[0].context_json) == {"a": {"b": [1, 10**30, None, 0.5]}}
 
 
 def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, kept: Kept) -> None:
@@ -121,7 +121,11 @@ def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, kept: Kept) ->
     queue.flush(WAIT_S)
 
     (item,) = kept.items
-    assert (item.context, item.record_id, dict(item.tags)) == ({"inner": {"a": 1}}, "r1", {})
+    assert (json.loads(item.context_json), item.record_id, dict(item.tags)) == (
+        {"inner": {"a": 1}},
+        "r1",
+        {},
+    )
 
 
 def test_the_active_trace_is_stamped(queue: ScouterQueue, kept: Kept) -> None:
@@ -183,7 +187,11 @@ def test_inserting_again_inserts_another_record(queue: ScouterQueue, kept: Kept)
 
     first, second = kept.items
     assert first.uid != second.uid
-    assert (second.context, second.record_id, second.session_id) == ({"n": 1}, "r1", "s1")
+    assert (json.loads(second.context_json), second.record_id, second.session_id) == (
+        {"n": 1},
+        "r1",
+        "s1",
+    )
 
 
 def test_bad_data_is_counted_and_logged_once(
@@ -430,7 +438,7 @@ def test_a_full_queue_drops_and_counts() -> None:
     gate.set()
     assert queue.flush(WAIT_S)
 
-    assert [item.context for item in slow.items] == [{"n": n} for n in range(10)]
+    assert [json.loads(item.context_json) for item in slow.items] == [{"n": n} for n in range(10)]
     assert queue.stats.dropped == {"full": 15}
     queue.shutdown()
     queue["a"].insert(EvalRecord())
@@ -473,7 +481,7 @@ tracer = init_tracer(scouter_queue=queue)
 CAPTURE.enable()
 CAPTURE.disable()
 queue["a"].insert(EvalRecord(object()))
-locks = [queue._lock, queue._worker._lock, RUNTIME.export._worker._lock, RUNTIME._lock,
+locks = [queue._lock, queue._worker._lock, RUNTIME.export._lock, RUNTIME._lock,
          CAPTURE._lock, GUARD._lock]
 for lock in locks:
     lock.acquire()

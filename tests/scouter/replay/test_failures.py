@@ -16,7 +16,7 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import MockConfig
-from scouter.transport.mock import MockTransport
+from scouter.transport.port import MockTransport
 from tests.scouter.replay.bench import Bench, equals, spans_named
 
 SOON_S = 120

@@ -21,16 +21,19 @@ from scouter.errors import TransientError
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import estimate_bytes
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
-from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
+from scouter.transport.config import (
+    BatchConfig,
+    HttpConfig,
+    MockConfig,
+    SpoolConfig,
+    TransportConfig,
+)
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
-from scouter.transport.item import RecordItem
-from scouter.transport.port import Transport
-from scouter.transport.spool.config import SpoolConfig
+from scouter.transport.port import RecordItem, Transport
 from scouter.transport.worker import WorkerLimits
 from tests.contracts.transport_data import make_spans
 from tests.scouter.queue.profiles import profile
@@ -370,10 +373,10 @@ from scouter.queue import ScouterQueue
 from scouter.tracing import HttpSpanExporter, init_tracer
 from scouter.tracing.exporters import OtelExportConfig
 from scouter import transport
-from scouter.transport import at_exit
+from scouter.transport import process
 from tests.scouter.queue.profiles import profile
 warnings.simplefilter("ignore")  # kafka-python's own, as it is loaded
-at_exit.EXIT_TIMEOUT_S = 0.5
+process.EXIT_TIMEOUT_S = 0.5
 kind, place = sys.argv[1].split("+")
 if kind == "exporter":
     far = OtelExportConfig(endpoint="http://" + place, timeout=60)

@@ -36,9 +36,8 @@ from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import ScouterTracerProvider, init_tracer
 from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
-from scouter.transport.item import RecordItem
-from scouter.transport.otlp.span_bytes import write_request
-from scouter.transport.port import Transport
+from scouter.transport.otlp import write_request
+from scouter.transport.port import RecordItem, Transport
 from tests.scouter.tracing.conftest import AppExporter, Captured
 
 LENGTH_LIMIT = "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"

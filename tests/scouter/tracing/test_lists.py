@@ -21,7 +21,7 @@ from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.tracing.span import ScouterSpan
-from scouter.transport.otlp.span_bytes import write_request
+from scouter.transport.otlp import write_request
 
 
 class Finished(SpanProcessor):

@@ -33,12 +33,10 @@ from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.stamp import RedactedSpan
 from scouter.tracing.tracer import flush_tracer, get_tracer, init_tracer
-from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
+from scouter.transport.config import HttpConfig, MockConfig, SpoolConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
-from scouter.transport.mock import MockTransport
-from scouter.transport.port import Transport
-from scouter.transport.spool.config import SpoolConfig
+from scouter.transport.port import MockTransport, Transport
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter
 from tests.scouter.transport.receiver import run_receiver

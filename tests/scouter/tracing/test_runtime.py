@@ -6,11 +6,10 @@ import pytest
 
 from scouter.errors import TransientError
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer
-from scouter.transport.config import MockConfig, TransportConfig
+from scouter.transport.config import BatchConfig, MockConfig, TransportConfig
 from scouter.transport.port import Transport
 from tests.scouter.queue.profiles import profile
 

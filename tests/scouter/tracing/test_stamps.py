@@ -13,11 +13,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
-from scouter.tracing.process import process_id
 from scouter.tracing.processor import TraceCensus
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import HttpConfig
+from scouter.transport.process import process_id
 from tests.scouter.tracing.conftest import AppExporter
 from tests.scouter.transport.receiver import Receiver, run_receiver
 

@@ -15,9 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from scouter.errors import DataError, TransientError
 from scouter.model.attributes import TRUNCATED
 from scouter.model.otlp import decode_request
-from scouter.transport.config import HttpConfig, RemoteConfig
-from scouter.transport.otlp.config import GrpcConfig, OtlpConfig
-from scouter.transport.spool.config import SpoolConfig
+from scouter.transport.config import GrpcConfig, HttpConfig, OtlpConfig, RemoteConfig, SpoolConfig
 from scouter.transport.worker import BatchWorker
 from tests.contracts.transport_data import drops, make_items, make_spans
 from tests.scouter.transport.receiver import Answer, log_records, run_receiver

@@ -14,13 +14,14 @@ from opentelemetry.sdk.trace import ReadableSpan
 from scouter.errors import ConfigError, TransientError
 from scouter.model.otlp import decode_request
 from scouter.transport.config import KafkaConfig
-from scouter.transport.kafka.transport import (
+from scouter.transport.kafka import (
     KafkaTransport,
     producer_settings,
     record_message,
     span_messages,
 )
-from scouter.transport.otlp.span_bytes import write_request
+from scouter.transport.otlp import write_request
+from scouter.transport.port import encode_record
 from tests.contracts.transport_data import make_items, make_spans, with_unwritable
 
 
@@ -38,7 +39,7 @@ def test_a_record_is_keyed_by_its_trace_or_else_by_its_uid() -> None:
     assert message is not None
     topic, key, value, count = message
     assert (topic, key, count) == ("t", b"0" * 31 + b"2", 1)
-    assert json.loads(value) == with_trace.to_wire()
+    assert value == encode_record(with_trace)
 
 
 class Producer:
@@ -128,7 +129,7 @@ def test_only_settings_keep_a_producer_from_being_made_again(
         def __init__(self, **settings: object) -> None:
             raise fault
 
-    monkeypatch.setattr("scouter.transport.kafka.transport.KafkaProducer", Refuses)
+    monkeypatch.setattr("scouter.transport.kafka.KafkaProducer", Refuses)
     with pytest.raises(meaning):
         KafkaTransport(KafkaConfig())
 
@@ -212,7 +213,8 @@ def test_no_broker_is_worth_another_try() -> None:
     code = """
 from scouter.errors import TransientError
 from scouter.transport.config import KafkaConfig
-from scouter.transport.otlp.span_bytes import write_request
+from scouter.transport.otlp import write_request
+from scouter.transport.port import encode_record
 try:
     KafkaConfig(brokers="127.0.0.1:1", timeout_s=0.5).open()
 except TransientError as error:

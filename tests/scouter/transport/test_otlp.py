@@ -29,7 +29,7 @@ from pydantic import SecretStr
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
 from scouter.model.otlp import decode_request
 from scouter.model.span import Span
-from scouter.transport.otlp.config import GrpcConfig, OtlpConfig
+from scouter.transport.config import GrpcConfig, OtlpConfig
 from tests.contracts.transport import TransportContract
 from tests.contracts.transport_data import make_items, make_spans
 from tests.scouter.transport.receiver import Answer, Receiver, log_records, run_receiver
@@ -332,7 +332,7 @@ def test_a_forked_child_sends_through_a_channel_of_its_own(server: GrpcReceiver)
     """As under a server that forks its workers after the application is loaded."""
     code = """
 import os, sys
-from scouter.transport.otlp.config import GrpcConfig
+from scouter.transport.config import GrpcConfig
 from tests.contracts.transport_data import make_items
 from scouter.transport.worker import BatchWorker
 def opened():

@@ -20,13 +20,11 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import SpanExport
-from scouter.transport.config import MockConfig, TransportConfig
+from scouter.transport.config import BatchConfig, MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
-from scouter.transport.mock import MockTransport
-from scouter.transport.port import Transport
+from scouter.transport.port import MockTransport, Transport
 from scouter.transport.worker import (
     MEASURED_TOGETHER,
     BatchWorker,
@@ -636,9 +634,9 @@ def spans_to(config: TransportConfig, limits: WorkerLimits) -> tuple[Any, Callab
     def put(text: str) -> None:
         span = tracer.start_span("x", attributes={"text": text})
         span.end()
-        export.put((cast(ReadableSpan, span), {}, None))
+        export.put_unmeasured((cast(ReadableSpan, span), {}, None))
 
-    return export._worker, put  # pyright: ignore[reportPrivateUsage]
+    return export, put
 
 
 @pytest.mark.parametrize("queue_to", [records_to, spans_to])

@@ -17,7 +17,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from collector.receivers.kafka.continuity import Continuity
 from collector.receivers.kafka.settings import KafkaSettings, consumer_settings
 from collector.settings.load import load_settings
-from scouter.transport.kafka.connect import connect
+from scouter.transport.kafka_client import connect
 from tests.collector.conftest import Start
 from tests.support.kafka_broker import (
     ExternalBroker,

@@ -1,1 +1,0 @@
-"""The transports to any OTLP endpoint, and the spans that they carry."""

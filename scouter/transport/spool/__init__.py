@@ -1,1 +1,0 @@
-"""The spool: on disk, what the far side cannot take now."""

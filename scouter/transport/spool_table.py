@@ -1,0 +1,421 @@
+"""The table of a spool: what waits, in one SQLite file that all processes of a folder share.
+
+    folder/spool-1.sqlite     the rows, oldest first; beside it SQLite's log
+
+One process at a time delivers what all of them wrote: the one that has the lock of the folder,
+until nothing waits or it dies. The others wait for the lock with rows of their own in the table, so
+that one of them goes on where that process is killed.
+"""
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+import uuid
+import zlib
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from scouter.errors import ConfigError, TransientError
+from scouter.transport.drops import NONE_DROPPED, Count, Dropped, joined, left_of, report_of
+from scouter.transport.guard import GUARD
+from scouter.transport.process import watch
+from scouter.transport.spool_file import (
+    connection_to,
+    errors_of,
+    follow,
+    is_damage,
+    make_folder,
+    newest,
+    room_or_not,
+    text_of,
+)
+from scouter.transport.sqlite_file import transaction
+
+try:
+    import fcntl
+except ImportError as missing:  # Windows
+    raise ConfigError("a spool needs a system with POSIX file locks") from missing
+
+FULL: Final = "spool_full"
+"""Dropped as the oldest, to make room."""
+CORRUPT: Final = "spool_corrupt"
+"""Dropped because the bytes on disk were damaged."""
+_MAX_BATCH_ROWS: Final = 512
+_MAX_BATCH_BYTES: Final = 1024 * 1024
+_OWN_PAGES: Final = 4
+"""An empty file has no more; the bound is one of what waits."""
+_SHRINK_PAGES: Final = 256
+"""An empty file gives so much room back at the least."""
+
+
+class Kind(IntEnum):
+    """Kinds of payloads."""
+
+    RECORD = 1
+    """One record, as JSON."""
+    SPANS = 2
+    """Spans, as an OTLP `ExportTraceServiceRequest`."""
+
+
+class Row(NamedTuple):
+    """One record, or one request of spans."""
+
+    kind: int
+    """A `Kind`."""
+    items: int
+    """Number of records or spans in it."""
+    payload: bytes
+
+    @property
+    def checksum(self) -> int:
+        """CRC-32 of all of it; SQLite itself has none."""
+        return zlib.crc32(self.payload, zlib.crc32(b"%d %d" % (self.kind, self.items)))
+
+    def is_whole(self, checksum: object) -> bool:
+        """False if a byte of it was damaged on disk, or of its checksum."""
+        try:
+            return self.checksum == checksum
+        except TypeError:  # the damage has made other types of its values
+            return False
+
+
+class Batch(NamedTuple):
+    """The oldest rows: records, or one request of spans."""
+
+    rows: Sequence[Row]
+    """Rows of one kind; empty if the file holds nothing but damage here."""
+    last: int
+    """Id of the last of them."""
+    lost: int
+    """Damaged rows between them; each held at least one record or span."""
+    file: int
+    """Number of the file that they were read from."""
+
+    @property
+    def items(self) -> int:
+        """Records or spans in it."""
+        return sum(row.items for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolStats:
+    """Counters of this process since it began, and what lies in the folder now."""
+
+    written: int = 0
+    """Records and spans that the far side could not take at once."""
+    delivered: int = 0
+    """Items delivered later, including those that other processes left."""
+    dropped: dict[str, int] = field(default_factory=dict[str, int])
+    """By reason: `spool_full` (the oldest, for room), `spool_corrupt`, `rejected`, `permanent`,
+    `internal`."""
+    waiting: int = 0
+    """Records and spans in the folder, those of other processes included."""
+    waiting_bytes: int = 0
+
+
+class SpoolCounts:
+    """The counters of this process for one folder."""
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        watch(self)
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: the parent counts its own."""
+        self._lock = threading.Lock()
+        self._sums: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
+
+    def add(self, dropped: Mapping[str, int], *, written: int = 0, delivered: int = 0) -> None:
+        """Count records and spans, and by reason those that are lost."""
+        with self._lock:
+            self._sums.update(written=written, delivered=delivered)
+            self._dropped += Counter(dropped)
+
+    def stats(self, waiting: int, waiting_bytes: int) -> SpoolStats:
+        """A consistent snapshot."""
+        with self._lock:
+            dropped = dict(self._dropped)
+            return SpoolStats(
+                **self._sums, dropped=dropped, waiting=waiting, waiting_bytes=waiting_bytes
+            )
+
+
+_COUNTS: Final[dict[Path, SpoolCounts]] = {}
+
+
+def counts_of(folder: Path) -> SpoolCounts:
+    """The counters of a folder; the same ones for all who use it."""
+    return _COUNTS.setdefault(folder.absolute(), SpoolCounts())
+
+
+class SpoolTable:
+    """The rows that wait in a folder; safe between threads.
+
+    Args:
+        folder: The spool; made if it is not there.
+        max_bytes: Bound of what waits.
+
+    Raises:
+        ConfigError: Other users can write to the folder, or its file is another program's.
+        TransientError: The file system refuses, or the file was damaged.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder, self._max_bytes = folder, max_bytes
+        self._counts, self._file = counts_of(folder), connection_to(newest(folder))
+        self._leading: int | None = None  # the open folder, locked
+        self._sender: Final = uuid.uuid4().hex[:16]
+        self._lock = threading.RLock()
+        self._lost: Counter[str] = Counter()  # here, by reason
+        self._reported: Counter[str] = Counter()  # of them, those that the file has
+        self._gone = 0, 0  # file and last id of rows that are delivered, but not removed yet
+        watch(self)
+        with errors_of(folder):
+            make_folder(folder)
+
+    def after_fork_in_child(self) -> None:
+        """Let go of the parent's lock without ending it: the copies of an open file share it."""
+        if self._leading is not None:
+            os.close(self._leading)
+            self._leading = None
+
+    def look(self) -> tuple[bool, Dropped]:
+        """Tell whether something waits, and what the far side is still to be told of."""
+        with self._opened() as db:
+            gone = self._remove_gone(db)
+            query = "SELECT EXISTS (SELECT 1 FROM waiting WHERE id > ?), untold FROM state"
+            waits, untold = db.execute(query, (gone,)).fetchone()
+        return bool(waits), _read(untold)
+
+    def append(self, rows: Sequence[Row], dropped: Dropped) -> None:
+        """Keep rows, at least one; the oldest ones make room and are counted.
+
+        Args:
+            rows: Records or spans.
+            dropped: Counts of drops that the far side is told with them.
+
+        Raises:
+            TransientError: The disk refuses; nothing was kept.
+        """
+
+        def insert(db: sqlite3.Connection) -> Counter[str]:
+            return Counter({FULL: self._make_room(db, _insert(db, rows))})
+
+        with self._opened() as db:
+            lost = self._commit(db, insert, dropped)
+        self._counts.add(lost, written=sum(row.items for row in rows))
+
+    def told(self, dropped: Dropped) -> None:
+        """Forget what the far side knows now."""
+        if dropped:
+            with self._opened() as db:
+                self._commit(db, told=dropped)
+
+    def tell(self, dropped: Dropped) -> None:
+        """Have the far side told of drops."""
+        if dropped:
+            with self._opened() as db:
+                self._commit(db, dropped=dropped)
+
+    def lead(self) -> bool:
+        """Become the one that delivers; False if another one does."""
+        if self._leading is None:
+            with errors_of(self._folder):
+                folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(folder)
+                    return False
+            self._leading = folder
+        return True
+
+    def oldest(self) -> Batch | None:
+        """The rows to deliver next, for who leads; None if nothing waits.
+
+        Ends with `settle` or `put_back`.
+        """
+        with self._opened() as db:
+            gone = self._remove_gone(db)
+            batch = Batch((), 0, 0, self._file.number)
+            with room_or_not(), transaction(db):
+                query = "SELECT * FROM waiting WHERE id > ? ORDER BY id"
+                batch = _gather(db.execute(query, (gone,)), batch.file)
+                if batch.last:
+                    db.execute("UPDATE state SET taken=?", (batch.last,))
+            if batch.last:
+                return batch
+            with room_or_not():
+                if _number(db, "freelist_count") > _SHRINK_PAGES:
+                    # As a script: `execute` would end after the first page.
+                    db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
+        self._stop_leading()
+        return None
+
+    def _remove_gone(self, db: sqlite3.Connection) -> int:
+        """Remove delivered rows that the disk had no room to remove; returns the last such id."""
+        gone = self._gone[1] if self._gone[0] == self._file.number else 0
+        if gone:
+            with room_or_not():
+                db.execute("DELETE FROM waiting WHERE id<=?", (gone,))
+                self._gone = 0, 0
+        return gone
+
+    def settle(self, batch: Batch, told: Dropped, refused: Mapping[str, int]) -> None:
+        """Remove rows that were delivered.
+
+        A full disk takes no removal, either. The rows are passed over then, and removed once there
+        is room; a process that ends before delivers them again.
+
+        Args:
+            batch: The rows.
+            told: Counts of drops that the far side was told with them.
+            refused: Records and spans that it will never take, by reason.
+        """
+        lost = Counter({CORRUPT: batch.lost, **refused})
+
+        def remove(db: sqlite3.Connection) -> Counter[str]:
+            if batch.file == self._file.number:  # else its ids are those of a damaged file
+                self._gone = batch.file, batch.last
+                db.execute("DELETE FROM waiting WHERE id<=?", (batch.last,))
+            return lost
+
+        with self._opened() as db:
+            totals = self._lost + lost
+            with room_or_not():
+                self._commit(db, remove, told=told)
+            self._lost = totals
+        self._counts.add(lost, delivered=batch.items - sum(refused.values()))
+
+    def close(self) -> None:
+        """Leave what waits to the next one."""
+        self._file.close()
+        self._stop_leading()
+
+    def put_back(self) -> None:
+        """Let another one deliver, or the oldest rows make room, after a try that failed."""
+        with contextlib.suppress(TransientError), self._opened() as db:
+            db.execute("UPDATE state SET taken=0")
+        self._stop_leading()
+
+    def _stop_leading(self) -> None:
+        folder, self._leading = self._leading, None
+        if folder is not None:
+            fcntl.flock(folder, fcntl.LOCK_UN)  # a fork may be about to copy it
+            os.close(folder)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Generator[sqlite3.Connection]:
+        with self._lock, errors_of(self._folder):
+            if self._file.path != (path := newest(self._folder)):
+                self._file.close()
+                self._file = connection_to(path)
+            try:
+                with self._file.use() as db:
+                    db.text_factory = text_of
+                    yield db
+            except sqlite3.Error as error:
+                if is_damage(error):
+                    self._begin_anew(path, error)
+                raise
+
+    def _begin_anew(self, damaged: Path, error: sqlite3.Error) -> None:
+        """Leave a damaged file behind."""
+        rows = follow(damaged, self._folder / f"spool.{self._sender}")
+        if rows is None:
+            return
+        GUARD.refuse("spool", CORRUPT, f"{damaged}: {error}; what can be read of it is kept")
+        lost = Counter({CORRUPT: rows})
+        with self._opened() as db:
+            self._commit(db, lambda _: lost)
+        self._counts.add(lost)
+
+    def _commit(
+        self,
+        db: sqlite3.Connection,
+        work: Callable[[sqlite3.Connection], Counter[str]] = lambda _: Counter[str](),
+        dropped: Dropped = NONE_DROPPED,
+        told: Dropped = NONE_DROPPED,
+    ) -> Counter[str]:
+        """Do something in one transaction with the report of what was lost here so far, and by it.
+
+        Args:
+            db: The file.
+            work: Returns what it loses, by reason.
+            dropped: Counts of drops that the far side is to be told of, too.
+            told: Those that it knows now.
+
+        Returns:
+            What `work` returned.
+        """
+        with transaction(db):
+            lost = work(db)
+            totals = self._lost + lost
+            before = _read(db.execute("SELECT untold FROM state").fetchone()[0])
+            here = report_of(self._sender, totals, self._reported)
+            after = joined(left_of(before, told), dropped, here)
+            if after != before:
+                text = json.dumps([[*key, *count] for key, count in after.items()])
+                db.execute("UPDATE state SET untold=?", (text,))
+        self._lost = self._reported = totals
+        return lost
+
+    def _make_room(self, db: sqlite3.Connection, first: int) -> int:
+        """Drop the oldest rows before one until the rest fits, but for those on their way."""
+        lost = 0
+        while self._is_over(db):
+            query = "SELECT id, count FROM waiting, state WHERE id > taken AND id < ? ORDER BY id"
+            found = db.execute(query + " LIMIT 1", (first,)).fetchone()
+            if found is None:
+                break
+            db.execute("DELETE FROM waiting WHERE id=?", found[:1])
+            lost += found[1]
+        return lost
+
+    def _is_over(self, db: sqlite3.Connection) -> bool:
+        used = _number(db, "page_count") - _number(db, "freelist_count") - _OWN_PAGES
+        return used * _number(db, "page_size") > self._max_bytes
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[Row]) -> int:
+    """Write rows; returns the id of the first one."""
+    query = "INSERT INTO waiting (kind, count, payload, checksum) VALUES (?, ?, ?, ?)"
+    db.executemany(query, ((*row, row.checksum) for row in rows))
+    last: int = db.execute("SELECT last_insert_rowid()").fetchone()[0]
+    return last - len(rows) + 1
+
+
+def _gather(found: Iterable[Any], file: int) -> Batch:
+    rows: list[Row] = []
+    size = lost = last = 0
+    for number, kind, items, payload, checksum in found:
+        row = Row(kind, items, payload)
+        if not row.is_whole(checksum):
+            lost += 1
+        elif rows and (
+            Kind.SPANS in (kind, rows[0].kind)
+            or len(rows) >= _MAX_BATCH_ROWS
+            or size + len(payload) > _MAX_BATCH_BYTES
+        ):
+            break
+        else:
+            rows.append(row)
+            size += len(payload)
+        last = number
+    return Batch(rows, last, lost, file)
+
+
+def _read(untold: str) -> Dropped:
+    return {(who, reason): Count(told, total) for who, reason, told, total in json.loads(untold)}
+
+
+def _number(db: sqlite3.Connection, pragma: str) -> int:
+    found: int = db.execute(f"PRAGMA {pragma}").fetchone()[0]
+    return found
