@@ -280,8 +280,9 @@ def endpoint_agent(named: str, what: str) -> Generator[Callable[..., Any]]:
     # Conversations are other people's: each has its own cookies, and the client has none.
     none = CookieJar(DefaultCookiePolicy(allowed_domains=()))
     with httpx.Client(
-        verify=trusted(), timeout=endpoint.timeout_s, event_hooks=bound.hooks(), cookies=none
-    ) as client:
+        verify=trusted(), timeout=endpoint.timeout_s, event_hooks=bound.hooks(), cookies=none,
+        limits=httpx.Limits(max_connections=None),  # the run bounds how many are asked at a time
+    ) as client:  # fmt: skip
 
         def conversation(queue: object) -> EndpointAgent:
             del queue  # its parameter says that this makes agents

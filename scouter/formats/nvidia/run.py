@@ -220,7 +220,8 @@ def _conversations(
                 f"{WORKFLOW} of an earlier run in the place of the dataset"
             )
     if not found:
-        raise ConfigError(f"{file.path}: no row of the dataset is wanted")
+        why = "by DATASET_FILTER" if items else "as it has none, or none that passes the filter"
+        raise ConfigError(f"{dataset}: no row of the dataset is wanted, {why}")
     return found
 
 

@@ -217,7 +217,7 @@ def test_a_filter_runs_whole_conversations(
     [
         ("all,qa", "DATASET_FILTER='all' cannot be combined with other values"),
         ("foo", "Invalid DATASET_FILTER values: {'foo'}. Must be one of:"),
-        ("report", "no row of the dataset is wanted"),
+        ("report", "dataset.json: no row of the dataset is wanted, by DATASET_FILTER"),
     ],
 )
 def test_a_filter_that_means_nothing(
