@@ -19,19 +19,13 @@ from collector.items.limits import (
 from collector.items.mend import mended_spans
 from collector.items.record_items import json_bytes, read_json
 from collector.items.wire import SMALL, Refused, RequestParts, take_apart
-from collector.store.bodies import span_places
 from scouter.errors import DataError
-from scouter.model.attributes import PROCESS_SPAN_COUNT, TRUNCATED
-from scouter.model.genai import early as genai
 from scouter.model.ids import is_trace_id
-from scouter.model.otlp import DecodedSpans, decode_request, encode_request, has_good_ids
+from scouter.model.otlp import decode_request, encode_request, has_good_ids
 from scouter.model.otlp_cut import cut_span
-from scouter.model.otlp_early import decode_early, early_request
 from scouter.model.otlp_json import Rejected, spans_from_otlp_json
 from scouter.model.span import Span
 
-_EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT, TRUNCATED))
-"""Attributes that every span is asked for on its way into the store and to its judgement."""
 _DEFAULT: Final = Limits()
 _TRACE_ID: Final = b"\x0a\x10"
 """Field 1 of a span: 16 bytes."""
@@ -72,13 +66,8 @@ class OtlpBody:
         return [span for batch in self.batches for span in batch.spans]
 
 
-def decode_protobuf(data: bytes, limits: Limits = _DEFAULT, *, is_whole: bool = False) -> OtlpBody:
+def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     """Read a protobuf `ExportTraceServiceRequest`.
-
-    Args:
-        data: The request.
-        limits: Of the request.
-        is_whole: True to read all attributes at once, for a caller that looks at each.
 
     Raises:
         DataError: The bytes are something else.
@@ -86,17 +75,14 @@ def decode_protobuf(data: bytes, limits: Limits = _DEFAULT, *, is_whole: bool = 
     """
     body = OtlpBody()
     values = 0
-    kind = ExportTraceServiceRequest if is_whole else early_request()
-    parts = RequestParts(kind, limits, lambda each: mended_spans(each, limits))
+    parts = RequestParts(ExportTraceServiceRequest, limits, lambda each: mended_spans(each, limits))
     for part in parts.parse(data):
         if isinstance(part, Refused):
             body.refused.append(part)
             continue
         _check_groups(part.message, limits)
-        decoded = decode_request(part.message) if is_whole else _decode(part.message, part.data)
-        if decoded.rejected:
-            request = ExportTraceServiceRequest.FromString(part.data)
-            body.refused += _refused_ones(request, decoded.rejected)
+        decoded = decode_request(part.message)
+        body.refused += _refused_ones(part.message, decoded.rejected)
         _keep(body, decoded.spans, limits, None if decoded.rejected else part.data)
         if len(data) > SMALL:
             values += count_values(decoded.spans)
@@ -123,18 +109,7 @@ def check_protobuf(data: bytes, limits: Limits = _DEFAULT) -> list[Refused]:
             _check_groups(message, limits)
             if has_good_ids(message):
                 return []
-    return decode_protobuf(data, limits, is_whole=True).refused
-
-
-def _decode(message: ExportTraceServiceRequest, data: bytes) -> DecodedSpans:
-    places = span_places(data)
-    if places is None or len(places) != _count(message):  # written as no usual sender does
-        return decode_request(ExportTraceServiceRequest.FromString(data))
-    return decode_early(message, data, places, _EARLY_KEYS)
-
-
-def _count(message: ExportTraceServiceRequest) -> int:
-    return sum(len(scope.spans) for each in message.resource_spans for scope in each.scope_spans)
+    return decode_protobuf(data, limits).refused
 
 
 def decode_json(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
@@ -241,8 +216,10 @@ def _refused_ones(
     request: ExportTraceServiceRequest, rejected: Sequence[Rejected]
 ) -> list[Refused]:
     """Each rejected span in a request of its own."""
-    reasons = dict(rejected)
     found: list[Refused] = []
+    if not rejected:
+        return found
+    reasons = dict(rejected)
     index = 0
     for resource_spans in request.resource_spans:
         for scope_spans in resource_spans.scope_spans:

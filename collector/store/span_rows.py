@@ -11,9 +11,10 @@ import orjson
 from collector.store.reads import Values
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.model.attributes import PROCESS_ID
-from scouter.model.genai import early as genai
-from scouter.model.genai.early_arguments import arguments_hash
-from scouter.model.genai.facts import Kind
+from scouter.model.genai.arguments import arguments_text
+from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind
+from scouter.model.genai.finish import finish_word
+from scouter.model.genai.reader import has_facts, read_facts
 from scouter.model.json_value import plain_texts, to_json_value
 from scouter.model.log_event import is_log_event
 from scouter.model.short_text import short_text
@@ -93,6 +94,13 @@ def _json(value: str | float) -> str:
     return orjson.dumps(value).decode()
 
 
+_OPERATION: Final = "gen_ai.operation.name"
+_OPERATIONS: Final = {
+    Kind.MODEL: "chat", Kind.EMBEDDING: "embeddings", Kind.TOOL: "execute_tool",
+    Kind.AGENT: "invoke_agent", Kind.WORKFLOW: "invoke_workflow", Kind.RETRIEVAL: "retrieval",
+    Kind.GUARDRAIL: "run_guardrail",
+}  # fmt: skip
+"""OpenTelemetry's word for each kind."""
 _MAX_TOKENS: Final = 2**32 - 1
 _NO_FACTS: Final = (*(None,) * 10, Kind.OTHER.value, *(None,) * 6)
 
@@ -214,23 +222,35 @@ def span_row(
 
 def _facts(span: Span) -> tuple[Any, ...]:
     """The columns from `operation` to `arguments_hash`."""
-    facts = genai.read_early(span, genai.early_attributes(span.attributes))
-    if facts is None:
+    if not has_facts(span):
         return _NO_FACTS
-    if facts.conversation or facts.session:  # as records have theirs, so that they are found by it
-        facts = facts._replace(
-            conversation=facts.conversation and short_text(facts.conversation),
-            session=facts.session and short_text(facts.session),
-        )
+    facts = read_facts(span)
+    kind = facts.kind
+    is_tool, is_call = kind is Kind.TOOL, kind in MODEL_CALLS
+    operation = span.attributes.get(_OPERATION)
+    usage = facts.usage if is_call else NO_USAGE
+    reasons = facts.finish_reasons if kind is Kind.MODEL else ()
+    act = facts.call_id if is_tool else facts.response_id if is_call else ""
+    arguments = facts.arguments
     return (
-        *facts[:10],
-        facts.kind.value,
-        _count(facts.input_tokens),
-        _count(facts.output_tokens),
-        _count(facts.cached_tokens),
-        _count(facts.reasoning_tokens),
-        crc32(facts.act.encode()) if facts.act else None,
-        arguments_hash(span) if facts.kind is Kind.TOOL else None,
+        str(operation) if operation else _OPERATIONS.get(kind),
+        facts.provider or None,
+        facts.request_model or None,
+        facts.response_model or None,
+        facts.agent or None,
+        None if facts.is_merged else facts.tool or None,
+        # As records have theirs, so that they are found by it.
+        short_text(facts.conversation) if facts.conversation else None,
+        facts.error_type or None,
+        short_text(facts.session) if facts.session else None,
+        finish_word(reasons[0]) if reasons else None,
+        kind.value,
+        _count(usage.input),
+        _count(usage.output),
+        _count(usage.cached),
+        _count(usage.reasoning),
+        crc32(act.encode()) if act else None,
+        None if arguments is None else crc32(arguments_text(arguments)),
     )
 
 

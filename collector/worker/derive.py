@@ -94,9 +94,8 @@ def _marked(watching: Watching, spans: Sequence[Span]) -> Iterator[RegisteredPro
         attributes = span.attributes
         if len(marked) > _FEW_MARKS:
             keys: Iterable[str] = marked.keys() & attributes.keys()
-        else:  # attributes that nobody has read are searched for them
-            get = getattr(attributes, "get_rare", attributes.get)
-            keys = [key for key in marked if get(key) is not None]
+        else:
+            keys = [key for key in marked if attributes.get(key) is not None]
         for key in keys:
             if attributes.get(key) == marked[key].uid:
                 found[key] = marked[key]

@@ -158,7 +158,7 @@ class _Reader:
 
     def spans(self, body: bytes) -> None:
         """Read an `ExportTraceServiceRequest`."""
-        found = decode_protobuf(body, self._limits, is_whole=True)
+        found = decode_protobuf(body, self._limits)
         for batch in found.batches:
             self._keep(batch.spans, batch.wire)
         for each in found.refused:

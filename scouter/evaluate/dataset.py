@@ -82,7 +82,7 @@ class EvalDataset(TasksByKind):
         if not wanted:
             return
         from scouter.evaluate.spans.session import trace_session  # many records name theirs
-        from scouter.model.genai.early import naming_sessions
+        from scouter.model.genai.reader import naming_sessions
 
         spans: dict[str, list[Span]] = {}
         for span in naming_sessions(self.spans):

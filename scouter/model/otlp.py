@@ -8,12 +8,11 @@ OTLP-JSON has a module of its own; its names are offered here too.
 Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`.
 """
 
-from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ProtoResource
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
@@ -46,8 +45,6 @@ from scouter.model.span import (
 
 __all__ = (
     "DecodedSpans",
-    "LazyAttributes",
-    "SpanReader",
     "decode_request",
     "encode_request",
     "read_attributes",
@@ -67,15 +64,7 @@ _ZERO_TRACE: Final = bytes(16)
 # --- protobuf -> Span ---------------------------------------------------------------------------
 
 
-def _attributes_of(span: ProtoSpan, index: int) -> Attributes:
-    del index
-    return _attributes(span.attributes)
-
-
-def decode_request(
-    request: ExportTraceServiceRequest,
-    attributes_of: Callable[[ProtoSpan, int], Attributes] = _attributes_of,
-) -> DecodedSpans:
+def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
     """Turn one OTLP export request into spans.
 
     A span with a bad id or a time beyond 64 bits is refused; the others are kept. An end before
@@ -83,7 +72,6 @@ def decode_request(
 
     Args:
         request: The parsed message; it is only read.
-        attributes_of: Reads the attributes of a span, given its number in the request.
 
     Returns:
         All usable spans in the order of the request, and index and reason of each refused one.
@@ -102,7 +90,7 @@ def decode_request(
             scope = Scope(name=name, version=version) if name or version else NO_SCOPE
             for proto in scope_spans.spans:
                 try:
-                    spans.append(_span(proto, resource, scope, attributes_of, index))
+                    spans.append(_span(proto, resource, scope))
                 except DataError as error:
                     rejected.append((index, str(error)))
                 index += 1
@@ -117,40 +105,6 @@ def read_value(value: AnyValue) -> AttributeValue:
 def read_attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
     """Read attributes, such as those of a log record."""
     return _attributes(pairs)
-
-
-class SpanReader:
-    """Reads spans one by one; those with the same resource or scope share one object."""
-
-    def __init__(self) -> None:
-        self._resources: dict[bytes, Resource] = {b"": NO_RESOURCE}
-        self._scopes: dict[bytes, Scope] = {b"": NO_SCOPE}
-
-    def read(self, span: bytes, resource: bytes, scope: bytes) -> Span:
-        """Read a span that `decode_request` found good before; its attributes are lazy.
-
-        Args:
-            span: A `Span` message.
-            resource: A `Resource` message; empty for none.
-            scope: An `InstrumentationScope` message; empty for none.
-
-        Raises:
-            google.protobuf.message.DecodeError: The bytes are something else.
-        """
-        found = self._resources.get(resource)
-        if found is None:
-            attributes = _attributes(ProtoResource.FromString(resource).attributes)
-            found = self._resources[resource] = Resource(attributes=attributes)
-        known = self._scopes.get(scope)
-        if known is None:
-            proto = InstrumentationScope.FromString(scope)
-            known = self._scopes[scope] = Scope(name=proto.name, version=proto.version)
-
-        def lazily(proto: ProtoSpan, index: int) -> Attributes:
-            del proto, index  # the message takes twice the memory of its bytes
-            return LazyAttributes(span, len(span))
-
-        return _span(ProtoSpan.FromString(span), found, known, lazily)
 
 
 def has_good_ids(request: ExportTraceServiceRequest) -> bool:
@@ -170,13 +124,7 @@ def has_good_ids(request: ExportTraceServiceRequest) -> bool:
     return True
 
 
-def _span(
-    proto: ProtoSpan,
-    resource: Resource,
-    scope: Scope,
-    attributes_of: Callable[[ProtoSpan, int], Attributes],
-    index: int = 0,
-) -> Span:
+def _span(proto: ProtoSpan, resource: Resource, scope: Scope) -> Span:
     """Read one span; every look at a field of a message is a call, so that each is read once."""
     trace_id, span_id, parent = proto.trace_id, proto.span_id, proto.parent_span_id
     start_ns, end_ns = proto.start_time_unix_nano, proto.end_time_unix_nano
@@ -204,7 +152,7 @@ def _span(
         end_ns=end_ns,
         status=_CODES[code] if 0 <= code <= 2 else StatusCode.UNSET,
         status_message=status.message,
-        attributes=attributes_of(proto, index),
+        attributes=_attributes(proto.attributes),
         events=tuple(map(_event, events)) if events else (),
         links=tuple(map(_link, links)) if links else (),
         resource=resource,
@@ -242,67 +190,6 @@ def _attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
         else:
             out[pair.key] = value.int_value or _value(value)
     return out
-
-
-class LazyAttributes(Mapping[str, AttributeValue]):
-    """Attributes that are read out of protobuf when somebody looks at them.
-
-    Args:
-        source: A message's attributes, which must not change, or the bytes of a `Span` message.
-        span_bytes: Size of that message, if anybody will ask for it.
-    """
-
-    __slots__ = ("_source", "span_bytes")
-
-    def __init__(self, source: Collection[KeyValue] | bytes, span_bytes: int = 0) -> None:
-        self.span_bytes = span_bytes
-        self._source: Collection[KeyValue] | bytes | dict[str, AttributeValue] = source
-        """Source of the attributes; a dict once they are read."""
-
-    def _all(self) -> dict[str, AttributeValue]:
-        source = self._source
-        if isinstance(source, dict):
-            return cast(dict[str, AttributeValue], source)
-        if isinstance(source, bytes):
-            source = ProtoSpan.FromString(source).attributes
-        read = self._source = _attributes(source)
-        return read
-
-    def __getitem__(self, key: str) -> AttributeValue:
-        return self._all()[key]
-
-    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 as Mapping.get
-        """The value of a key, or the default."""
-        return self._all().get(key, default)
-
-    def get_rare(self, key: str) -> AttributeValue:
-        """The value of a key that few spans have, or None.
-
-        Cost: while nothing is read, a search for the key in the bytes; a tenth of reading them.
-        """
-        source = self._source
-        if isinstance(source, bytes) and key.encode("utf-8", "replace") not in source:
-            return None
-        return self.get(key)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._all()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def items(self) -> ItemsView[str, AttributeValue]:
-        """All pairs, without a look at each key."""
-        return self._all().items()
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __repr__(self) -> str:
-        return repr(self._all())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._all(),)
 
 
 def _value(value: AnyValue) -> AttributeValue:

@@ -8,7 +8,7 @@ from typing import Final
 
 from scouter.evaluate.operators.show import show_name
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT, TRUNCATED
-from scouter.model.span import NO_RESOURCE, Attributes, AttributeValue, Span
+from scouter.model.span import NO_RESOURCE, AttributeValue, Span
 
 _resource = attrgetter("resource")
 _dropped = attrgetter("dropped_count")
@@ -66,7 +66,7 @@ def find_gaps(
 
 def stamp_of(span: Span) -> int:
     """Count the spans that a process made, as its local root says; 0 where it does not."""
-    count = _rare(span.attributes, PROCESS_SPAN_COUNT)
+    count = span.attributes.get(PROCESS_SPAN_COUNT)
     return count if isinstance(count, int) and count > 0 else 0
 
 
@@ -85,7 +85,7 @@ def _cut_parts(spans: Sequence[Span], *, has_events: bool) -> dict[str, str]:
     if is_plain and not [True for attributes in held if TRUNCATED in attributes]:
         return parts  # as of most traces, which quick loops tell
     for span in spans:
-        for part in _marked(_rare(span.attributes, TRUNCATED)):
+        for part in _marked(span.attributes.get(TRUNCATED)):
             parts.setdefault(part, show_name(span.name))
         for event in span.events:
             for key in _marked(event.attributes.get(TRUNCATED)):
@@ -98,12 +98,6 @@ def _marked(mark: AttributeValue) -> list[str]:
     if mark is None or isinstance(mark, str) or not isinstance(mark, Sequence):
         return []
     return list(map(str, mark))
-
-
-def _rare(attributes: Attributes, key: str) -> AttributeValue:
-    """Look up an attribute that few spans have."""
-    # Those of a stored span are not read for it; their type stays out of this import.
-    return getattr(attributes, "get_rare", attributes.get)(key)
 
 
 def _short(spans: Sequence[Span]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from scouter.model.genai.early import early_attributes, naming_sessions, read_early
+from scouter.model.genai.reader import naming_sessions, read_facts
 from scouter.model.short_text import short_text
 from scouter.model.span import Span
 
@@ -29,5 +29,5 @@ def _rank(span: Span) -> tuple[bool, int, str]:
 
 
 def _session_of(span: Span) -> str:
-    told = read_early(span, early_attributes(span.attributes))
-    return "" if told is None else short_text(told.conversation or told.session or "")
+    told = read_facts(span)
+    return short_text(told.conversation or told.session)

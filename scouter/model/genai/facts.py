@@ -77,8 +77,8 @@ class _Later:
 class SpanFacts:
     """Facts of one span; the empty text or None where it does not tell.
 
-    Arguments, result and messages may be given as functions: most spans are never asked for them,
-    and to read them takes far longer than all the rest.
+    Arguments, result, error, messages and usage may be given as functions: most spans are never
+    asked for them, and to read them takes longer than all the rest.
     """
 
     span_id: str = ""
@@ -101,6 +101,8 @@ class SpanFacts:
     """Tells a null result from no known result."""
     error: str = ""
     """Error type or message, empty where the span did not fail as far as is known."""
+    error_type: str = ""
+    """Error type alone."""
     input_messages: list[JsonValue] | None = None
     """None where it does not tell, an empty list where it tells that there are none."""
     output_messages: list[JsonValue] | None = None
@@ -112,5 +114,5 @@ class SpanFacts:
     """True if a model's call may have run tools itself, without a word: Google's SDK does."""
 
 
-for _name in ("arguments", "result", "input_messages", "output_messages"):
+for _name in ("arguments", "result", "error", "input_messages", "output_messages", "usage"):
     setattr(SpanFacts, _name, _Later(getattr(SpanFacts, _name)))

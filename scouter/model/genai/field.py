@@ -36,10 +36,6 @@ class Field(StrEnum):
     REASONING = "usage.reasoning"
 
 
-NUMBERS: Final = frozenset(
-    {Field.INPUT_TOKENS, Field.OUTPUT_TOKENS, Field.TOTAL_TOKENS, Field.CACHED,
-     Field.CACHE_WRITTEN, Field.REASONING}
-)  # fmt: skip
 VALUES: Final = frozenset({Field.ARGUMENTS, Field.RESULT})
 """An empty text is one."""
 MESSAGES: Final = frozenset({Field.INPUT, Field.OUTPUT, Field.TOOL_CALLS})

@@ -1,7 +1,7 @@
 """Attributes and events of one span, sorted by field."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, cast
 
@@ -10,9 +10,9 @@ from pydantic import JsonValue
 from scouter.model.genai.control_flow import is_control_flow
 from scouter.model.genai.conventions import CACHE_APART
 from scouter.model.genai.facts import Kind, Usage
-from scouter.model.genai.field import NUMBERS, VALUES, Field
+from scouter.model.genai.field import VALUES, Field
 from scouter.model.genai.hidden import is_broken_json
-from scouter.model.genai.lookup import NUMBERED, PARAMETERS, PREFIXES, USES, Use
+from scouter.model.genai.lookup import PARAMETERS, Shape, Use, shape_of
 from scouter.model.genai.messages import field, text
 from scouter.model.genai.numbered import gathered, numbered_messages
 from scouter.model.genai.talk import (
@@ -52,12 +52,6 @@ _PARAMETERS: Final = "llm.invocation_parameters"
 _OBJECT: Final = re.compile(r"<[\w.]+ (?:object at 0x[0-9a-f]+|\[\d{3} [^\n]*)>")
 """A stream or a response as Python prints it, which tells nothing of what is in it."""
 _DIGITS: Final = 15
-_LEAST_DETAIL_RANK: Final = 1_000_000
-"""Least rank of an event's values; any value of an attribute comes before them."""
-
-_Candidate = tuple[int, Use, AttributeValue | Attributes]
-"""Rank, what it is, and the value; of messages in many attributes all attributes."""
-_Found = dict[Field, list[_Candidate]]
 
 
 def plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
@@ -68,61 +62,43 @@ def plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
 class Held:
     """Values in the attributes and events of one span, sorted by field."""
 
-    def __init__(self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue]) -> None:
-        self._span, self._kind = span, kind
-        self._found: _Found = {}
-        self._attributes = attributes
-        self._collect(attributes, 0)
-        for event in span.events:
-            if event.name == DETAILS:
-                self._collect(plain(event.attributes), _LEAST_DETAIL_RANK)
-
-    def _collect(self, attributes: Mapping[str, AttributeValue], least: int) -> None:
-        uses = USES[self._kind]
-        prefixes: set[str] = set()
-        for name, value in attributes.items():
-            known = uses.get(name)
-            if known is not None:
-                self._keep(known, value, attributes, least)
-                if name not in NUMBERED:
-                    continue
-            if not name.startswith(PREFIXES):
-                continue
-            prefix = next(each for each in PREFIXES if name.startswith(each))
-            if prefix not in prefixes and prefix in uses:
-                prefixes.add(prefix)
-                self._keep(uses[prefix], attributes, attributes, least)
-
-    def _keep(
-        self,
-        known: Sequence[Use],
-        held: AttributeValue | Attributes,
-        attributes: Mapping[str, AttributeValue],
-        least: int,
+    def __init__(
+        self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue], shape: Shape
     ) -> None:
-        for use in known:
-            if held is None or (held == "" and use.field not in VALUES):
-                continue
-            needed = use.convention.only_with
-            if needed and not any(each in attributes for each in needed):
-                continue
-            self._found.setdefault(use.field, []).append((least + use.rank, use, held))
+        self._span, self._kind, self._attributes = span, kind, attributes
+        self._plan = shape.plan(kind)
+        details = (plain(each.attributes) for each in span.events if each.name == DETAILS)
+        self._details = [(each, shape_of(each).plan(kind)) for each in details]
 
-    def _values(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
-        found = self._found.get(field, ())
-        for _, use, value in sorted(found, key=_rank) if len(found) > 1 else found:
-            yield use, value
+    def _values(self, field: Field) -> Iterable[tuple[Use, AttributeValue | Attributes]]:
+        """The values of a field but empty ones, the one that counts most first.
 
-    def has(self, field: Field) -> bool:
-        """Tell whether anything tells a field of a tool."""
-        return field in self._found or any(field is each for each, _ in self._tool_events())
+        Of messages in many attributes, the value is all attributes. Those of an event come last.
+        """
+        if field not in self._plan and not self._details:
+            return ()
+        return self._read(field)
+
+    def _read(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
+        for attributes, plan in ((self._attributes, self._plan), *self._details):
+            for use in plan.get(field, ()):
+                value = attributes if use.prefix else attributes[use.name]
+                if value is not None and (value != "" or field in VALUES):
+                    yield use, value
+
+    def has_result(self) -> bool:
+        """True if anything is the result of a tool, and be it null."""
+        fields = (use.field for use, _ in self._values(Field.RESULT))
+        return any(True for _ in fields) or any(
+            each is Field.RESULT for each, _ in self._tool_events()
+        )
 
     def text(self, field: Field) -> str:
         """The first text that tells a field, the empty one where none does."""
-        if field not in self._found:
-            return ""
         for _, value in self._values(field):
-            read = open_json(to_json_value(value)) if _is_quoted(value) else value
+            if type(value) is str and value[0] != '"':
+                return value
+            read = open_json(to_json_value(value)) if isinstance(value, str) else value
             said = read if isinstance(read, str) else "" if read is None else str(read)
             if said:
                 return said
@@ -152,15 +128,24 @@ class Held:
 
     def error(self) -> str:
         """The error's type, else its message; none where control flow ended the span."""
-        failed = self._span.status == StatusCode.ERROR
         named = self.text(Field.ERROR)
-        if (failed or named) and is_control_flow(self._span):
+        if self._span.status != StatusCode.ERROR and not named:
+            return "error" if self._result_tells_failure() else ""
+        if is_control_flow(self._span):
             return ""
-        if named or not failed:
-            return named or ("error" if self._result_tells_failure() else "")
+        return named or self._span.status_message or self._raised() or "error"
+
+    def error_type(self) -> str:
+        """The error's type, as an attribute or an exception tells it; none of control flow."""
+        named = self.text(Field.ERROR)
+        if self._span.status != StatusCode.ERROR and not named:
+            return ""
+        return "" if is_control_flow(self._span) else named or self._raised()
+
+    def _raised(self) -> str:
         raised = (e.attributes for e in self._span.events if e.name == "exception")
         types = (str(each.get("exception.type", "")) for each in raised)
-        return self._span.status_message or next(filter(None, types), "error")
+        return next(filter(None, types), "")
 
     def _result_tells_failure(self) -> bool:
         for _, value in self._values(Field.RESULT):
@@ -180,7 +165,7 @@ class Held:
         return None
 
     def result(self) -> JsonValue:
-        """Give the result of a tool's span; None where `has` finds none, and where it is null."""
+        """Give the result of a tool's span; None where there is none, and where it is null."""
         for _, value in self._values(Field.RESULT):
             return open_result(to_json_value(value))
         for told, value in self._tool_events():
@@ -251,14 +236,13 @@ class Held:
 
     def usage(self) -> Usage:
         """Tokens, in the one meaning that `Usage` has."""
-        numbers = {field: self._number(field) for field in NUMBERS if field in self._found}
         usage = Usage(
-            input=numbers.get(Field.INPUT_TOKENS),
-            output=numbers.get(Field.OUTPUT_TOKENS),
-            total=numbers.get(Field.TOTAL_TOKENS),
-            cached=numbers.get(Field.CACHED),
-            cache_written=numbers.get(Field.CACHE_WRITTEN),
-            reasoning=numbers.get(Field.REASONING),
+            input=self._number(Field.INPUT_TOKENS),
+            output=self._number(Field.OUTPUT_TOKENS),
+            total=self._number(Field.TOTAL_TOKENS),
+            cached=self._number(Field.CACHED),
+            cache_written=self._number(Field.CACHE_WRITTEN),
+            reasoning=self._number(Field.REASONING),
         )
         for _, value in self._values(Field.USAGE):
             usage = _filled(usage, _usage_in(open_arguments(to_json_value(value))))
@@ -301,29 +285,29 @@ class Held:
             return False
         return any(isinstance(tool, dict) and tool.keys() == {"name"} for tool in _listed(tools))
 
-    def answer_model(self) -> str:
-        """The model that the answer itself names, where no attribute names one."""
-        if any(use.is_messages or use.prefix for use, _ in self._values(Field.OUTPUT)):
-            return ""
+    def response_model(self) -> str:
+        """The model that answered, by an attribute, else as the answer itself names it."""
+        named = self.text(Field.RESPONSE_MODEL)
+        if (
+            named
+            or self._kind is not Kind.MODEL
+            or any(use.is_messages or use.prefix for use, _ in self._values(Field.OUTPUT))
+        ):
+            return named
         return text(_first_of(self._remarks, _MODELS))
 
     def _number(self, field: Field) -> int | None:
-        found = (integer(value) for _, value in self._values(field))
-        return next((number for number in found if number is not None), None)
+        for _, value in self._values(field):
+            number = integer(value)
+            if number is not None:
+                return number
+        return None
 
 
 def _first_of(value: JsonValue, names: Sequence[str]) -> JsonValue:
     """The first field of an object that is there."""
     found = (field(value, name) for name in names)
     return next((item for item in found if item is not None), None)
-
-
-def _rank(candidate: _Candidate) -> int:
-    return candidate[0]
-
-
-def _is_quoted(value: object) -> bool:
-    return isinstance(value, str) and value[:1] == '"'
 
 
 def _listed(value: AttributeValue | Attributes) -> list[JsonValue]:

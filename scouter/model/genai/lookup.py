@@ -1,13 +1,15 @@
 """The tables of all conventions put together, so that one look at an attribute tells its use."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from scouter.model.genai.convention import Convention, Names
 from scouter.model.genai.conventions import CONVENTIONS
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.field import ASKING_KINDS, Field
+from scouter.model.span import Attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +17,8 @@ class Use:
     """Use of an attribute on spans of one kind: the field that it fills, and how."""
 
     field: Field
+    name: str
+    """The attribute; empty for a prefix."""
     rank: int
     """Rank among the attributes of the same field; the lowest counts."""
     convention: Convention
@@ -72,12 +76,13 @@ def _uses_of(kind: Kind) -> Uses:
             is_numbered = names.keys() <= {Field.INPUT, Field.OUTPUT} and any(
                 prefix in convention.numbered for group in names.values() for prefix in group
             )
-            for field, attributes in names.items():
+            for told, attributes in names.items():
                 for attribute in attributes:
                     rank += 1
                     prefix = f"{attribute}." if is_numbered else ""
                     use = Use(
-                        field=field,
+                        field=told,
+                        name="" if prefix else attribute,
                         rank=rank,
                         convention=convention,
                         prefix=prefix,
@@ -115,11 +120,72 @@ TELLING: Final = frozenset((*(key.name for key in KIND_KEYS), *MARKS))
 PREFIXES: Final = tuple(
     f"{prefix}." for convention in CONVENTIONS for prefix in convention.numbered
 )
-NUMBERED: Final = frozenset(
-    name for uses in USES.values() for name in uses if name.startswith(PREFIXES)
-)
-"""Attributes with a use of their own that are parts of messages as well."""
 PARAMETERS: Final = tuple(prefix for each in CONVENTIONS for prefix in each.parameters)
+KNOWN: Final = frozenset(
+    {*TELLING, *(name for uses in USES.values() for name in uses),
+     *(name for convention in CONVENTIONS for name in convention.only_with)}
+)  # fmt: skip
+"""Attributes of any use."""
+Plan: TypeAlias = Mapping[Field, tuple[Use, ...]]
+"""Uses of the attributes that fill a field, the one that counts most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Names of attributes that many spans have alike, as those of one instrumentor do.
+
+    Each name is looked up once for all of them.
+    """
+
+    names: frozenset[str]
+    """Those of any use."""
+    prefixes: frozenset[str]
+    """Prefixes of attributes that hold messages together."""
+    kind_keys: tuple[KindKey, ...]
+    mark: tuple[Kind, Convention] | None
+    """Kind that the attributes are a sign of."""
+    plans: dict[Kind, Plan] = field(default_factory=dict[Kind, Plan])
+
+    def plan(self, kind: Kind) -> Plan:
+        """Give the uses that the attributes have on spans of one kind."""
+        found = self.plans.get(kind)
+        if found is None:
+            found = self.plans[kind] = self._plan(kind)
+        return found
+
+    def _plan(self, kind: Kind) -> Plan:
+        uses, found = USES[kind], dict[Field, list[Use]]()
+        for name in (*self.names, *self.prefixes):
+            for use in uses.get(name, ()):
+                needed = use.convention.only_with
+                if not needed or not self.names.isdisjoint(needed):
+                    found.setdefault(use.field, []).append(use)
+        return {told: tuple(sorted(each, key=_rank)) for told, each in found.items()}
+
+
+def shape_of(attributes: Attributes) -> Shape:
+    """Find the shape of a span's attributes. Cost: about 2 µs for fifteen attributes."""
+    names = KNOWN.intersection(attributes)
+    numbered = [name for name in attributes if name.startswith(PREFIXES)]
+    return _shape(names, frozenset(map(_prefix, numbered)) if numbered else _NO_PREFIXES)
+
+
+_NO_PREFIXES: Final = frozenset[str]()
+
+
+@lru_cache(maxsize=1024)
+def _shape(names: frozenset[str], prefixes: frozenset[str]) -> Shape:
+    keys = tuple(key for key in KIND_KEYS if key.name in names)
+    mark = next((told for name, told in MARKS.items() if name in names), None)
+    return Shape(names, prefixes, keys, mark)
+
+
+def _prefix(name: str) -> str:
+    return next(each for each in PREFIXES if name.startswith(each))
+
+
+def _rank(use: Use) -> int:
+    return use.rank
 
 
 WITH_SPAN_PER_CALL: Final = frozenset(

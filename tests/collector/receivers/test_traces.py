@@ -19,8 +19,7 @@ from zstandard import ZstdCompressor
 
 from collector.items.traces import decode_json, decode_protobuf, merged
 from collector.store.commit import Commit
-from scouter.model.otlp import decode_request, encode_request
-from scouter.model.otlp_early import EarlyAttributes
+from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -178,19 +177,6 @@ def test_requests_are_kept_as_they_came_where_nothing_is_refused() -> None:
     assert decode_protobuf(one.wire).spans == one.spans
     assert (rest.wire, [each.span_id[-1] for each in rest.spans]) == (None, ["1", "3", "4"])
     assert merged([]) == []
-
-
-def test_attributes_are_read_early_where_the_request_is_written_as_usual() -> None:
-    """Anything else, such as a field that nobody knows, is read at once; the spans are equal."""
-    usual = encode_request([span(1, attributes={"text": "x", "session.id": "s"})])
-    unknown = usual.SerializeToString() + b"\x7a\x01x"  # field 15
-    (early,) = decode_protobuf(usual.SerializeToString()).batches[0].spans
-    (eager,) = decode_protobuf(unknown).batches[0].spans
-
-    assert isinstance(early.attributes, EarlyAttributes)
-    assert early.attributes.known == {"session.id": "s"}
-    assert isinstance(eager.attributes, dict)
-    assert early == eager == decode_request(usual).spans[0]
 
 
 @pytest.mark.parametrize(

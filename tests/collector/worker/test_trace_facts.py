@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from collector.worker.trace_facts import TraceFacts
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import span
 
@@ -48,18 +47,6 @@ def test_what_counts_are_the_last_versions_in_any_order(spans: list[Span]) -> No
     assert found == facts_of(kept)
     assert found[3] is bool(SpanTree(kept).gaps.spans)
     assert found[0] == len({each.parent_span_id for each in kept} - {None} - set(last))
-
-
-@given(st.lists(versions(), max_size=20))
-def test_spans_that_are_read_back_say_the_same(spans: list[Span]) -> None:
-    """Their attributes are bytes in which a stamp is looked for."""
-    reader, again = SpanReader(), list[Span]()
-    for each in spans:
-        group = encode_request([each]).resource_spans[0]
-        scope = group.scope_spans[0]
-        head = group.resource.SerializeToString(), scope.scope.SerializeToString()
-        again.append(reader.read(scope.spans[0].SerializeToString(), *head))
-    assert facts_of(again) == facts_of(spans)
 
 
 @pytest.mark.pace

@@ -1,10 +1,8 @@
 """OTLP becomes spans by one canonical rule, whichever way it came."""
 
-import copy
 import json
 import logging
 import math
-import pickle
 import time
 from enum import Enum
 from http import HTTPStatus
@@ -25,8 +23,6 @@ from scouter.errors import DataError
 from scouter.model.attributes import TRUNCATED
 from scouter.model.json_value import plain_text
 from scouter.model.otlp import (
-    LazyAttributes,
-    SpanReader,
     decode_request,
     encode_request,
     span_to_otlp_json,
@@ -566,71 +562,6 @@ def test_enums_are_their_values_live_and_offline() -> None:
 
     assert span_from_sdk(sdk).attributes == {"kind": "tool", "status": 200}
     assert decode_request(encode_spans([sdk])).spans == [span_from_sdk(sdk)]
-
-
-def test_spans_are_read_one_by_one_with_lazy_attributes() -> None:
-    """Equal to what the whole request gives, in every way that a mapping is looked at."""
-    attributes: dict[str, AttributeValue] = {
-        "text": "é", "empty": "", "zero": 0, "no": False, "list": (1, "a", (None,)), "none": None,
-        "map": {"x": 1.5}, "bytes": b"\0",
-    }  # fmt: skip
-    resource = Resource(attributes={"service.name": "agent"})
-    whole = [
-        Span(trace_id="0" * 31 + "1", span_id=f"{n:016x}", name="step", start_ns=1, end_ns=2,
-             attributes=attributes, resource=resource, scope=Scope(name="lib", version="1"))
-        for n in (1, 2)
-    ]  # fmt: skip
-    group = encode_request(whole).resource_spans[0]
-    scope = group.scope_spans[0]
-    heads = group.resource.SerializeToString(), scope.scope.SerializeToString()
-    reader = SpanReader()
-    spans = [reader.read(each.SerializeToString(), *heads) for each in scope.spans]
-
-    assert spans == whole
-    assert spans[0].resource is spans[1].resource
-    assert spans[0].scope is spans[1].scope
-    lazy = reader.read(scope.spans[0].SerializeToString(), b"", b"").attributes
-    assert isinstance(lazy, LazyAttributes)
-    assert (lazy.get("text"), lazy.get("other"), lazy.get("other", 1)) == ("é", None, 1)
-    assert ("no" in lazy, "other" in lazy, len(lazy)) == (True, False, 8)
-    assert (list(lazy), dict(lazy), repr(lazy)) == (list(attributes), attributes, repr(attributes))
-    again = pickle.loads(pickle.dumps(lazy))  # noqa: S301 our own bytes
-    assert again == attributes == copy.deepcopy(lazy)
-    with pytest.raises(KeyError, match="other"):
-        lazy["other"]
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "is_read"),
-    [
-        pytest.param("stamp", 7, True, id="there"),
-        pytest.param("other", None, False, id="nowhere"),
-        pytest.param("a text", None, True, id="only-a-value"),
-        pytest.param("tex", None, True, id="part-of-a-key"),
-        pytest.param("é", 1, True, id="not-ascii"),
-        pytest.param("half \ud800", None, False, id="half-a-character"),
-    ],
-)
-def test_a_rare_key_is_looked_for_before_anything_is_read(
-    key: str, value: AttributeValue, *, is_read: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attributes: dict[str, AttributeValue] = {"text": "a text", "stamp": 7, "é": 1}
-    span = Span(trace_id="0" * 31 + "1", span_id="0" * 15 + "1", name="step", start_ns=1, end_ns=2,
-                attributes=attributes)  # fmt: skip
-    proto = encode_request([span]).resource_spans[0].scope_spans[0].spans[0]
-    lazy = SpanReader().read(proto.SerializeToString(), b"", b"").attributes
-    assert isinstance(lazy, LazyAttributes)
-    reads: list[int] = []
-    read_all = LazyAttributes._all  # pyright: ignore[reportPrivateUsage]
-
-    def counted(lazy: LazyAttributes) -> Any:
-        reads.append(1)
-        return read_all(lazy)
-
-    monkeypatch.setattr(LazyAttributes, "_all", counted)
-    assert (lazy.get_rare(key), bool(reads)) == (value, is_read)
-    assert dict(lazy) == attributes
-    assert lazy.get_rare(key) == value, "also once they are read"
 
 
 HALVES = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=20)

@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from collector.items.traces import decode_protobuf
+from collector.store.span_rows import span_row
 from scouter.model.genai.arguments import arguments_text
-from scouter.model.genai.early_arguments import arguments_hash
-from scouter.model.otlp import encode_request
-from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.span import AttributeValue, Span, SpanEvent
 
 NAME = "gen_ai.tool.call.arguments"
@@ -69,6 +66,12 @@ def tool(attributes: Mapping[str, AttributeValue], *events: SpanEvent) -> Span:
     )  # fmt: skip
 
 
+def arguments_hash(span: Span) -> int | None:
+    """The column of a stored span."""
+    row = span_row(span, space="s", received_ns=1, size_bytes=1, checksum=1)
+    return row.arguments_hash
+
+
 EXPECTED = crc32(b'{"days":2,"to":"Rome"}')
 
 
@@ -96,8 +99,7 @@ EXPECTED = crc32(b'{"days":2,"to":"Rome"}')
     ],
 )  # fmt: skip
 def test_the_hash_is_of_what_a_span_tells(span: Span) -> None:
-    (early,) = decode_protobuf(encode_request([span]).SerializeToString()).spans
-    assert arguments_hash(span) == arguments_hash(early) == EXPECTED
+    assert arguments_hash(span) == EXPECTED
 
 
 def test_no_arguments_are_not_empty_arguments() -> None:
@@ -106,24 +108,3 @@ def test_no_arguments_are_not_empty_arguments() -> None:
     # Logfire's `input` counts beside its own attributes only.
     assert arguments_hash(tool({"input": "{}"})) is None
     assert arguments_hash(tool({"input": "{}", "logfire.msg": "pay"})) == crc32(b"{}")
-
-
-def test_long_arguments_are_not_opened() -> None:
-    """Two texts of one object differ then; one instrumentor writes one of them."""
-    value = {"a": "x" * 20_000, "b": 1}
-    dense, wide = json.dumps(value, separators=(",", ":")), json.dumps(value)
-    assert arguments_hash(tool({NAME: dense})) == arguments_hash(tool({NAME: str(dense)}))
-    assert arguments_hash(tool({NAME: dense})) != arguments_hash(tool({NAME: wide}))
-
-
-def test_what_is_picked_is_not_kept() -> None:
-    """A span that waits in memory stays as small as it came."""
-    span = tool({NAME: "{}", "gen_ai.tool.call.result": "ok"})
-    (early,) = decode_protobuf(encode_request([span]).SerializeToString()).spans
-    attributes = early.attributes
-    assert isinstance(attributes, EarlyAttributes)
-    found = attributes.pick(frozenset({NAME, "absent"}), (b"code.function.",))
-    assert found == {NAME: "{}"}
-    assert isinstance(attributes._source, bytes)  # pyright: ignore[reportPrivateUsage]
-    assert dict(attributes)["gen_ai.tool.call.result"] == "ok"
-    assert attributes.pick(frozenset({NAME}), ()) == dict(attributes)  # now they are at hand

@@ -14,7 +14,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion as G
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.model.genai.control_flow import is_control_flow, is_pause
-from scouter.model.genai.early import early_attributes, read_early
+from scouter.model.genai.reader import read_facts
 from scouter.model.genai.work import acts_of, agent_work
 from scouter.model.record import EvalRecord
 from scouter.model.span import AttributeValue, Span, SpanEvent, StatusCode
@@ -101,8 +101,7 @@ def test_control_flow_is_no_error(kind: str, message: str, by: str) -> None:
     assert view_trace(tree.spans).errors == 0
     assert [line.failed for line in agent_lines(tree, lambda _: None)] == [0]
     assert [call.is_failed for call in view_turn(tree).calls] == [False]
-    early = read_early(asks, early_attributes(asks.attributes))
-    assert early is None or early.error is None
+    assert read_facts(asks).error_type == ""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scouter.model.genai.early import early_attributes, read_early
+from collector.store.span_rows import span_row
 from scouter.model.genai.finish import finish_word
 from scouter.model.genai.reader import read_facts
 from scouter.model.span import AttributeValue, Span, SpanEvent
@@ -47,6 +47,11 @@ def model(attributes: dict[str, AttributeValue], *events: SpanEvent) -> Span:
     )  # fmt: skip
 
 
+def stored_reason(span: Span) -> str | None:
+    """The column of a stored span."""
+    return span_row(span, space="s", received_ns=1, size_bytes=1, checksum=1).finish_reason
+
+
 CHOICE = SpanEvent(name="gen_ai.choice", time_ns=1, attributes={"finish_reason": "tool_use"})
 
 
@@ -76,9 +81,7 @@ CHOICE = SpanEvent(name="gen_ai.choice", time_ns=1, attributes={"finish_reason":
 )  # fmt: skip
 def test_what_tells_it(span: Span, reasons: tuple[str, ...], word: str | None) -> None:
     assert read_facts(span).finish_reasons == reasons
-    early = read_early(span, early_attributes(span.attributes))
-    assert early is not None
-    assert early.finish == word
+    assert stored_reason(span) == word
 
 
 def test_a_part_of_a_message_that_has_a_field_of_its_own_stays_one() -> None:
@@ -96,6 +99,4 @@ def test_only_calls_of_models_end_for_a_reason() -> None:
     attributes: dict[str, AttributeValue] = {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.response.finish_reasons": ("stop",),
     }  # fmt: skip
-    early = read_early(model(attributes), early_attributes(model(attributes).attributes))
-    assert early is not None
-    assert early.finish is None
+    assert stored_reason(model(attributes)) is None
