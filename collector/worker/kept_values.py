@@ -1,6 +1,7 @@
 """The bound on compared values that an evaluation keeps."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import is_
 from typing import Final
@@ -115,10 +116,8 @@ class Keeper:
         if is_whole and (given is None or len(given) <= MESSAGE_CHARACTERS):
             return task
         message = self.message(task.message)
-        kept = EvalTaskResult(
-            task.spec, task.outcome, task.reason, expected, actual, message, task.span_ids
-        )
-        return kept.scored(task.score).using(task.usage, task.talk)
+        kept = replace(task, expected=expected, actual=actual, given_message=message)
+        return kept.scored(task.score)
 
 
 def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:

@@ -172,11 +172,7 @@ def compile_judged(task: TrajectoryTask, stage: int, wire: JsonValue) -> JudgedT
 
 def _noted(result: EvalTaskResult) -> EvalTaskResult:
     """Say that there was nothing to compare with: the path of the reference may be wrong."""
-    message = f"{result.message}; the record has no expected calls"
-    noted = EvalTaskResult(
-        result.spec, result.outcome, None, result.expected, result.actual, message
-    )
-    return noted.scored(result.score).using(result.usage, result.talk)
+    return replace(result, given_message=f"{result.message}; the record has no expected calls")
 
 
 def _found(get: _Get, scope: JsonValue) -> JsonValue:

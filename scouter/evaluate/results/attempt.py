@@ -1,6 +1,7 @@
 """One attempt of one scenario: what was said and traced, and how it ended."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
@@ -168,10 +169,13 @@ def cut_short(task: EvalTaskResult, error: str) -> EvalTaskResult:
     """Make the result of a conversation whose end was not seen: what passed is not decided."""
     if not task.passed:
         return task
-    return EvalTaskResult(
-        task.spec, Outcome.ERRORED, Reason.INCOMPLETE, task.expected, task.actual,
-        f"passes so far, but {error}", task.span_ids,
-    ).using(task.usage, task.talk)  # fmt: skip
+    return replace(
+        task,
+        outcome=Outcome.ERRORED,
+        reason=Reason.INCOMPLETE,
+        given_message=f"passes so far, but {error}",
+        stated_score=None,
+    )
 
 
 def not_judged(
