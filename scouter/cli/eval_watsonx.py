@@ -113,17 +113,17 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     gates = _gates(check)
     scenarios = scenarios.model_copy(update={"gates": gates})  # names are looked at before the run
     title = f"Journeys of {run.agent}"
-    if check.recorded is not None:
-        conversations = read_conversations(check.recorded, cases)
-        collect = partial(collect_recorded, conversations=conversations)
-        ran = Ran(results=judge_stored(scenarios, run, collect), baseline=run.baseline)
-        title = f"Journeys recorded in {check.recorded}"
-    else:
-        try:
+    try:
+        if check.recorded is None:
             ran = run_both(scenarios, run)
-        except KeyboardInterrupt:
-            typer.echo(interrupted(run), err=True)
-            raise typer.Exit(INTERRUPTED) from None
+        else:
+            conversations = read_conversations(check.recorded, cases)
+            collect = partial(collect_recorded, conversations=conversations)
+            ran = Ran(results=judge_stored(scenarios, run, collect), baseline=run.baseline)
+            title = f"Journeys recorded in {check.recorded}"
+    except KeyboardInterrupt:
+        typer.echo(interrupted(run), err=True)
+        raise typer.Exit(INTERRUPTED) from None
     journeys = [*journeys_of(ran.results, cases, scenarios)]
     parent = check.output or (Path(config.output_dir) if config.output_dir else None)
     if parent is not None:
