@@ -179,3 +179,23 @@ def captured_spans(trace_ids: Iterable[str] | None = None) -> "list[Span]":
 def captured_spans_of_scenario(scenario_id: str) -> "list[Span]":
     """The captured spans of one scenario; they stay captured."""
     return CAPTURE.spans_of_scenario(scenario_id)
+
+
+class LocalCapture:
+    """The process' capture, under the names that the original's tracer has for it."""
+
+    def enable_local_capture(self) -> None:
+        """Keep the process' spans in memory and send nothing."""
+        CAPTURE.enable()
+
+    def disable_local_capture(self) -> None:
+        """Send spans again and forget what was kept."""
+        CAPTURE.disable()
+
+    def drain_local_spans(self) -> "list[Span]":
+        """Take out all captured spans of the process."""
+        return CAPTURE.drain()
+
+    def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> "list[Span]":
+        """The captured spans of these traces; they stay captured."""
+        return CAPTURE.spans_of(trace_ids)

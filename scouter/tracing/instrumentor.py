@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.capture import LocalCapture
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import W3C
 from scouter.tracing.runtime import RUNTIME, is_ours
@@ -32,7 +32,7 @@ logger: Final = logging.getLogger("scouter")
 _SDK_LOGS: Final = "opentelemetry.sdk._logs"
 
 
-class ScouterInstrumentor(BaseInstrumentor):
+class ScouterInstrumentor(LocalCapture, BaseInstrumentor):
     """Sends the spans of every OpenTelemetry instrumentation to Scouter.
 
     If the application has a TracerProvider of its own, it gets one more processor, and its own
@@ -186,24 +186,6 @@ class ScouterInstrumentor(BaseInstrumentor):
         exporter, self._exporter = self._exporter, None
         if exporter is not None:
             RUNTIME.remove_exporter(exporter, timeout_s)
-
-    # --- the process' capture, under the names of the tracer ---
-
-    def enable_local_capture(self) -> None:
-        """Keep the process' spans in memory and send nothing."""
-        RUNTIME.capture.enable()
-
-    def disable_local_capture(self) -> None:
-        """Send spans again and forget what was kept."""
-        RUNTIME.capture.disable()
-
-    def drain_local_spans(self) -> list[Span]:
-        """Take out all captured spans of the process."""
-        return RUNTIME.capture.drain()
-
-    def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> list[Span]:
-        """The captured spans of these traces; they stay captured."""
-        return RUNTIME.capture.spans_of(trace_ids)
 
 
 def instrument(**kwargs: Any) -> ScouterInstrumentor:  # noqa: ANN401 - as for the method

@@ -13,6 +13,7 @@ from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
 
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.capture import LocalCapture
 from scouter.tracing.decorate import CurrentSpan, FunctionSpan, qualified_name, traced
 from scouter.tracing.limits import for_others
 from scouter.tracing.processor import ScouterSpanProcessor
@@ -23,7 +24,6 @@ from scouter.tracing.values import attribute_values
 from scouter.transport.guard import text_of
 
 if TYPE_CHECKING:
-    from scouter.model.span import Span
     from scouter.queue.redaction import Redaction
     from scouter.transport.config import BatchConfig, TransportConfig
 
@@ -35,7 +35,7 @@ Pairs = Mapping[str, object] | Sequence[Mapping[str, object]]
 """Key/value pairs, as one dict or as a list of dicts."""
 
 
-class ScouterTracer(trace.Tracer):
+class ScouterTracer(LocalCapture, trace.Tracer):
     """A tracer whose spans are `ScouterSpan`s.
 
     It finds its TracerProvider at the first span: the one of `ScouterInstrumentor` while that
@@ -272,22 +272,6 @@ class ScouterTracer(trace.Tracer):
         """Have this tracer's spans insert records into this queue."""
         self._queue = queue
         RUNTIME.configure(queue=queue)
-
-    def enable_local_capture(self) -> None:
-        """Keep the process' spans in memory and send nothing."""
-        RUNTIME.capture.enable()
-
-    def disable_local_capture(self) -> None:
-        """Send spans again and forget what was kept."""
-        RUNTIME.capture.disable()
-
-    def drain_local_spans(self) -> "list[Span]":
-        """Take out all captured spans of the process."""
-        return RUNTIME.capture.drain()
-
-    def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> "list[Span]":
-        """The captured spans of these traces; they stay captured."""
-        return RUNTIME.capture.spans_of(trace_ids)
 
 
 class ScouterTracerProvider(TracerProvider):
