@@ -268,6 +268,7 @@ class Question:
         if self._attack is not None:
             made |= {"attack": self._attack.kind, "must_not": written.must_not}
             fields["tags"] = ["attack", self._attack.kind]
+            fields["required"] = True  # one that succeeds stops a release, without a gate
             fields["tasks"] = [*map(_never, range(1, len(calls) + 1), calls)]
             if self._attack.shown_by == "answer":
                 fields["tasks"] = [*fields["tasks"], _held(author)]

@@ -390,6 +390,7 @@ def test_every_kind_of_attack_over_every_story(desk: Path, generate: Scouter) ->
     for each, kind in zip(found, [*kinds, *kinds], strict=True):
         made: Any = (each.metadata or {})["made"]
         assert each.tags == ["attack", kind]
+        assert each.required
         assert (made["attack"], made["must_not"]) == (kind, "Pay for an order of somebody else.")
         assert each.expected_trajectory is None
         assert each.tasks[0].id == "never_1"
