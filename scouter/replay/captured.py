@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from scouter.evaluate.engine.judged import run_apart
+from scouter.evaluate.judge.ask import run_apart
 from scouter.model.attributes import SCENARIO_ID
 from scouter.model.ids import uuid7
 from scouter.model.span import Span

@@ -222,7 +222,7 @@ class EvalRunner:
         """
         judge = self.asked(judge)
         if judge is not None:
-            from scouter.evaluate.engine.judged import run_apart  # loads where judges are used
+            from scouter.evaluate.judge.ask import run_apart  # loads where judges are used
 
             return run_apart(
                 lambda: self.evaluate_async(config, judge=judge, concurrency=concurrency)

@@ -1,14 +1,12 @@
 """EvaluationConfig: embeddings, similarities and histograms beside the tasks."""
 
-import asyncio
-import contextvars
 import inspect
 import math
-import threading
 import warnings
 from array import array
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from json import JSONEncoder
 from typing import Final, TypeVar, cast
@@ -17,6 +15,7 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.annotate.embed import Embed, Embedder, as_embed, similarity
 from scouter.evaluate.annotate.histograms import all_histograms
 from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.judge.ask import run_apart
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.annotations import Annotations, RecordAnnotations, Vector
@@ -146,7 +145,7 @@ def annotate(
     for batch in batches:
         answer = job.call(batch)
         if inspect.isawaitable(answer):
-            _run(job.finish(answer, batch, batches))
+            run_apart(partial(job.finish, answer, batch, batches))
             break
         job.keep(batch, answer)
     return job.annotations()
@@ -311,26 +310,3 @@ def _vectors(batch: Sequence[str], answer: object) -> list[Vector] | _Failed:
 
 def _words(error: Exception) -> str:
     return f"the embedder failed: {type(error).__name__}: {error}"
-
-
-def _run(work: Coroutine[object, object, None]) -> None:
-    """Run to the end, in a thread of its own where this one runs an event loop already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(work)
-        return
-    context = contextvars.copy_context()
-    failures: list[BaseException] = []
-
-    def in_thread() -> None:
-        try:
-            context.run(asyncio.run, work)
-        except BaseException as error:  # noqa: BLE001 — raised again in the caller's thread
-            failures.append(error)
-
-    thread = threading.Thread(target=in_thread, name="scouter-embedder")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]

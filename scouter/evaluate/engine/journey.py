@@ -1,8 +1,7 @@
 """A journey as a compiled task: its measure is the score; a judge, if there is one, is asked."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -12,7 +11,7 @@ from scouter.evaluate.engine.asking_task import Asking, AskingTask
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.doubt import doubting_growth, refuse_missing
 from scouter.evaluate.engine.metric import Measured, Metric, compile_metric
-from scouter.evaluate.journey.asking import ASSERT, Answers, read_verdict, request_of
+from scouter.evaluate.journey.asking import Answers, Key, Known, read_verdict
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.evaluate import judge_journey
 from scouter.evaluate.journey.message import (
@@ -41,12 +40,8 @@ MOST_PAIRS: Final = 20_000
 """Goals times calls and texts that are compared."""
 _GROWING: Final = frozenset(("success", "completion", "recall"))
 """Measures that more calls cannot lower."""
-_KEYS: Final = ("check", "expected", "keywords", "claim", "answer")
-"""Data of a question that say in short what it is about."""
 
 _Messages: TypeAlias = Callable[[JsonValue, SpanTree | None], Sequence[JourneyMessage]]
-_Key: TypeAlias = tuple[str, int]
-"""A question's text, and how often it was asked before."""
 
 
 def compile_journey(task: JourneyTask, subject: Subject) -> "CompiledTask | JudgedJourney":
@@ -219,10 +214,10 @@ class JudgedJourney(AskingTask):
         """
         del base
         messages = self.read(scope, spans)
-        replies: dict[_Key, Reply] = {}
+        replies: dict[Key, Reply] = {}
         first: JudgeRequest | None = None
         while True:
-            known = _Known(replies)
+            known = Known(replies)
             result = journey_of(self.task, self.case, messages, known)
             if not known.open:
                 break
@@ -242,7 +237,7 @@ class JudgedJourney(AskingTask):
             found = found.using(sum_of(each.taken for each in replies.values()), talk)
         return found, found.actual
 
-    def _request(self, key: _Key, request: JudgeRequest, record_uid: str) -> JudgeRequest:
+    def _request(self, key: Key, request: JudgeRequest, record_uid: str) -> JudgeRequest:
         prompt = self.task.judge_prompt
         assert prompt is not None  # noqa: S101 - a task without one is compiled otherwise
         return replace(
@@ -251,7 +246,7 @@ class JudgedJourney(AskingTask):
         )  # fmt: skip
 
     def _result(
-        self, result: JourneyResult, replies: dict[_Key, Reply], scope: JsonValue
+        self, result: JourneyResult, replies: dict[Key, Reply], scope: JsonValue
     ) -> EvalTaskResult:
         errors = [each for each in replies.values() if isinstance(each, JudgeError)]
         for error in errors:
@@ -278,41 +273,6 @@ def _is_usable(reply: JudgeReply) -> bool:
     except JudgeError:
         return False
     return True
-
-
-@dataclass(slots=True)
-class _Known(Answers):
-    """Gives the answers that there are, and notes what is open.
-
-    An open question counts as answered with yes: then all is asked in one round that a no would
-    only bring up in the next.
-    """
-
-    replies: dict[_Key, Reply]
-    open: dict[_Key, JudgeRequest] = field(default_factory=dict[_Key, JudgeRequest])
-    given: list[JsonValue] = field(default_factory=list[JsonValue])
-    """Answers in the order of the questions, for `given_answers`."""
-    asked: Counter[str] = field(default_factory=Counter[str])
-
-    def answer(self, question: str, /, **data: object) -> JsonValue:
-        """Answer a question that was asked before."""
-        request = request_of(question, data)
-        text = f"{question} {request.messages[-1]['content']}"
-        number = self.asked[text]
-        if question == ASSERT:  # asked again for another answer, where others have the same one
-            self.asked[text] += 1
-        key = text, number
-        reply = self.replies.get(key)
-        if reply is None:
-            self.open[key] = request
-            return {"verdict": True}
-        about = {name: cast("JsonValue", data[name]) for name in _KEYS if name in data}
-        told: dict[str, JsonValue] = {"question": question, **about}
-        if isinstance(reply, JudgeError):
-            self.given.append({**told, "error": str(reply), "reason": reply.reason})
-            raise reply
-        self.given.append({**told, "answer": reply.response})
-        return reply.response
 
 
 class GivenAnswers(Answers):

@@ -4,13 +4,9 @@ Deterministic tasks are plain calls here too; only questions to a judge are awai
 """
 
 import asyncio
-import contextvars
-import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.engine.batch import evaluate_batch
@@ -23,7 +19,7 @@ from scouter.evaluate.engine.execute import (
     walk,
 )
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge.ask import Backoff, Reply, ask
+from scouter.evaluate.judge.ask import Backoff, Reply, ask, run_apart
 from scouter.evaluate.judge.port import AnyJudge, Judge, as_judge
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -34,8 +30,6 @@ DEFAULT_CONCURRENCY: Final = 8
 
 Trees: TypeAlias = Mapping[str, SpanTree] | Sequence[SpanTree | None] | None
 """Spans by trace id, or one tree (or None) per record, or none at all."""
-
-_T = TypeVar("_T")
 
 
 def evaluate_records(
@@ -190,48 +184,3 @@ def _tree_of(record: EvalRecord, at: int, trees: Trees) -> SpanTree | None:
     if isinstance(trees, Mapping):
         return trees.get(record.trace_id or "")
     return trees[at]
-
-
-def run_apart(make: Callable[[], Coroutine[object, object, _T]]) -> _T:
-    """Run a coroutine to its end in an event loop of its own, in a thread of its own.
-
-    So it works in notebooks, where a loop is running already, and changes nothing about the
-    calling thread's loop. Context variables are those of the caller. An interrupt cancels the
-    coroutine before it is raised.
-
-    Args:
-        make: Makes the coroutine; called in the other thread.
-    """
-    future: Future[_T] = Future()
-    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
-    given_up = threading.Event()
-
-    async def main() -> _T:
-        begun.append((asyncio.get_running_loop(), asyncio.current_task()))
-        if given_up.is_set():
-            raise asyncio.CancelledError
-        return await make()
-
-    def work() -> None:
-        try:
-            result = asyncio.run(main())
-        except BaseException as error:  # noqa: BLE001 — raised again where it is waited for
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(work,), name="scouter-judge", daemon=True)
-    try:
-        thread.start()
-        return future.result()
-    except BaseException:
-        given_up.set()  # before looking: who begins later sees it
-        for loop, task in begun if not future.done() else ():
-            if task is not None:
-                with suppress(RuntimeError):  # the loop has ended meanwhile
-                    loop.call_soon_threadsafe(task.cancel)
-        raise
-    finally:
-        with suppress(RuntimeError):  # interrupted before the thread had started
-            thread.join()

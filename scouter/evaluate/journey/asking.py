@@ -1,22 +1,20 @@
-"""Questions of a journey to a judge, asked from plain functions."""
+"""Questions of a journey to a judge, asked from plain functions in rounds."""
 
-import asyncio
-import contextvars
 import json
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, TypeVar, cast
 
 from pydantic import JsonValue
 
 from scouter.evaluate.judge.answer_text import NoJsonError, read_answer, under, without_thoughts
-from scouter.evaluate.judge.ask import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, Reply, ask, run_apart
 from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,
-    JudgeReply,
     JudgeRequest,
     Message,
     as_judge,
@@ -30,6 +28,11 @@ ASSERT: Final = "journey_assert"
 FAITHFULNESS: Final = "journey_faithfulness"
 RELEVANCY: Final = "journey_relevancy"
 
+_SHORT: Final = ("check", "expected", "keywords", "claim", "answer")
+"""Data of a question that say in short what it is about."""
+
+Key: TypeAlias = tuple[str, int]
+"""A question's text, and how often it was asked before."""
 T = TypeVar("T")
 
 _DATA: Final = (
@@ -107,26 +110,62 @@ class Answers(ABC):
         return read_verdict(self.answer(question, **data))
 
 
-class JourneyJudge(Answers):
-    """Asks a judge at once, from inside of a running event loop too, which then waits.
+@dataclass(slots=True)
+class Known(Answers):
+    """Gives the answers that there are, and notes what is open.
+
+    An open question counts as answered with yes: then all is asked in one round that a no would
+    only bring up in the next.
+    """
+
+    replies: Mapping[Key, Reply]
+    open: dict[Key, JudgeRequest] = field(default_factory=dict[Key, JudgeRequest])
+    given: list[JsonValue] = field(default_factory=list[JsonValue])
+    """Answers in the order of the questions, for `GivenAnswers`."""
+    asked: Counter[str] = field(default_factory=Counter[str])
+
+    def answer(self, question: str, /, **data: object) -> JsonValue:
+        """Answer a question that was asked before."""
+        request = request_of(question, data)
+        text = f"{question} {request.messages[-1]['content']}"
+        number = self.asked[text]
+        if question == ASSERT:  # asked again for another answer, where others have the same one
+            self.asked[text] += 1
+        key = text, number
+        reply = self.replies.get(key)
+        if reply is None:
+            self.open[key] = request
+            return {"verdict": True}
+        about = {name: cast("JsonValue", data[name]) for name in _SHORT if name in data}
+        told: dict[str, JsonValue] = {"question": question, **about}
+        if isinstance(reply, JudgeError):
+            self.given.append({**told, "error": str(reply), "reason": reply.reason})
+            raise reply
+        self.given.append({**told, "answer": reply.response})
+        return reply.response
+
+
+def asked_of(judge: AnyJudge, work: Callable[[Answers], T], max_retries: int = 3) -> T:
+    """Do work that asks, from inside of a running event loop too, which then waits.
 
     Args:
         judge: A judge, or a function from `JudgeRequest` to the answer; see `request_of`.
+        work: Is done anew with more answers until no question is open.
         max_retries: Most times to ask again where the provider failed.
     """
+    asking, backoff = as_judge(judge), Backoff()
 
-    def __init__(self, judge: AnyJudge, max_retries: int = 3) -> None:
-        self._judge = as_judge(judge)
-        self._max_retries = max_retries
+    async def rounds() -> T:
+        replies: dict[Key, Reply] = {}
+        while True:
+            known = Known(replies)
+            result = work(known)
+            if not known.open:
+                return result
+            for key, request in known.open.items():
+                replies[key] = await ask(asking, request, max_retries, backoff, nullcontext())
 
-    def answer(self, question: str, /, **data: object) -> JsonValue:
-        """Ask one question."""
-        request = request_of(question, data)
-        asking = ask(self._judge, request, self._max_retries, Backoff(), nullcontext())
-        reply = run_apart(asking)
-        if isinstance(reply, JudgeError):
-            raise reply
-        return reply.response
+    return run_apart(rounds)
 
 
 def read_verdict(answer: JsonValue) -> tuple[bool, str]:
@@ -157,39 +196,3 @@ def read_reply(answer: JsonValue) -> JsonValue:
         return read_answer(answer, under("verdict"))
     except NoJsonError:
         return without_thoughts(answer)[1]
-
-
-def run_apart(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, in a thread of its own where this one runs an event loop already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    context = contextvars.copy_context()
-    found: list[T] = []
-    failures: list[BaseException] = []
-
-    def in_thread() -> None:
-        try:
-            found.append(context.run(asyncio.run, work))
-        except BaseException as error:  # noqa: BLE001 — raised again in the caller's thread
-            failures.append(error)
-
-    thread = threading.Thread(target=in_thread, name="scouter-journey")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return found[0]
-
-
-__all__ = (
-    "Answers",
-    "JourneyJudge",
-    "JudgeError",
-    "JudgeReply",
-    "read_reply",
-    "read_verdict",
-    "request_of",
-    "run_apart",
-)

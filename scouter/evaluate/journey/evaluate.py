@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.embed import as_embed
-from scouter.evaluate.journey.asking import Answers, JourneyJudge
+from scouter.evaluate.journey.asking import Answers, asked_of
 from scouter.evaluate.journey.case import SOUND, WXO, Case, Compat, read_case
 from scouter.evaluate.journey.fuzzy import FuzzyChain
 from scouter.evaluate.journey.message import JourneyMessage, read_messages
@@ -79,14 +79,17 @@ def evaluate_journey(
         raise ConfigError(f"similarity_threshold {similarity_threshold} is not in [0, 1]")
     if embedder is not None:
         as_embed(embedder)  # what is none is refused before anything is asked
-    case = read_case(dataset, is_lenient=compat == WXO)
-    read = read_messages(messages)
-    return judge_journey(
-        case, read, Agents.read(agents), compat=compat, embedder=embedder,
-        answers=None if judge is None or judge == NO_CLIENT else JourneyJudge(judge),
-        similarity_threshold=similarity_threshold, enable_fuzzy_matching=enable_fuzzy_matching,
-        searches=tuple(searches), has_client=judge != NO_CLIENT,
-    )  # fmt: skip
+    case, read = read_case(dataset, is_lenient=compat == WXO), read_messages(messages)
+    routes, told = Agents.read(agents), tuple(searches)
+
+    def judged(answers: Answers | None) -> JourneyResult:
+        return judge_journey(
+            case, read, routes, compat=compat, embedder=embedder, answers=answers,
+            similarity_threshold=similarity_threshold, enable_fuzzy_matching=enable_fuzzy_matching,
+            searches=told, has_client=judge != NO_CLIENT,
+        )  # fmt: skip
+
+    return judged(None) if judge is None or judge == NO_CLIENT else asked_of(judge, judged)
 
 
 def judge_journey(

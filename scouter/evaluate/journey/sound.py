@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.evaluate.journey.arguments import compare_arguments, f1_of_arguments
-from scouter.evaluate.journey.asking import ASSERT, Answers, JudgeError
+from scouter.evaluate.journey.asking import ASSERT, Answers
 from scouter.evaluate.journey.assign import Place, assign, comes_after
 from scouter.evaluate.journey.case import Case, Check, Goal
 from scouter.evaluate.journey.fuzzy import FuzzyChain, Likeness, fold
@@ -39,6 +39,7 @@ from scouter.evaluate.journey.sentences import (
     why_unmet,
     why_wrong,
 )
+from scouter.evaluate.judge.port import JudgeError
 
 TOO_MANY: Final = "too many calls are alike to say whether an order of them would do"
 

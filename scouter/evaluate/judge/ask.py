@@ -1,11 +1,14 @@
-"""Ask a judge until it answers, or until asking again is useless."""
+"""Questions to a judge: asked until it answers, or until asking again is useless."""
 
 import asyncio
+import contextvars
 import random
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from scouter.evaluate.judge.port import (
     Judge,
@@ -21,6 +24,8 @@ from scouter.evaluate.outcome import Reason
 
 Reply: TypeAlias = JudgeReply | JudgeError
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +115,48 @@ def _reply(reply: object) -> Reply:
     close_unawaited(reply)
     text = f"the judge returned a {type(reply).__name__}; expected a JudgeReply"
     return JudgeError(Reason.PARSE, text)
+
+
+def run_apart(make: Callable[[], Coroutine[object, object, _T]]) -> _T:
+    """Run a coroutine to its end in an event loop of its own, in a thread of its own.
+
+    So it works in notebooks, where a loop is running already, and changes nothing about the
+    calling thread's loop. Context variables are those of the caller. An interrupt cancels the
+    coroutine before it is raised.
+
+    Args:
+        make: Makes the coroutine; called in the other thread.
+    """
+    future: Future[_T] = Future()
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
+    given_up = threading.Event()
+
+    async def main() -> _T:
+        begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+        if given_up.is_set():
+            raise asyncio.CancelledError
+        return await make()
+
+    def work() -> None:
+        try:
+            result = asyncio.run(main())
+        except BaseException as error:  # noqa: BLE001 — raised again where it is waited for
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="scouter-judge", daemon=True)
+    try:
+        thread.start()
+        return future.result()
+    except BaseException:
+        given_up.set()  # before looking: who begins later sees it
+        for loop, task in begun if not future.done() else ():
+            if task is not None:
+                with suppress(RuntimeError):  # the loop has ended meanwhile
+                    loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        with suppress(RuntimeError):  # interrupted before the thread had started
+            thread.join()

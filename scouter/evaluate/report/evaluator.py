@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scouter.evaluate.engine.judged import run_apart
+from scouter.evaluate.judge.ask import run_apart
 from scouter.evaluate.report.item import EvalItem, plain_json
 from scouter.evaluate.report.rules import Compat, check_compat
 from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict, errored

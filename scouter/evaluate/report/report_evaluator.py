@@ -9,8 +9,8 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
-from scouter.evaluate.engine.judged import run_apart
 from scouter.evaluate.files.read import read_document
+from scouter.evaluate.judge.ask import run_apart
 from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import AnyJudge
 from scouter.evaluate.report.evaluator import ItemEvaluator

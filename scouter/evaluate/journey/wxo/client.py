@@ -5,9 +5,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.asking import KEYWORD, Answers, JudgeError, read_reply
+from scouter.evaluate.journey.asking import KEYWORD, Answers, read_reply
 from scouter.evaluate.journey.fuzzy import embed
 from scouter.evaluate.journey.wxo import arguments
+from scouter.evaluate.judge.port import JudgeError
 
 
 class NoClientError(Exception):

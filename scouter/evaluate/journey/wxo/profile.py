@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, JudgeError, read_reply
+from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, read_reply
 from scouter.evaluate.journey.case import Case, Goal
 from scouter.evaluate.journey.message import (
     INTERACTION,
@@ -29,6 +29,7 @@ from scouter.evaluate.journey.wxo.order import is_right_order
 from scouter.evaluate.journey.wxo.run import Run, Texts, Tools, first_call
 from scouter.evaluate.journey.wxo.shares import completion, tool_rates
 from scouter.evaluate.journey.wxo.told import result_of
+from scouter.evaluate.judge.port import JudgeError
 
 _TRIES: Final = 3
 """Most questions to a judge about one statement, until an answer is JSON."""

@@ -19,10 +19,9 @@ from scouter.evaluate.engine.judged import (
     JudgedRun,
     evaluate_records,
     evaluate_records_async,
-    run_apart,
 )
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge.ask import Backoff
+from scouter.evaluate.judge.ask import Backoff, run_apart
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.usage import JudgeUsage

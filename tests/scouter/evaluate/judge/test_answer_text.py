@@ -16,7 +16,7 @@ from pydantic_ai.models import ModelRequestParameters
 from scouter.agent.answer_form import AnswerForm
 from scouter.evaluate.accuracy.accuracy import AccuracyEvaluator
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.journey.asking import SEMANTIC, JourneyJudge
+from scouter.evaluate.journey.asking import SEMANTIC, asked_of
 from scouter.evaluate.judge.answer_text import read_answer, under, without_thoughts
 from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, as_judge
@@ -209,7 +209,7 @@ KINDS: dict[str, tuple[JsonValue, JsonValue, JsonValue, Callable[[str], object]]
                lambda text: read_score(JudgeReply(response=text))[0]),
     "fields": ({"b": {"score": 0.25}}, {"b": {"score": 1}}, 0.25, of_fields),
     "journey": ({"verdict": False, "reason": "a"}, {"verdict": True, "reason": "b"}, False,
-                lambda text: JourneyJudge(saying(text), 0).verdict(SEMANTIC)[0]),
+                lambda text: asked_of(saying(text), lambda asked: asked.verdict(SEMANTIC)[0], 0)),
     "wrapped": ({"answer": ["x"]}, {"answer": ["y"]}, ["x"], of_wrapped),
     "simulated-user": ({"message": "a", "done": False}, {"message": "b", "done": False}, "a",
                        of_user),
