@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from scouter.evaluate.journey.graph import Edges, in_order, pairs
+from scouter.evaluate.trajectory.assignment import Filling
 
 Place: TypeAlias = tuple[int, int]
 """Index of a message in the journey, and index of a call among the calls of that message."""
@@ -46,35 +47,10 @@ def _largest(
     goals: Sequence[str], candidates: Mapping[str, Sequence[Place]], shared: frozenset[str]
 ) -> dict[str, Place]:
     """A maximum matching: each goal takes a free place, or moves others along until one is."""
-    owner: dict[Place, str] = {}
-    found: dict[str, Place] = {}
-    for goal in goals:
-        if goal in shared:
-            if candidates[goal]:
-                found[goal] = candidates[goal][0]
-            continue
-        parents: dict[Place, str] = {}
-        reached: set[Place] = set()
-        queue = [goal]
-        free: Place | None = None
-        for asking in queue:  # grows while it is read
-            for place in candidates[asking]:
-                if place in reached:
-                    continue
-                reached.add(place)
-                parents[place] = asking
-                if place not in owner:
-                    free = place
-                    break
-                queue.append(owner[place])
-            if free is not None:
-                break
-        while free is not None:
-            taker = parents[free]
-            given_up = found.get(taker)
-            owner[free], found[taker] = taker, free
-            free = given_up if taker != goal else None
-    return found
+    filling = Filling(choices={goal: [*candidates[goal]] for goal in goals})
+    filling.fill(goal for goal in goals if goal not in shared)
+    said = {goal: candidates[goal][0] for goal in shared if candidates.get(goal)}
+    return {**filling.call_of, **said}
 
 
 def _ordered(

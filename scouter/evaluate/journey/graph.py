@@ -1,6 +1,8 @@
 """The order of goals: edges from each goal to those that come after it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 Edges: TypeAlias = Mapping[str, Sequence[str]]
@@ -14,23 +16,10 @@ def find_cycle(edges: Edges) -> tuple[str, ...]:
 
     Cost: linear in goals and edges.
     """
-    done: set[str] = set()
-    for start in edges:
-        path: list[str] = []
-        on_path: set[str] = set()
-        stack = [(start, False)]
-        while stack:
-            goal, is_left = stack.pop()
-            if is_left:
-                done.add(goal)
-                on_path.discard(path.pop())
-            elif goal in on_path:
-                return (*path[path.index(goal) :], goal)
-            elif goal not in done:
-                path.append(goal)
-                on_path.add(goal)
-                stack.append((goal, True))
-                stack.extend((child, False) for child in reversed(edges.get(goal) or ()))
+    try:
+        _sorter(edges, pairs(edges)).prepare()
+    except CycleError as error:
+        return tuple(error.args[1])
     return ()
 
 
@@ -41,25 +30,24 @@ def in_order(names: Sequence[str], edges: Edges) -> list[str]:
 
     Cost: linear in goals and edges.
     """
-    waiting = dict.fromkeys(names, 0)
-    for parent, children in edges.items():
-        for child in children:
-            if parent in waiting and child in waiting:
-                waiting[child] += 1
+    known = {*names}
+    sorter = _sorter(names, (each for each in pairs(edges) if known.issuperset(each)))
+    with suppress(CycleError):  # the goals outside of cycles come out all the same
+        sorter.prepare()
     found: list[str] = []
-    ready = [name for name in names if not waiting[name]]
-    while ready:
-        name = ready.pop(0)
-        found.append(name)
-        for child in edges.get(name) or ():
-            if child in waiting:
-                waiting[child] -= 1
-                if not waiting[child]:
-                    ready.append(child)
-    reached = {*found}
-    return [*found, *(name for name in names if name not in reached)]
+    while ready := sorter.get_ready():
+        found += ready
+        sorter.done(*ready)
+    return [*dict.fromkeys([*found, *names])]
 
 
 def pairs(edges: Edges) -> list[tuple[str, str]]:
     """Every edge, as the goal that comes first and the one after it."""
     return [(parent, child) for parent, children in edges.items() for child in children]
+
+
+def _sorter(names: Iterable[str], arrows: Iterable[tuple[str, str]]) -> TopologicalSorter[str]:
+    sorter = TopologicalSorter(dict.fromkeys(names, ()))
+    for parent, child in arrows:
+        sorter.add(child, parent)
+    return sorter

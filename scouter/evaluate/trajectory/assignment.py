@@ -5,15 +5,18 @@ the order of the reference. The algorithms are small enough to stand here; scipy
 weighs more than all of Scouter and would be needed for nothing else.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 Edges: TypeAlias = Sequence[Sequence[int]]
 """Right nodes that each left node may be matched with."""
 Choose: TypeAlias = Callable[[int], Sequence[int]]
 """Function from an expected place to the calls that fit it."""
+
+P = TypeVar("P", bound=Hashable)
+C = TypeVar("C", bound=Hashable)
 
 _FREE: Final = -1
 
@@ -114,7 +117,7 @@ def fill_in_order(
 
     Cost: linear where first choices fit; else, for each place, the choices of its step.
     """
-    filling = _Filling({}, {}, {}, spend)
+    filling = Filling[int, int](spend=spend)
     at = 0
     for calls in called:
         choose_of = choose(calls)
@@ -128,15 +131,18 @@ def fill_in_order(
     return filling.call_of if at == len(expected) else None
 
 
-@dataclass(slots=True)
-class _Filling:
-    choices: dict[int, list[int]]
-    """Calls that fit a place, by place, of the steps that came while it could be filled."""
-    call_of: dict[int, int]
-    place_of: dict[int, int]
-    spend: Callable[[int], None]
+@dataclass(slots=True, kw_only=True)
+class Filling(Generic[P, C]):
+    """Calls given to places, one each; a call moves to another place where that fills one more."""
 
-    def offer(self, places: Sequence[int], choose: Choose) -> bool:
+    choices: dict[P, list[C]] = field(default_factory=dict[P, list[C]])
+    """Calls that fit a place, by place, of the steps that came while it could be filled."""
+    call_of: dict[P, C] = field(default_factory=dict[P, C])
+    place_of: dict[C, P] = field(default_factory=dict[C, P])
+    spend: Callable[[int], object] = int
+    """Is told how many choices were looked at."""
+
+    def offer(self, places: Sequence[P], choose: Callable[[P], Sequence[C]]) -> bool:
         """Note which calls of a step fit; tells whether any does."""
         is_any = False
         for place in places:
@@ -145,19 +151,19 @@ class _Filling:
                 is_any = True
         return is_any
 
-    def fill(self, places: Sequence[int]) -> None:
+    def fill(self, places: Iterable[P]) -> None:
         """Fill as many places as can be, moving calls where that helps."""
         for place in places:
             if place not in self.call_of:
                 self._seat(place)
 
-    def is_full(self, places: Sequence[int]) -> bool:
+    def is_full(self, places: Sequence[P]) -> bool:
         """True if every place is filled."""
         return all(place in self.call_of for place in places)
 
-    def _seat(self, place: int) -> None:
+    def _seat(self, place: P) -> None:
         """Find a free call for a place, perhaps by giving others another one."""
-        wanted_by: dict[int, int] = {}
+        wanted_by: dict[C, P] = {}
         waiting = [place]
         for wanting in waiting:  # grows meanwhile
             for call in self.choices.get(wanting, ()):
@@ -171,7 +177,7 @@ class _Filling:
                 waiting.append(self.place_of[call])
         self.spend(len(wanted_by))
 
-    def _turn(self, call: int, wanted_by: Mapping[int, int], place: int) -> None:
+    def _turn(self, call: C, wanted_by: Mapping[C, P], place: P) -> None:
         """Give each place on the way the call that it wants, back to where the way began."""
         at = wanted_by[call]
         while at != place:
