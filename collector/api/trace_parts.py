@@ -20,10 +20,9 @@ from collector.problem import ProblemError
 from scouter.client.models.trace_parts import TraceAgents, TraceMatches, TraceTurn
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
-from scouter.evaluate.show.agent_lines import agent_lines
+from scouter.evaluate.show.agent_lines import agent_lines, view_turn
 from scouter.evaluate.show.trace_columns import TraceColumns, trace_columns
 from scouter.evaluate.show.trace_view import ResultView
-from scouter.evaluate.show.turn_view import view_turn
 from scouter.evaluate.spans.filters import compile_filter
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter

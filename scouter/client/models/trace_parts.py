@@ -4,10 +4,9 @@ from pydantic import Field
 
 from scouter.client.models.answer import Answer
 from scouter.client.models.evaluations import Evaluation
-from scouter.evaluate.show.agent_lines import AgentLine
+from scouter.evaluate.show.agent_lines import AgentLine, TurnView
 from scouter.evaluate.show.trace_columns import TraceColumns
 from scouter.evaluate.show.trace_view import ResultView, SpanView
-from scouter.evaluate.show.turn_view import TurnView
 
 
 class TraceRows(Answer):

@@ -47,7 +47,7 @@ class ScenarioResult(ScenarioAttempt, frozen=True):
 
     def traces_as_table(self) -> None:
         """Print the spans as a tree to the standard output."""
-        from scouter.evaluate.show.trace_tables import print_traces  # rich loads on demand
+        from scouter.evaluate.show.tables import print_traces  # rich loads on demand
 
         print_traces(self.traces)
 
@@ -60,7 +60,7 @@ class ScenarioResult(ScenarioAttempt, frozen=True):
         Raises:
             MissingKeyError: No span has this name; says which names there are.
         """
-        from scouter.evaluate.show.trace_tables import print_span_detail  # rich loads on demand
+        from scouter.evaluate.show.tables import print_span_detail  # rich loads on demand
 
         spans = [span for span in self.traces if span.name == span_name]
         if not spans:

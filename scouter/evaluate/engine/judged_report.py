@@ -1,28 +1,27 @@
 """Report tasks with a judge: its questions before it is asked, the score of the report after."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar, cast
+from typing import cast
 
 from pydantic import JsonValue
 
-from scouter.errors import DataError
 from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.engine.metric import Metric
 from scouter.evaluate.engine.report import Reports, measured
+from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.judge.task_judge import Together
+from scouter.evaluate.judge.task_judge import TaskJudge
 from scouter.evaluate.judge.usage import sum_of
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.report.field_judge import FieldJudge
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ class JudgedReport(AskingTask):
             TaskFault: There is no report or no reference; raised before anything is asked.
         """
         del spans
-        fields = _Fields(self.field, record_uid)
+        fields = _Fields(task=self.field, record_uid=record_uid)
         walk = self.reports.scoring(self.reports.pair(scope, base), fields)
         try:
             score = yield from walk.__await__()
@@ -107,12 +106,13 @@ class _Asked:
         return self.steps
 
 
-@dataclass(slots=True)
-class _Fields:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fields(FieldJudge):
     """Asks about fields, each as a judge task of its own would."""
 
     task: JudgeTask
     record_uid: str
+    asked: AskedJudge = field(default_factory=TaskJudge)
     names: list[str] = field(default_factory=list[str])
     """In the order in which they were asked about."""
     outcomes: dict[int, ResultAndAnswer] = field(default_factory=dict[int, ResultAndAnswer])
@@ -139,19 +139,6 @@ class _Fields:
         if result.outcome is not Outcome.PASSED:
             raise JudgeError(result.reason or Reason.PARSE, result.message)
         return cast("float", result.actual)
-
-    async def discover(
-        self,
-        reference: Mapping[str, JsonValue],
-        actual: Mapping[str, JsonValue],
-        fields: Sequence[str],
-    ) -> NoReturn:
-        """Refuse: a task with such fields cannot be made."""
-        raise DataError("a Report task discovers no fields")
-
-    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-        """Ask about several fields at the same time."""
-        return await Together(walks)
 
     @property
     def in_order(self) -> list[tuple[str, ResultAndAnswer]]:

@@ -13,7 +13,7 @@ from scouter.evaluate.judge.task_judge import at_once
 from scouter.evaluate.operators.show import kind_of
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.report.field_judge import AnyFieldJudge
+from scouter.evaluate.report.field_judge import FieldJudge
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.markdown import read_report
 from scouter.evaluate.report.metrics_config import AVERAGE, FieldConfig
@@ -99,7 +99,7 @@ class Reports:
         return self.path.get(base), own.get(scope) if isinstance(own, Path) else dict(own)
 
     def scoring(
-        self, pair: Pair, judge: AnyFieldJudge | None = None
+        self, pair: Pair, judge: FieldJudge | None = None
     ) -> Coroutine[Any, Any, SectionScore]:
         """Begin to score a report; it waits for nothing but the judge.
 

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -61,38 +61,9 @@ Matches: TypeAlias = dict[str, Match | None]
 """Matches by the field of the report; None where the judge gave no verdict."""
 
 
-class AnyFieldJudge(Protocol):
-    """Scores fields that no metric can compare."""
-
-    async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
-        """Score one field or a whole section, from 0 to 1.
-
-        Raises:
-            JudgeError: There is no score.
-        """
-        ...
-
-    async def discover(
-        self,
-        reference: Mapping[str, JsonValue],
-        actual: Mapping[str, JsonValue],
-        fields: Sequence[str],
-    ) -> Matches:
-        """Score fields of which nobody said beforehand what they are.
-
-        Raises:
-            JudgeError: There are no scores.
-        """
-        ...
-
-    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-        """Wait for several fields at the same time."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldJudge:
-    """Scores fields by asking."""
+    """Scores by asking the fields that no metric can compare."""
 
     asked: AskedJudge
     single_form: str = SINGLE_FORM

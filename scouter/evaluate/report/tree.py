@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, TypeAdapter
 from scouter.errors import DataError
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.report.field_judge import AnyFieldJudge, Match
+from scouter.evaluate.report.field_judge import FieldJudge, Match
 from scouter.evaluate.report.field_metrics import METRICS, field_score
 from scouter.evaluate.report.metrics_config import AVERAGE, JUDGE, FieldConfig, MetricsConfig
 from scouter.evaluate.report.rules import Compat
@@ -38,6 +38,8 @@ class SectionScore:
     field_scores: Mapping[str, "SectionScore"] = field(default_factory=dict[str, "SectionScore"])
     is_absent: bool = False
     """Neither report nor reference has it; it is in no average."""
+    matched: str | None = None
+    """The field of the reference that a discovered one is about."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Write it as the evaluator's output file has it."""
@@ -56,7 +58,7 @@ class TreeScorer:
     """Scores reports by one tree of metrics."""
 
     config: MetricsConfig
-    judge: AnyFieldJudge | None = None
+    judge: FieldJudge | None = None
     compat: Compat = "sound"
 
     async def score(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
@@ -225,15 +227,9 @@ def _unmatched(
     config: FieldConfig, fields: Mapping[str, SectionScore], reference: Mapping[str, JsonValue]
 ) -> list[str]:
     """Fields of the reference that are not listed, and that no discovered field matches."""
-    matched = {each.matched for each in fields.values() if isinstance(each, _Discovered)}
+    matched = {each.matched for each in fields.values()}
     listed = config.fields or {}
     return [name for name in reference if name not in listed and name not in matched]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Discovered(SectionScore):
-    matched: str | None = None
-    """The field of the reference that it is about."""
 
 
 def _discovered(
@@ -244,7 +240,7 @@ def _discovered(
     reason: Reason,
 ) -> SectionScore:
     if match is None:
-        return _Discovered(
+        return SectionScore(
             section_score=None,
             method=DISCOVERED,
             actual_value=actual,
@@ -254,7 +250,7 @@ def _discovered(
         )
     name = match.reference_field
     missing = f"[no matching reference field: {name}]"
-    return _Discovered(
+    return SectionScore(
         section_score=match.score,
         method=DISCOVERED,
         actual_value=actual,

@@ -89,17 +89,15 @@ def _record_rows(results: ResultRows) -> Iterable[Sequence[Cell]]:
 def _task_rows(results: ResultRows) -> Iterable[Sequence[Cell]]:
     names = _names(list(results))
     for aligned, name in zip(results, names, strict=True):
-        for task in aligned.eval_set.records:
-            yield (
-                name,
-                task.task_id,
-                task.task_type,
-                task.outcome,
-                str(task.operator),
-                show(task.expected),
-                show(task.actual),
-                task.message,
-            )
+        for cells in _cells_of(aligned):
+            yield (name, *cells)
+
+
+def _cells_of(record: ResultRow) -> Iterable[Sequence[Cell]]:
+    """The cells of each task, without the record's name."""
+    for task in record.eval_set.records:
+        compared = str(task.operator), show(task.expected), show(task.actual)
+        yield (task.task_id, task.task_type, task.outcome, *compared, task.message)
 
 
 def _names(records: Sequence[ResultRow]) -> list[str]:
@@ -192,16 +190,4 @@ def results_html(results: ResultRows) -> str:
 def tasks_html(record: ResultRow) -> str:
     """Show one record in a notebook: one row per task."""
     name = record.record_id or record.record_uid
-    rows = (
-        (
-            task.task_id,
-            task.task_type,
-            task.outcome,
-            str(task.operator),
-            show(task.expected),
-            show(task.actual),
-            task.message,
-        )
-        for task in record.eval_set.records
-    )
-    return html_table(f"{name}: {record.outcome}", _TASK_COLUMNS[1:], rows)
+    return html_table(f"{name}: {record.outcome}", _TASK_COLUMNS[1:], _cells_of(record))

@@ -1,7 +1,8 @@
 """Results as tables for people, on whatever standard output is at the moment."""
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.console import RenderableType
@@ -22,6 +23,8 @@ from scouter.evaluate.results.metrics import RunMetrics
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
+from scouter.evaluate.show.trace_view import view_trace
+from scouter.model.span import AttributeValue, Span
 
 QUERY_LETTERS: Final = 40
 _WORKFLOW_RATE: Final = "Workflow pass rate (mean of aliases)"
@@ -209,3 +212,59 @@ def _dataset(alias: str, results: ResultRows) -> Table:
 def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= QUERY_LETTERS else line[: QUERY_LETTERS - 3] + "..."
+
+
+MAX_VALUE_CHARS: Final = 200
+
+
+def print_traces(spans: Sequence[Span]) -> None:
+    """Print spans as trees, one per trace, each level indented."""
+    table = table_of("Spans", "Span", "Kind", "Status", "Start (ms)", "Duration (ms)", "Span ID")
+    table.columns[3].justify = table.columns[4].justify = "right"
+    for span in view_trace(spans).spans:
+        table.add_row(
+            Text("  " * span.depth + span.name),
+            span.kind,
+            Text(span.status, style="red" if span.status == "error" else ""),
+            f"{span.after_ns / 1e6:.3f}",
+            f"{span.duration_ns / 1e6:.3f}",
+            span.span_id,
+        )
+    emit(table)
+
+
+def print_span_detail(spans: Sequence[Span]) -> None:
+    """Print ids, times, attributes and events of each span; long values are cut."""
+    for span in spans:
+        table = table_of(f"Span {span.name}", "Field", "Value")
+        for name, value in _fields(span):
+            table.add_row(Text(name), Text(_cut(value)))
+        emit(table)
+
+
+def _fields(span: Span) -> Iterator[tuple[str, str]]:
+    yield "trace id", span.trace_id
+    yield "span id", span.span_id
+    yield "parent", span.parent_span_id or "-"
+    yield "kind", span.kind.name.lower()
+    yield "status", f"{span.status.name.lower()} {span.status_message}".strip()
+    yield "start (ns)", str(span.start_ns)
+    yield "duration (ms)", f"{span.duration_ns / 1e6:.3f}"
+    for name, value in span.attributes.items():
+        yield name, _shown(value)
+    for event in span.events:
+        yield (
+            f"event {event.name}",
+            json.dumps(
+                {name: _shown(value) for name, value in event.attributes.items()},
+                ensure_ascii=False,
+            ),
+        )
+
+
+def _shown(value: AttributeValue) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_VALUE_CHARS else text[:MAX_VALUE_CHARS] + "…"

@@ -8,7 +8,15 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from scouter.errors import DataError
-from scouter.evaluate.trajectory.arguments import Agreement, AgreesByPath, agreement
+from scouter.evaluate.trajectory.arguments import (
+    Agreement,
+    AgreesByPath,
+    KeyOf,
+    agreement,
+    json_key,
+    python_key,
+    wire_key,
+)
 from scouter.evaluate.trajectory.assignment import (
     Choose,
     fill_in_order,
@@ -16,7 +24,6 @@ from scouter.evaluate.trajectory.assignment import (
     maximum_matching,
 )
 from scouter.evaluate.trajectory.call import Call
-from scouter.evaluate.trajectory.equality import KeyOf, json_key, python_key, wire_key
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 
 MAX_COMPARISONS: Final = 500_000

@@ -6,9 +6,8 @@ from typing import Final, Literal, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
-from scouter.evaluate.trajectory.arguments import agreement
+from scouter.evaluate.trajectory.arguments import agreement, json_key, python_key
 from scouter.evaluate.trajectory.assignment import maximum_matching
-from scouter.evaluate.trajectory.equality import json_key, python_key
 from scouter.evaluate.trajectory.matching import MAX_COMPARISONS
 from scouter.evaluate.trajectory.rules import ArgumentMode, ArgumentRules
 from scouter.formats.agentevals.messages import PlainCall, Said, read_messages

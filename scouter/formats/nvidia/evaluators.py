@@ -19,9 +19,8 @@ from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM
 from scouter.evaluate.report.item import METHODS_KEY, EvalItem
 from scouter.evaluate.report.metrics_config import JUDGE, MetricsConfig
 from scouter.evaluate.report.qa_evaluator import QA_FORM, QAEvaluator
-from scouter.evaluate.report.report_evaluator import ReportEvaluator
+from scouter.evaluate.report.report_evaluator import FolderStore, ReportEvaluator
 from scouter.evaluate.report.rules import Compat
-from scouter.evaluate.report.store import FolderStore
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.trajectory_prompts import WITH_REFERENCE, WITHOUT_REFERENCE

@@ -5,6 +5,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,6 @@ from scouter.errors import ConfigError
 from scouter.evaluate.journey.evaluate import WXO
 from scouter.evaluate.journey.message import to_documented
 from scouter.evaluate.journey.result import JourneyResult, Measure
-from scouter.evaluate.journey.wxo.averages import RUNS, averages
 from scouter.formats.watsonx.config import WatsonxConfig
 from scouter.formats.watsonx.names import DISPLAY_NAMES
 from scouter.formats.watsonx.result import JourneyRun
@@ -197,3 +197,46 @@ def _json(value: Any) -> str:  # noqa: ANN401 - anything with a JSON form
 def _config_text(config: WatsonxConfig) -> str:
     value: Mapping[str, Any] = config.model_dump(exclude_none=True)
     return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True)
+
+
+RUNS = "Runs"
+
+
+@dataclass(slots=True)
+class Averages:
+    """Means of runs."""
+
+    per_dataset: dict[str, dict[str, Measure]] = field(
+        default_factory=dict[str, dict[str, Measure]]
+    )
+    overall: dict[str, Measure] = field(default_factory=dict[str, Measure])
+
+
+def averages(runs: Iterable[tuple[str, Mapping[str, Measure]]]) -> Averages:
+    """Take the means of measures.
+
+    Args:
+        runs: The name of the dataset and the measures of each run; None does not count.
+
+    Returns:
+        Means of each dataset to two places, with `Runs`, the number of values of its last measure;
+        and the means of these means, to two places again. None where there is no value.
+    """
+    found: dict[str, dict[str, list[Measure]]] = {}
+    for name, measures in runs:
+        for measure, value in measures.items():
+            found.setdefault(name, {}).setdefault(measure, []).append(value)
+    result = Averages()
+    for name, measures in found.items():
+        row = {measure: _rounded(values) for measure, values in measures.items()}
+        row[RUNS] = len(next(reversed(measures.values()))) if measures else 0
+        result.per_dataset[name] = row
+    names = dict.fromkeys(measure for row in result.per_dataset.values() for measure in row)
+    rows = result.per_dataset.values()
+    result.overall = {name: _rounded([row.get(name) for row in rows]) for name in names}
+    return result
+
+
+def _rounded(values: Sequence[Measure]) -> float | None:
+    found = _mean(values)
+    return None if found is None else round(found, 2)

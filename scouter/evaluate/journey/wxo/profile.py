@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, read_reply
 from scouter.evaluate.journey.case import Case, Goal
+from scouter.evaluate.journey.graph import Edges
 from scouter.evaluate.journey.message import (
     INTERACTION,
     SEARCH,
@@ -25,10 +26,7 @@ from scouter.evaluate.journey.result import ArgumentMatch, CheckResult, JourneyR
 from scouter.evaluate.journey.routing import PREFIX, Agents
 from scouter.evaluate.journey.wxo import arguments, knowledge
 from scouter.evaluate.journey.wxo.client import Client, NoClientError
-from scouter.evaluate.journey.wxo.order import is_right_order
-from scouter.evaluate.journey.wxo.run import Run, Texts, Tools, first_call
-from scouter.evaluate.journey.wxo.shares import completion, tool_rates
-from scouter.evaluate.journey.wxo.told import result_of
+from scouter.evaluate.journey.wxo.told import Run, Texts, Tools, first_call, result_of
 from scouter.evaluate.judge.port import JudgeError
 
 _TRIES: Final = 3
@@ -297,3 +295,72 @@ def _completion(run: Run) -> Iterable[tuple[str, Measure]]:
         recall=run.metrics.get("tool_call_recall", 0.0),
     )
     return [("journey_completion", value)]
+
+
+_END: Final = "dummy-goal"
+"""Stands behind every goal that nothing comes after."""
+
+
+def terminals(edges: Edges) -> set[str]:
+    """Goals after which nothing comes."""
+    parents = {goal for goal, after in edges.items() if after}
+    seen = {*edges, *(child for after in edges.values() for child in after or ())}
+    return seen - parents
+
+
+def is_right_order(edges: Edges, order: Sequence[str], *, is_strict: bool = True) -> bool:
+    """Tell whether goals come in an order in which every edge holds.
+
+    Args:
+        edges: For each goal, the goals that come after it.
+        order: The goals as they were met.
+        is_strict: Of a goal that comes more than once, look at the last place alone.
+    """
+    if not order:
+        return False
+    places: dict[str, list[int]] = {}
+    for at, goal in enumerate(order):
+        places[goal] = [at] if is_strict else [*places.get(goal, []), at]
+    drawn = {goal: (*(after or ()),) for goal, after in edges.items()}
+    for goal in terminals(edges):
+        drawn[goal] = (_END,)
+        places[_END] = [len(order)]
+    return all(
+        parent in places and child in places and min(places[parent]) < max(places[child])
+        for parent, after in drawn.items()
+        for child in after
+    )
+
+
+def tool_rates(expected: int, correct: int, total: int) -> tuple[float | None, float | None]:
+    """Rate calls of tools.
+
+    Args:
+        expected: Goals that want a call.
+        correct: Those that were met.
+        total: Calls that were made.
+
+    Returns:
+        Recall and precision to two places; None without such goals.
+    """
+    if not expected:
+        return None, None
+    return round(correct / expected, 2), round(correct / total, 2) if total else 0.0
+
+
+def completion(
+    expected: int, correct: int, *, others: int, met_others: int, recall: float | None
+) -> float | None:
+    """Rate a journey.
+
+    Args:
+        expected: Goals that want a call.
+        correct: Those that were met.
+        others: Texts, interactions and statements that are wanted.
+        met_others: Those of them that were met.
+        recall: The result where only calls are wanted.
+
+    Returns:
+        Share of the wanted items that were met, to two places.
+    """
+    return round((correct + met_others) / (expected + others), 2) if others else recall

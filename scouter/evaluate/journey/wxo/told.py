@@ -1,17 +1,92 @@
-"""The findings of the original's rules as a result: the fate of goals, calls and messages."""
+"""The findings of the original's rules, and the result that is made of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.case import Goal
+from scouter.evaluate.journey.case import Case, Goal
 from scouter.evaluate.journey.graph import pairs
-from scouter.evaluate.journey.message import TOOL_RESPONSE, JourneyMessage
-from scouter.evaluate.journey.result import CallResult, GoalResult, JourneyResult
+from scouter.evaluate.journey.message import TOOL_RESPONSE, AskedCall, JourneyMessage
+from scouter.evaluate.journey.result import (
+    ArgumentMatch,
+    CallResult,
+    CheckResult,
+    GoalResult,
+    JourneyResult,
+    Measure,
+)
 from scouter.evaluate.journey.sentences import sentence, why_unmet, why_wrong, written
 from scouter.evaluate.journey.sound import text_match_word
-from scouter.evaluate.journey.wxo.error_words import ERROR_WORDS
-from scouter.evaluate.journey.wxo.run import Run, Tools, first_call
+from scouter.evaluate.journey.wxo.client import Client
+
+
+@dataclass(slots=True)
+class Run:
+    """One evaluation, operator by operator; what raises loses its measures."""
+
+    case: Case
+    messages: Sequence[JourneyMessage]
+    client: Client
+    metrics: dict[str, Measure] = field(default_factory=dict[str, Measure])
+    problems: list[str] = field(default_factory=list[str])
+    tools: "Tools | None" = None
+    texts: "Texts | None" = None
+    interactions: tuple[str, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+
+    def operator(self, name: str, work: Callable[[], Iterable[tuple[str, Measure]]]) -> None:
+        """Take what an operator measures; what it raises loses its measures."""
+        try:
+            self.metrics.update(work())
+        except Exception as error:  # noqa: BLE001 - the original loses measures to any
+            self.problems.append(f"{name}: {type(error).__name__}: {error}")
+
+
+@dataclass(slots=True)
+class Tools:
+    """Calls sorted by whether they met a goal of the journey."""
+
+    met: dict[str, int] = field(default_factory=dict[str, int])
+    """Message that met each goal, in the order of messages."""
+    relevant: list[int] = field(default_factory=list[int])
+    irrelevant: list[int] = field(default_factory=list[int])
+    incorrect: dict[int, tuple[ArgumentMatch, ...] | None] = field(
+        default_factory=dict[int, "tuple[ArgumentMatch, ...] | None"]
+    )
+    """Arguments of incorrect calls against the nearest goal; None where all its goals are met."""
+    missed: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Texts:
+    """Text goals that were met, and their counts."""
+
+    met: tuple[str, ...]
+    """Names of goals, in their order."""
+    count: int
+    met_count: int
+
+
+def first_call(message: JourneyMessage) -> AskedCall | None:
+    """The one call of a message that the original looks at."""
+    return message.calls[0] if message.calls else None
+
+
+ERROR_WORDS: Final = (
+    "abort", "bad request", "broken pipe", "can't", "cannot", "connection refused", "core dumped",
+    "crash", "denied", "erroneous", "error", "exceeded", "exceeds limit", "exception", "fail",
+    "fatal", "forbidden", "http_code=400", "http_code=401", "http_code=403", "http_code=404",
+    "http_code=405", "http_code=408", "http_code=409", "http_code=429", "http_code=500",
+    "http_code=503", "http_code=504", "illegal", "incorrect", "infinite recursion", "invalid",
+    "missing", "no such file or directory", "not found", "notfound", "oom", "out of memory",
+    "overflow", "overrun", "overwrite", "panic", "segfault", "segmentation fault",
+    "server is down", "stack trace", "timed out", "timeout", "traceback", "unable", "unauthorized",
+    "unavailable", "underflow", "unexpected", "unknown", "unreachable", "unresolved",
+    "unsuccessful",
+)  # fmt: skip
+"""Error words in lower case; each also stands for all words that hold it, as `syntax error`."""
 
 
 def result_of(run: Run) -> JourneyResult:

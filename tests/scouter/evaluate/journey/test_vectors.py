@@ -22,11 +22,10 @@ from scouter.evaluate.journey.wxo.arguments import (
     matches,
     normalised,
 )
-from scouter.evaluate.journey.wxo.averages import averages
 from scouter.evaluate.journey.wxo.knowledge import share_of_yes
-from scouter.evaluate.journey.wxo.order import is_right_order, terminals
-from scouter.evaluate.journey.wxo.shares import completion, tool_rates
+from scouter.evaluate.journey.wxo.profile import completion, is_right_order, terminals, tool_rates
 from scouter.formats.watsonx.recorded import dataset_of
+from scouter.formats.watsonx.result_files import averages
 from scouter.model.tool_call import ToolCall
 from tests.support.watsonx_vectors import bag_of_words, expected_metrics, run, vectors
 

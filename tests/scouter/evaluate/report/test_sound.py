@@ -25,8 +25,8 @@ from scouter.evaluate.judge.port import Answer, JudgeRequest
 from scouter.evaluate.report.field_metrics import field_score
 from scouter.evaluate.report.markdown import read_report
 from scouter.evaluate.report.metrics_config import MetricsConfig
+from scouter.evaluate.report.report_evaluator import FolderStore
 from scouter.evaluate.report.score_text import read_score
-from scouter.evaluate.report.store import FolderStore
 from tests.scouter.evaluate.report.vss_support import Replies, asked, field_judge
 
 CASES: Final = Path(__file__).parents[3] / "cases/score_texts.txt"

@@ -17,11 +17,10 @@ from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.markdown import read_report
 from scouter.evaluate.report.metrics_config import MetricsConfig
 from scouter.evaluate.report.qa_evaluator import QAEvaluator
-from scouter.evaluate.report.report_evaluator import ReportEvaluator
+from scouter.evaluate.report.report_evaluator import FolderStore, ReportEvaluator
 from scouter.evaluate.report.rules import Compat
 from scouter.evaluate.report.score_text import read_score
 from scouter.evaluate.report.steps import TrajectoryStep, resolve_refs
-from scouter.evaluate.report.store import FolderStore
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.evaluate.report.tree import SectionScore, TreeScorer
 from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict

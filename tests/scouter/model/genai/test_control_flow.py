@@ -7,9 +7,8 @@ import pytest
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.show.agent_lines import agent_lines
+from scouter.evaluate.show.agent_lines import agent_lines, view_turn
 from scouter.evaluate.show.trace_view import view_trace
-from scouter.evaluate.show.turn_view import view_turn
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion as G
 from scouter.evaluate.tasks.agent import AgentAssertionTask
