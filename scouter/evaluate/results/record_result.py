@@ -1,6 +1,7 @@
 """Outcomes of all tasks for one record, and the rules that sum tasks up."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Final, cast
 
 from pydantic import JsonValue
@@ -22,47 +23,27 @@ class MissingKeyError(DataError, KeyError):
         return str(self.args[0])
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class RecordResult:
-    """Results of all tasks of a profile for one record, in the tasks' order.
+    """Results of all tasks of a profile for one record, in the tasks' order."""
 
-    Args:
-        record_uid: The record's key.
-        record_id: The user's name for the record, maybe empty.
-        session_id: Conversation that the record belongs to.
-        trace_id: Trace of the record, if it has one.
-        outcome: `record_outcome` of the tasks.
-        tasks: One result per task.
-        created_ns: Time at which the record was made, in nanoseconds since the epoch.
-        duration_ns: Length of the evaluation, in nanoseconds.
-    """
-
-    __slots__ = (
-        "created_ns", "duration_ns", "outcome", "record_id", "record_uid", "session_id", "tasks",
-        "trace_id",
-    )  # fmt: skip
+    record_uid: str
+    """The record's key."""
+    record_id: str
+    """The user's name for the record, maybe empty."""
+    session_id: str
+    """Conversation that the record belongs to."""
+    trace_id: str | None
+    outcome: Outcome
+    """`record_outcome` of the tasks."""
+    tasks: tuple[EvalTaskResult, ...]
+    created_ns: int
+    """Time at which the record was made, in nanoseconds since the epoch."""
+    duration_ns: int
+    """Length of the evaluation, in nanoseconds."""
 
     scope: ClassVar[str] = "record"
     """Kind of thing that was evaluated: `record`, or `session` (see `SessionResult`)."""
-
-    def __init__(
-        self,
-        record_uid: str,
-        record_id: str,
-        session_id: str,
-        trace_id: str | None,
-        outcome: Outcome,
-        tasks: tuple[EvalTaskResult, ...],
-        created_ns: int,
-        duration_ns: int,
-    ) -> None:
-        self.record_uid = record_uid
-        self.record_id = record_id
-        self.session_id = session_id
-        self.trace_id = trace_id
-        self.outcome = outcome
-        self.tasks = tasks
-        self.created_ns = created_ns
-        self.duration_ns = duration_ns
 
     def __getitem__(self, task_id: str) -> EvalTaskResult:
         wanted = task_id.lower()  # as ids are everywhere
@@ -94,8 +75,6 @@ class RecordResult:
         if not isinstance(other, RecordResult):
             return NotImplemented
         return self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
 
     def __repr__(self) -> str:
         name = self.record_id or self.record_uid

@@ -14,22 +14,17 @@ from scouter.evaluate.results.task_result import EvalTaskResult, Window
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class EvalSet:
     """The task results of one record, and their counts.
 
     `total_tasks`, `passed_tasks`, `failed_tasks` and `pass_rate` leave gates out; an errored task
     counts as failed, a skipped one counts for nothing.
-
-    Args:
-        record: The results.
-        window: Begin and end of the evaluation, where known.
     """
 
-    __slots__ = ("_record", "_window")
-
-    def __init__(self, record: RecordResult, window: Window | None = None) -> None:
-        self._record = record
-        self._window = window
+    _record: RecordResult
+    _window: Window | None = None
+    """Begin and end of the evaluation, where known."""
 
     @property
     def records(self) -> tuple[EvalTaskResult, ...]:
@@ -102,32 +97,19 @@ class EvalResultSet:
         return next((found for found in self.records if found.record_uid == id), None)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ResultRow:
-    """One record of an evaluation.
+    """One record of an evaluation."""
 
-    Args:
-        record: Its results.
-        scenario_id: The scenario that the record came from, in a replay.
-        attempt: Number of the attempt at the scenario, from 0.
-        annotations: Annotations that an `EvaluationConfig` asked for.
-        window: Begin and end of the evaluation, where known.
-    """
-
-    __slots__ = ("annotations", "attempt", "record", "scenario_id", "window")
-
-    def __init__(
-        self,
-        record: RecordResult,
-        scenario_id: str | None = None,
-        attempt: int = 0,
-        annotations: RecordAnnotations = NO_ANNOTATIONS,
-        window: Window | None = None,
-    ) -> None:
-        self.record = record
-        self.scenario_id = scenario_id
-        self.attempt = attempt
-        self.annotations = annotations
-        self.window = window
+    record: RecordResult
+    scenario_id: str | None = None
+    """The scenario that the record came from, in a replay."""
+    attempt: int = 0
+    """Number of the attempt at the scenario, from 0."""
+    annotations: RecordAnnotations = NO_ANNOTATIONS
+    """Annotations that an `EvaluationConfig` asked for."""
+    window: Window | None = None
+    """Begin and end of the evaluation, where known."""
 
     @property
     def record_uid(self) -> str:
