@@ -25,13 +25,12 @@ from scouter.evaluate.judge.port import Judge, as_judge
 from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.task import Task
-from scouter.model.visible import some_of
 from scouter.replay.loading import MakeOrchestrator, load_object, loaded_agent, read_profiles
 from scouter.replay.options import RunOptions
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.reasks import ReasksInterrupted
-from scouter.replay.reports.texts import counted
 from scouter.replay.run import Run
+from scouter.replay.setup_check import check_reviewed
 from scouter.replay.simulated_user import SimulatedUser
 
 BY_JUDGE: Final = "judge"
@@ -40,7 +39,6 @@ BOTH_BASELINES: Final = (
     "--interleave runs the version that the new one is compared with, and --baseline names its "
     "results; leave one of the two out"
 )
-_SHOWN: Final = 5
 NO_PRICES: Final = (
     "--judge-budget counts what provider entries cost by their prices; a judge of your own "
     "(--judge) has none. Leave one of the two out"
@@ -170,7 +168,7 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
     """Do what `run_named` does, and give back the baseline, too."""
     if run.interleave is not None and run.baseline is not None:
         raise ConfigError(BOTH_BASELINES)
-    _check_reviewed(scenarios, run)
+    check_reviewed(list(scenarios), is_allowed=run.allow_unreviewed)
     profiles = read_profiles(run.profiles)
     calibrations = Calibrations.read(run.calibrations)
     others = () if run.interleave is None else (run.interleave,)
@@ -213,18 +211,6 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
     if baseline is not None and run.interleave is not None:
         baseline = told(baseline, run.interleave, "")
     return replace(ran, results=told(ran.results, run.agent, run.agent_version), baseline=baseline)
-
-
-def _check_reviewed(scenarios: EvalScenarios, run: NamedRun) -> None:
-    """Refuse scenarios that a model made and nobody has looked at: they decide over nothing."""
-    left = [repr(scenario.id) for scenario in scenarios if scenario.unreviewed]
-    if left and not run.allow_unreviewed:
-        raise ConfigError(
-            f"{counted(len(left), 'unreviewed scenario')} of {len(scenarios)}: "
-            f"{some_of(left, _SHOWN)}. Made by a model, they decide over no release. Look at each, "
-            "correct what it expects, and delete its line `unreviewed: true`; or run them as they "
-            "are with --allow-unreviewed (for pytest, scouter_allow_unreviewed)"
-        )
 
 
 def _ran(run: Run) -> Ran:

@@ -35,6 +35,7 @@ class RunOptions:
     baseline: ScenarioEvalResults | None = None
     confirm: int | None = None
     sequential: bool = False
+    allow_unreviewed: bool = False
 
     def __post_init__(self) -> None:
         if self.on_error not in {"raise", "record"}:

@@ -93,6 +93,7 @@ class EvalOrchestrator:
         baseline: "ScenarioEvalResults | None" = None,
         confirm: int | None = None,
         sequential: bool = False,
+        allow_unreviewed: bool = False,
     ) -> "ScenarioEvalResults":
         """Run every scenario and evaluate them together; works inside a running event loop, too.
 
@@ -134,15 +135,17 @@ class EvalOrchestrator:
             sequential: True makes the attempts in rounds of one attempt at each scenario, and ends
                 once they decide against the baseline; `repeats` is then the most. Without a
                 baseline all are made.
+            allow_unreviewed: True runs scenarios that a model made and nobody has looked at
+                (`unreviewed`); they are refused otherwise.
 
         Returns:
             The results, after `on_evaluation_complete`; `scenarios` holds them, too.
 
         Raises:
             NotImplementedError: There is neither a function nor an overridden method to call.
-            ConfigError: An argument is wrong, a record went to an alias without profile, the
-                journal belongs to another agent, other scenarios or profiles, or another replay
-                is running in this process; that one goes on unharmed.
+            ConfigError: An argument is wrong, a scenario is unreviewed, a record went to an alias
+                without profile, the journal belongs to another agent, other scenarios or
+                profiles, or another replay is running in this process; that one goes on unharmed.
             DataError: A response has no JSON form.
             ReasksInterrupted: Somebody pressed Ctrl-C while scenarios were asked again; a
                 `KeyboardInterrupt` that holds the results.
@@ -155,6 +158,7 @@ class EvalOrchestrator:
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
             baseline=baseline, confirm=confirm, sequential=sequential,
+            allow_unreviewed=allow_unreviewed,
         )  # fmt: skip
         from scouter.replay.run import Run  # the engine loads when there is something to judge
 
@@ -176,6 +180,7 @@ class EvalOrchestrator:
         baseline: "ScenarioEvalResults | None" = None,
         confirm: int | None = None,
         sequential: bool = False,
+        allow_unreviewed: bool = False,
     ) -> "ScenarioEvalResults":
         """Do what `run` does, in the running asyncio event loop.
 
@@ -188,6 +193,7 @@ class EvalOrchestrator:
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
             baseline=baseline, confirm=confirm, sequential=sequential,
+            allow_unreviewed=allow_unreviewed,
         )  # fmt: skip
         from scouter.replay.run import Run  # the engine loads when there is something to judge
 

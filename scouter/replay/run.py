@@ -31,7 +31,7 @@ from scouter.replay.options import RunOptions
 from scouter.replay.progress import progress_bar, tell_asked_again, tell_resumed
 from scouter.replay.reasks import Reasks, ReasksInterrupted
 from scouter.replay.runner import EvalRunner
-from scouter.replay.setup_check import check_functions
+from scouter.replay.setup_check import check_functions, check_reviewed
 from scouter.tracing.capture import (
     CAPTURE,
     disable_local_span_capture,
@@ -105,6 +105,7 @@ class Run:
         self._hooks = hooks
         self._beside = beside
         self._options = options
+        check_reviewed(list(hooks.scenarios), is_allowed=options.allow_unreviewed)
         for each in (hooks, *([beside] if beside is not None else [])):
             check_functions(each)
         self._config = config

@@ -9,8 +9,27 @@ from scouter.evaluate.scenario import EvalScenario
 from scouter.model.visible import some_of
 from scouter.replay.agent import misfit
 from scouter.replay.hooks import AgentFn, Hooks, MissingFunctionError, missing
+from scouter.replay.reports.texts import counted
 
 _SHOWN: Final = 3
+_MOST_NAMED: Final = 5
+
+
+def check_reviewed(scenarios: Sequence[EvalScenario], *, is_allowed: bool) -> None:
+    """Refuse scenarios that a model made and nobody has looked at: they decide over nothing.
+
+    Raises:
+        ConfigError: There are some, and they are not allowed; names them.
+    """
+    left = [repr(scenario.id) for scenario in scenarios if scenario.unreviewed]
+    if left and not is_allowed:
+        raise ConfigError(
+            f"{counted(len(left), 'unreviewed scenario')} of {len(scenarios)}: "
+            f"{some_of(left, _MOST_NAMED)}. Made by a model, they decide over no release. Look at "
+            "each, correct what it expects, and delete its line `unreviewed: true`; or run them "
+            "as they are with --allow-unreviewed (in code, allow_unreviewed=True; for pytest, "
+            "scouter_allow_unreviewed)"
+        )
 
 
 def check_functions(hooks: Hooks) -> None:

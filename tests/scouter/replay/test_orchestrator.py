@@ -1,5 +1,6 @@
 """The life of a replay: order of calls, capture, isolation, errors. Everything runs for real."""
 
+import asyncio
 import contextvars
 import io
 import sys
@@ -230,6 +231,23 @@ def test_what_is_not_given(
         bench.orchestrator(scenario, **options).run()
     assert str(caught.value) == words
     assert not bench.is_capturing
+
+
+def test_unreviewed_scenarios_are_refused_unless_asked_for(bench: Bench) -> None:
+    """As the command does: a model made them, and nothing is asked before a person looked."""
+    made = EvalScenario("hi", [equals("response", "re: hi")], id="story-1", unreviewed=True)
+    orchestrator = bench.orchestrator(made, EvalScenario("ho", id="own"))
+    words = r"1 unreviewed scenario of 2: 'story-1'.*allow_unreviewed=True"
+    with pytest.raises(ConfigError, match=words):
+        orchestrator.run()
+    with pytest.raises(ConfigError, match=words):
+        asyncio.run(orchestrator.run_async())
+    assert not bench.is_capturing
+    for results in (
+        orchestrator.run(allow_unreviewed=True),
+        asyncio.run(orchestrator.run_async(allow_unreviewed=True)),
+    ):
+        assert results.get_scenario_detail("story-1").passed
 
 
 def no_user(initial_query: str) -> str:
