@@ -19,7 +19,7 @@ ROWS = {
         " operators.values operators.table; judge; results; show.console annotate.embed;"
         " annotate.minilm; trajectory; journey.case journey.case_faults report.field_metrics"
         " report.metrics_config; tasks; spans; responses; journey report accuracy; engine;"
-        " report.evaluator report.report_evaluator; annotate; compare; show; api;"
+        " annotate; compare; show; api;"
         " dataset scenario"
     ),
     "collector": (
@@ -240,7 +240,7 @@ def test_the_rule_catches_planted_violations_inside_evaluate(module: str, source
     [
         ("scouter.evaluate.api.records", "from scouter.evaluate.show.frame import frame"),
         ("scouter.evaluate.tasks.report", "from scouter.evaluate.report.metrics_config import x"),
-        ("scouter.evaluate.report.evaluator", "from scouter.evaluate.engine.judged import x"),
+        ("scouter.evaluate.engine.judged", "from scouter.evaluate.report.evaluator import x"),
         ("scouter.evaluate.show.tables", "from scouter.evaluate.show.console import emit"),
         ("scouter.evaluate.paths.path", "from scouter.model.span import Span"),
     ],

@@ -101,10 +101,6 @@ def text_is(text: str, number: float) -> bool:
 def identity(value: JsonValue) -> Hashable:
     """Give a key that is equal for two values exactly where `deep_equal` holds.
 
-    Numbers beyond `_SMALL` and fractions become bytes: Python's hash of a number can be foreseen,
-    so that a record could be made whose items all fall on one hash, while that of bytes and texts
-    is seeded anew by every process.
-
     Cost: linear in the value; sets of such keys make membership tests linear instead of square.
     """
     kind = type(value)
@@ -113,7 +109,7 @@ def identity(value: JsonValue) -> Hashable:
     if value is None:
         return None
     if kind is int or kind is float:
-        return _number(cast("int | float", value))
+        return number_key(cast("int | float", value))
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, list):
@@ -124,7 +120,12 @@ def identity(value: JsonValue) -> Hashable:
     return cast(Hashable, value)
 
 
-def _number(value: int | float) -> Hashable:
+def number_key(value: int | float) -> Hashable:
+    """Give the key of a number: a small whole number as it is, any other one as bytes.
+
+    Python's hash of a number can be foreseen, so that a record could be made whose items all fall
+    on one hash, while that of bytes and texts is seeded anew by every process.
+    """
     if isinstance(value, float):
         if not value.is_integer():  # a fraction, NaN or infinite
             return repr(value).encode()

@@ -211,5 +211,5 @@ def _call(act: Act) -> TurnCall:
         agent=act.facts.agent,
         span_id=span.span_id,
         duration_ns=span.duration_ns,
-        is_failed=bool(act.facts.error) or any(map(has_failed, act.spans)),
+        is_failed=_has_failed(act),
     )

@@ -3,7 +3,7 @@
 Its time axis is linear where something runs, and short where everything waits.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from heapq import nlargest
@@ -11,7 +11,7 @@ from statistics import median
 from typing import Final
 
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.show.trace_view import ResultView
+from scouter.evaluate.show.trace_view import ResultView, tree_order
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of
@@ -159,7 +159,7 @@ def trace_columns(
 
     Cost: n log n for n spans.
     """
-    order = list(_rows(tree.parents_at))
+    order = list(tree_order(tree.parents_at))
     shown = order[:limit]
     row_of = {at: row for row, at in enumerate(shown)}
     strings: dict[str, int] = {}
@@ -192,18 +192,6 @@ def trace_columns(
 
 
 _KIND_AT: Final = {kind: at for at, kind in enumerate(KINDS)}
-
-
-def _rows(parents_at: Sequence[int]) -> Iterator[int]:
-    """Positions in the order of the tree, each after its parent, siblings by time."""
-    children: dict[int, list[int]] = {}
-    for at in range(len(parents_at) - 1, -1, -1):
-        children.setdefault(parents_at[at], []).append(at)
-    stack = children.get(-1, [])
-    while stack:
-        at = stack.pop()
-        yield at
-        stack.extend(children.get(at, ()))
 
 
 def _about(

@@ -4,8 +4,9 @@ Terminal, HTML report and API all show this; none of them reads spans in a way o
 are whole here; whoever shows them cuts them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
@@ -146,11 +147,10 @@ def view_trace(
     for task in given:
         for span_id in task.span_ids:
             about.setdefault(span_id, []).append(task)
-    shown: list[SpanView] = []
-    for span, depth in _in_order(tree):
-        if len(shown) == limit:
-            break
-        shown.append(_view(tree, span, depth, tuple(about.get(span.span_id, ()))))
+    shown = [
+        _view(tree, at, tuple(about.get(tree.span_ids[at], ())))
+        for at in islice(tree_order(tree.parents_at), limit)
+    ]
     seen = {span.span_id for span in shown}
     usages = [act.facts.usage for act in tree.acts if act.facts.kind in MODEL_CALLS]
     return TraceView(
@@ -173,21 +173,24 @@ def view_span(tree: SpanTree, at: int, tasks: Iterable[ResultView] = ()) -> Span
         at: Its position in time order.
         tasks: Results of records; those that name the span are shown.
     """
-    span = tree.spans[at]
-    about = tuple(task for task in tasks if span.span_id in task.span_ids)
-    return _view(tree, span, tree.depths[at], about)
+    span_id = tree.span_ids[at]
+    return _view(tree, at, tuple(task for task in tasks if span_id in task.span_ids))
 
 
-def _in_order(tree: SpanTree) -> Iterator[tuple[Span, int]]:
-    """Each span after its parent, siblings by time; the first of a circle stands as a root."""
-    stack = [(root, 0) for root in reversed(tree.roots)]
+def tree_order(parents_at: Sequence[int]) -> Iterator[int]:
+    """Positions in the order of the tree, each after its parent, siblings by time."""
+    children: dict[int, list[int]] = {}
+    for at in range(len(parents_at) - 1, -1, -1):
+        children.setdefault(parents_at[at], []).append(at)
+    stack = children.get(-1, [])
     while stack:
-        span, depth = stack.pop()
-        yield span, depth
-        stack.extend((child, depth + 1) for child in reversed(tree.children(span)))
+        at = stack.pop()
+        yield at
+        stack.extend(children.get(at, ()))
 
 
-def _view(tree: SpanTree, span: Span, depth: int, tasks: tuple[ResultView, ...]) -> SpanView:
+def _view(tree: SpanTree, at: int, tasks: tuple[ResultView, ...]) -> SpanView:
+    span, depth = tree.spans[at], tree.depths[at]
     facts = read_facts(span)
     return SpanView(
         trace_id=span.trace_id,

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.costs import MAX_SIMILAR, too_large
+from scouter.evaluate.operators.equality import number_key
 from scouter.evaluate.operators.numbers import is_within
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.patterns import compile_pattern
@@ -20,7 +21,6 @@ So many calls are matched by hashing. Unlike the operators' `deep_equal`, no key
 of a letter for one: a trajectory is matched by what was sent.
 """
 
-_SMALL: Final = 1 << 31
 _TRUE, _FALSE = ("true",), ("false",)
 
 
@@ -37,23 +37,10 @@ def json_key(value: JsonValue) -> Hashable:
     if isinstance(value, bool):
         return _TRUE if value else _FALSE
     if isinstance(value, int | float):
-        return _number(value)
+        return number_key(value)
     if isinstance(value, list):
         return ("list", *map(json_key, value))
     return frozenset([(name, json_key(item)) for name, item in value.items()])
-
-
-def _number(value: float) -> Hashable:
-    """Give the key of a number: a small whole number as it is, any other one as bytes.
-
-    Hashes of large numbers can be foreseen, those of bytes not. A sender could else make calls
-    whose keys all fall on one hash.
-    """
-    if isinstance(value, float):
-        if not value.is_integer():
-            return repr(value).encode()
-        value = int(value)
-    return value if -_SMALL < value < _SMALL else hex(value).encode()
 
 
 def python_key(value: JsonValue) -> Hashable:
