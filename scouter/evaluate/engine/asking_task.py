@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from scouter.evaluate.engine.compiled_task import errored
 from scouter.evaluate.judge.port import NO_JUDGE
 from scouter.evaluate.judge.task_judge import AskingFor
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
@@ -80,6 +80,8 @@ class AskingTask(ABC):
 
     def fault(self, error: Exception) -> EvalTaskResult:
         """The result where the question could not even be put."""
+        if isinstance(error, TaskFault):  # it is about what is asked, not about the score
+            return self._errored(error.reason, error.message)
         return errored(self.spec, self.task.expected_value, None, error)
 
     def run(self, scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:

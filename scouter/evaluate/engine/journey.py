@@ -260,12 +260,6 @@ class JudgedJourney(AskingTask):
         except Exception as error:  # noqa: BLE001 - what was asked is paid for and has to be told
             return self.fault(error)
 
-    def fault(self, error: Exception) -> EvalTaskResult:
-        """The result where there is no measure."""
-        if isinstance(error, TaskFault):
-            return self._errored(error.reason, error.message)
-        return AskingTask.fault(self, error)
-
 
 def _is_usable(reply: JudgeReply) -> bool:
     try:

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
-from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
+from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run
 from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
 from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
 from scouter.evaluate.judge.ask import Reply
@@ -212,12 +212,6 @@ class JudgeTask(AskingTask):
         return EvalTaskResult(
             self.spec, found.outcome, found.reason, found.expected, found.actual, message
         )
-
-    def fault(self, error: Exception) -> EvalTaskResult:
-        """The result where the question could not even be put."""
-        if isinstance(error, TaskFault):  # it is about the question, not about the answer
-            return self._errored(error.reason, error.message)
-        return errored(self.spec, self.task.expected_value, None, error)
 
 
 def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:

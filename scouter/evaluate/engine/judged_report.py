@@ -7,7 +7,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
-from scouter.evaluate.engine.compiled_task import Subject
+from scouter.evaluate.engine.compiled_task import Subject, errored
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.engine.metric import Metric
 from scouter.evaluate.engine.report import Reports, measured
@@ -19,6 +19,7 @@ from scouter.evaluate.judge.task_judge import TaskJudge
 from scouter.evaluate.judge.usage import sum_of
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.report.field_judge import FieldJudge
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
@@ -69,6 +70,10 @@ class JudgedReport(AskingTask):
     def basis(self, scope: JsonValue, base: JsonValue) -> Sequence[JsonValue]:
         """All that an outcome follows from, beside the task, the questions and the answers."""
         return [*AskingTask.basis(self, scope, base), *self.reports.raw(scope, base)]
+
+    def fault(self, error: Exception) -> EvalTaskResult:
+        """The result where there is no score; its message begins with the task's label."""
+        return errored(self.spec, self.task.expected_value, None, error)
 
     def ask(
         self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None = None

@@ -117,12 +117,6 @@ class JudgedTrajectory(AskingTask):
             found = tool_definitions(spans.spans)
         return found or NO_TOOLS
 
-    def fault(self, error: Exception) -> EvalTaskResult:
-        """The result where the question could not even be put."""
-        if isinstance(error, TaskFault):  # it is about the calls, not about the score
-            return self._errored(error.reason, error.message)
-        return AskingTask.fault(self, error)
-
 
 def compile_judged(task: TrajectoryTask, stage: int, wire: JsonValue) -> JudgedTrajectory:
     """Prepare a trajectory task with a judge for many records.
