@@ -7,7 +7,7 @@ it. Half characters (lone surrogates), which no frame can hold, are U+FFFD.
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from json import JSONEncoder
 from json.encoder import encode_basestring
 from typing import Any, Final, cast
@@ -121,15 +121,13 @@ def columns(results: ResultRows) -> dict[str, Column]:
     """
     rows = list(results)
     tasks = [task for row in rows for task in row.record.tasks]
+    counts = [len(row.record.tasks) for row in rows]
     laid: dict[str, Column] = {}
     for name, column in _COLUMNS.items():
         if isinstance(column, _OfTask):
             laid[name] = [*map(column.read, tasks)]
         else:
-            values = zip(map(column.read, rows), rows, strict=True)
-            laid[name] = [
-                each for value, row in values for each in repeat(value, len(row.record.tasks))
-            ]
+            laid[name] = [*chain.from_iterable(map(repeat, map(column.read, rows), counts))]
     if results.annotations is None or results.annotations.records is None:
         laid["embedding_means"] = laid["similarity_scores"] = laid["context"]
     return laid
