@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import NOT_ASKED, Outcome, Reason
@@ -14,16 +14,10 @@ from scouter.evaluate.results.file import JsonRows
 from scouter.evaluate.results.json_spans import JsonSpans
 from scouter.evaluate.results.record_result import record_outcome
 from scouter.evaluate.results.rows import ResultRows
-from scouter.evaluate.results.score import plain_score
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 
 Exchange: TypeAlias = dict[str, JsonValue]
 """One turn of a conversation: `{"user": message, "agent": response}`."""
-
-
-def _plain_score(fields: dict[str, Any]) -> float | None:
-    outcome = fields.get("outcome")
-    return plain_score(outcome) if isinstance(outcome, Outcome) else None
 
 
 _UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
@@ -41,9 +35,8 @@ class TaskSummary(BaseModel, frozen=True, extra="ignore"):
     outcome: Outcome
     reason: Reason | None = None
     message: str = ""
-    score: float | None = Field(default_factory=_plain_score)
-    """The number beside the outcome; None where the task was errored or skipped. Files of a time
-    without scores tell it here by the outcome; `eval_results` have it as it is."""
+    score: float | None = None
+    """The number beside the outcome; None where the task was errored or skipped."""
     usage: JudgeUsage | None = None
     """Calls, tokens and cost of the judge's answers; None for a task without a judge."""
 

@@ -56,7 +56,6 @@ class _TaskBody(TypedDict):
     outcome: Outcome
     reason: NotRequired[Reason | None]
     score: NotRequired[float | None]
-    """Absent in files of a time without scores; then it follows from the rest."""
     expected: NotRequired[JsonValue]
     actual: NotRequired[JsonValue]
     message: NotRequired[str]
