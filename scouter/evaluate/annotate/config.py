@@ -15,7 +15,7 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.annotate.embed import Embed, Embedder, as_embed, similarity
 from scouter.evaluate.annotate.histograms import all_histograms
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.judge.ask import run_apart
+from scouter.evaluate.judge.ask import run_to_end
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.annotations import Annotations, RecordAnnotations, Vector
@@ -145,7 +145,7 @@ def annotate(
     for batch in batches:
         answer = job.call(batch)
         if inspect.isawaitable(answer):
-            run_apart(partial(job.finish, answer, batch, batches))
+            run_to_end(partial(job.finish, answer, batch, batches))
             break
         job.keep(batch, answer)
     return job.annotations()

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, TypeVar, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.judge.answer_text import NoJsonError, read_answer, under, without_thoughts
-from scouter.evaluate.judge.ask import Backoff, Reply, ask, run_apart
+from scouter.evaluate.judge.ask import Backoff, Reply, ask, run_to_end
 from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,
@@ -165,7 +165,7 @@ def asked_of(judge: AnyJudge, work: Callable[[Answers], T], max_retries: int = 3
             for key, request in known.open.items():
                 replies[key] = await ask(asking, request, max_retries, backoff, nullcontext())
 
-    return run_apart(rounds)
+    return run_to_end(rounds)
 
 
 def read_verdict(answer: JsonValue) -> tuple[bool, str]:

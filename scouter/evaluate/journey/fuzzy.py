@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from scouter.evaluate.annotate.embed import Vectors, as_embed, similarity
 from scouter.evaluate.journey.asking import ARGUMENT, SEMANTIC, Answers
 from scouter.evaluate.journey.message import as_text
-from scouter.evaluate.judge.ask import run_apart
+from scouter.evaluate.judge.ask import run_to_end
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.operators.equality import identity
 
@@ -142,7 +142,7 @@ def embed(embedder: object, texts: list[str]) -> list[list[float]]:
         ValueError: It gave another number of vectors.
     """
     answer = as_embed(embedder)(texts)
-    vectors = run_apart(lambda: _awaited(answer)) if isinstance(answer, Awaitable) else answer
+    vectors = run_to_end(lambda: _awaited(answer)) if isinstance(answer, Awaitable) else answer
     found = [[float(value) for value in row] for row in vectors]
     if len(found) != len(texts):
         raise ValueError(f"the embedder gave {len(found)} vectors for {len(texts)} texts")

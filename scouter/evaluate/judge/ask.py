@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from scouter.evaluate.judge.port import (
     Judge,
@@ -117,7 +117,20 @@ def _reply(reply: object) -> Reply:
     return JudgeError(Reason.PARSE, text)
 
 
-def run_apart(make: Callable[[], Coroutine[object, object, _T]]) -> _T:
+def run_to_end(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run a coroutine to its end in this thread, or apart where it runs an event loop already.
+
+    Args:
+        make: Makes the coroutine.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    return run_apart(make)
+
+
+def run_apart(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     """Run a coroutine to its end in an event loop of its own, in a thread of its own.
 
     So it works in notebooks, where a loop is running already, and changes nothing about the

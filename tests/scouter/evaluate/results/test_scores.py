@@ -336,10 +336,9 @@ def test_a_frame_has_a_score_or_nothing() -> None:
     assert polars["task_score"].to_list() == [3.0, 0.0, None, None, 3.0, 1.0]
 
 
-def test_a_summary_of_a_file_without_scores_has_that_of_its_outcome() -> None:
+def test_a_summary_has_the_score_of_its_file() -> None:
     body = {"task_id": "t", "passed": True, "value": 1.0, "outcome": "passed"}
-    assert TaskSummary.model_validate(body).score == 1.0
-    assert TaskSummary.model_validate({**body, "outcome": "errored"}).score is None
+    assert TaskSummary.model_validate(body).score is None
     assert TaskSummary.model_validate({**body, "score": 0.25}).score == 0.25
     with pytest.raises(ValidationError, match="outcome"):
         TaskSummary.model_validate({**body, "outcome": "perhaps"})
