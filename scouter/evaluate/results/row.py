@@ -61,12 +61,13 @@ class EvalSet:
     @property
     def failed_tasks(self) -> int:
         """Number of tasks that failed or errored, gates left out."""
-        return self.total_tasks - self.passed_tasks
+        return sum(not task.passed for task in self._counted())
 
     @property
     def pass_rate(self) -> float:
         """Passed of total, in [0, 1]; 0.0 where no task ran."""
-        return self.passed_tasks / total if (total := self.total_tasks) else 0.0
+        counted = self._counted()
+        return sum(task.passed for task in counted) / len(counted) if counted else 0.0
 
     @property
     def duration_ms(self) -> int:

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.results.gc_pause import collector_paused
 from scouter.evaluate.results.row import ResultRow
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -47,6 +48,10 @@ def json_text(value: JsonValue) -> str:
 
 def _text(value: str | None) -> str | None:
     return None if value is None else plain_text(value)
+
+
+def _numbers(found: Mapping[str, float]) -> str:
+    return json_text(dict(found)) if found else "{}"
 
 
 def _usage(task: EvalTaskResult) -> JudgeUsage:
@@ -106,8 +111,8 @@ _COLUMNS: Final[dict[str, _OfRecord | _OfTask]] = {
     "workflow_pass_rate": _OfRecord(NUMBER, lambda row: row.eval_set.pass_rate),
     "workflow_duration_ms": _OfRecord(INTEGER, lambda row: row.eval_set.duration_ms),
     "workflow_error": _OfRecord(TEXT, lambda row: _text(row.error_message)),
-    "embedding_means": _OfRecord(TEXT, lambda row: json_text(dict(row.mean_embeddings))),
-    "similarity_scores": _OfRecord(TEXT, lambda row: json_text(dict(row.similarity_scores))),
+    "embedding_means": _OfRecord(TEXT, lambda row: _numbers(row.mean_embeddings)),
+    "similarity_scores": _OfRecord(TEXT, lambda row: _numbers(row.similarity_scores)),
     "context": _OfRecord(TEXT, lambda _: None),  # the original's; results hold no contexts
 }
 SCHEMA: Final = {name: column.kind for name, column in _COLUMNS.items()}
@@ -119,15 +124,16 @@ def columns(results: ResultRows) -> dict[str, Column]:
 
     Cost: linear in task results.
     """
-    rows = list(results)
-    tasks = [task for row in rows for task in row.record.tasks]
-    counts = [len(row.record.tasks) for row in rows]
-    laid: dict[str, Column] = {}
-    for name, column in _COLUMNS.items():
-        if isinstance(column, _OfTask):
-            laid[name] = [*map(column.read, tasks)]
-        else:
-            laid[name] = [*chain.from_iterable(map(repeat, map(column.read, rows), counts))]
+    with collector_paused():
+        rows = list(results)
+        tasks = [task for row in rows for task in row.record.tasks]
+        counts = [len(row.record.tasks) for row in rows]
+        laid: dict[str, Column] = {}
+        for name, column in _COLUMNS.items():
+            if isinstance(column, _OfTask):
+                laid[name] = [*map(column.read, tasks)]
+            else:
+                laid[name] = [*chain.from_iterable(map(repeat, map(column.read, rows), counts))]
     if results.annotations is None or results.annotations.records is None:
         laid["embedding_means"] = laid["similarity_scores"] = laid["context"]
     return laid
