@@ -532,7 +532,7 @@ def _gates(config: pytest.Config, scenarios: "EvalScenarios") -> "Gates | None":
 
 
 def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun":
-    from scouter.client.named_cache import named_cache, usual_collector_cache
+    from scouter.client.judge_cache import named_cache, usual_collector_cache
     from scouter.errors import ConfigError
     from scouter.replay.named_run import NamedRun
 

@@ -13,40 +13,29 @@ from starlette.routing import compile_path
 
 from collector.access.front import AccessFront
 from collector.access.gate import Gate
-from collector.api.canary import canary_router
+from collector.api.alerts import alerts_router
 from collector.api.comparison import comparison_router
-from collector.api.distributions import distributions_router
 from collector.api.drift import drift_router
-from collector.api.drift_history import drift_history_router
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.facets import facets_router
-from collector.api.failures import failures_router
-from collector.api.front import IS_BEHIND, ApiFront
+from collector.api.front import IS_BEHIND, ApiFront, WireFront
 from collector.api.genai import genai_router
-from collector.api.judge_answers import judge_answers_router
-from collector.api.judges import judges_router
+from collector.api.judges import judge_answers_router, judges_router
 from collector.api.labelled import labelled_router
 from collector.api.labels import labels_router
 from collector.api.letters import letters_router
-from collector.api.openapi import openapi_router
 from collector.api.operation import operation_router
 from collector.api.parts import Parts, ProbeParts, give_parts
-from collector.api.probes import probe_router
-from collector.api.profiles import profiles_router
-from collector.api.record_parts import record_parts_router
+from collector.api.profiles import profiles_router, reevaluations_router
 from collector.api.records import records_router
-from collector.api.reevaluations import reevaluations_router
-from collector.api.routes import api_router
-from collector.api.runs import runs_router
 from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
-from collector.api.status import status_router
+from collector.api.status import conservation_router, openapi_router, probe_router, status_router
+from collector.api.task_results import task_results_router
 from collector.api.tasks import tasks_router
-from collector.api.trace_parts import trace_parts_router
 from collector.api.trace_span import trace_span_router
-from collector.api.traces import traces_router
-from collector.api.wire import WireFront
+from collector.api.traces import trace_parts_router, traces_router
 from collector.problem import ProblemError, problem_response
 from collector.receivers.http.fast_path import IngestFront, endpoints_of
 from collector.receivers.http.receiver import HttpReceiver, give_receiver, http_router
@@ -69,10 +58,9 @@ is a key of the problem's context."""
 
 ROUTERS: Final = (
     http_router,
-    api_router,
+    conservation_router,
+    alerts_router,
     drift_router,
-    canary_router,
-    drift_history_router,
     profiles_router,
     spans_router,
     traces_router,
@@ -81,13 +69,10 @@ ROUTERS: Final = (
     genai_router,
     evaluations_router,
     facets_router,
-    distributions_router,
-    failures_router,
+    task_results_router,
     records_router,
-    record_parts_router,
     sessions_router,
     tasks_router,
-    runs_router,
     comparison_router,
     labels_router,
     labelled_router,

@@ -1,17 +1,21 @@
-"""The route that compares two versions, two periods, or an offline run with what is live."""
+"""Offline runs, and two versions, two periods or a run compared with each other."""
 
+import time
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from collector.api.parameters import (
     NOT_FOUND,
+    Admin,
     Reader,
+    Sender,
     Text,
     Time,
+    answer_of,
     caught_up_router,
     read_time,
 )
@@ -20,9 +24,13 @@ from collector.comparing.comparison import Compared, FlippedRecord, compare_side
 from collector.comparing.figures import figures_of
 from collector.comparing.kinds import Flip, kinds_of
 from collector.comparing.looks import looks_of, record_place
+from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.comparing.side import MOST, Side, Wanted, read_side
-from collector.items.times import format_time
+from collector.items.times import time_at
 from collector.problem import ProblemError, problems
+from collector.store.runs import RunRow
+from collector.store.store import Store
+from scouter.client.models.answer import Page
 from scouter.client.models.comparison import (
     AlikeChange,
     ComparedChange,
@@ -30,32 +38,46 @@ from scouter.client.models.comparison import (
     ComparedSide,
     Comparison,
     Look,
+    RemovedRun,
+    RunItem,
     TraceFigures,
+    VersionItem,
+    Versions,
 )
+from scouter.errors import ConfigError
 from scouter.evaluate.compare.rows import RateComparison
+
+_MOST_PROBLEM: Final = 2_000
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"type": "object", "description": "As `scouter eval --save` writes it."}
+            }
+        },
+    }
+}
+_RunId = Annotated[str, Path(max_length=64)]
+
+
+def _item(row: RunRow, summary: RunSummary) -> RunItem:
+    told = summary.model_dump(exclude={"ended_ns"})
+    return RunItem(
+        run_id=row.run_id,
+        name=row.name,
+        added_at=time_at(row.added_ns),
+        added_by=row.added_by,
+        ended_at=time_at(summary.ended_ns) if summary.ended_ns else None,
+        **told,
+    )
+
 
 _CHANGES: Final = 20
 _ALIKE: Final = 20
-_RunId = Annotated[str | None, Query(max_length=64, description="As `GET /api/v1/runs` has it.")]
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class VersionItem(_Answer):
-    """A version of the service behind a profile's records."""
-
-    version: str
-    first_at: str = Field(description="When the first of its records was evaluated.")
-    last_at: str
-    records: int
-
-
-class VersionList(_Answer):
-    """Versions, the one that began last first."""
-
-    items: list[VersionItem]
+_ComparedRun = Annotated[
+    str | None, Query(max_length=64, description="As `GET /api/v1/runs` has it.")
+]
 
 
 @cache
@@ -66,18 +88,18 @@ def comparison_router() -> APIRouter:
     @router.get("/versions")
     def versions(
         store: TheStore, caller: Reader, profile: Annotated[str, Query(max_length=512)]
-    ) -> VersionList:
+    ) -> Versions:
         """Versions of the service behind the newest 20,000 evaluations of a profile."""
-        return VersionList(
-            items=[
+        return Versions(
+            items=tuple(
                 VersionItem(
                     version=each.version,
-                    first_at=format_time(each.first_ns),
-                    last_at=format_time(each.last_ns),
+                    first_at=time_at(each.first_ns),
+                    last_at=time_at(each.last_ns),
                     records=each.records,
                 )
                 for each in store.versions(caller.space, profile)
-            ]
+            )
         )
 
     @router.get("/comparison", responses={**NOT_FOUND, **problems(409)})
@@ -88,11 +110,11 @@ def comparison_router() -> APIRouter:
         before_version: Text = None,
         before_since: Time = None,
         before_until: Time = None,
-        before_run: _RunId = None,
+        before_run: _ComparedRun = None,
         version: Text = None,
         since: Time = None,
         until: Time = None,
-        run: _RunId = None,
+        run: _ComparedRun = None,
         environment: Text = None,
         require_ruled_out: Annotated[
             float | None,
@@ -138,6 +160,55 @@ def comparison_router() -> APIRouter:
         figures = figures_of(store, caller.space, sides)
         shown = tuple(map(_side, sides, (before_run, run), figures))
         return _answer(found, shown, changes, sum(map(len, kinds)))
+
+    def keep(
+        store: Store, space: str, name: str, body: bytes, token_id: str
+    ) -> tuple[RunItem, bool]:
+        try:
+            row, summary = row_of(space, name, body, added_ns=time.time_ns(), added_by=token_id)
+        except (ConfigError, UnicodeDecodeError) as error:
+            raise ProblemError(422, str(error)[:_MOST_PROBLEM]) from error
+        is_new = store.append_run(row)
+        return _item(row, summary), is_new
+
+    @router.get("/runs")
+    def runs(store: TheStore, caller: Reader) -> Page[RunItem]:
+        """Runs that can be compared."""
+        return Page[RunItem](
+            items=tuple(_item(row, kept_summary(row)) for row in store.runs(caller.space))
+        )
+
+    @router.post(
+        "/runs",
+        status_code=201,
+        responses={200: {"model": RunItem}, **problems(422)},
+        openapi_extra=_BODY,
+    )
+    async def push(
+        store: TheStore,
+        caller: Sender,
+        request: Request,
+        response: Response,
+        name: Annotated[str, Query(max_length=200, description="For people.")] = "",
+    ) -> RunItem:
+        """Keep the results of a run: 201 if they are new, 200 if the same file is stored.
+
+        At most 32 MiB. Retention takes a run as old as anything else; an erasure takes each run
+        that speaks of what is erased.
+        """
+        body = await request.body()
+        item, is_new = await run_in_threadpool(
+            keep, store, caller.space, name, body, caller.token_id
+        )
+        response.status_code = 201 if is_new else 200
+        return item
+
+    @router.post("/runs/{run_id}/remove", responses=NOT_FOUND)
+    def remove(store: TheStore, caller: Admin, run_id: _RunId) -> RemovedRun:
+        """Take a run out."""
+        if not store.remove_run(caller.space, run_id):
+            raise ProblemError(404, f"no run {run_id!r} is stored; see GET /api/v1/runs")
+        return RemovedRun(run_id=run_id)
 
     return router
 
@@ -200,8 +271,9 @@ def _side(side: Side, run_id: str | None, figures: TraceFigures | None) -> Compa
 
 def _rate(row: RateComparison) -> ComparedRate:
     lower, upper = row.interval if row.has_interval else (None, None)
-    return ComparedRate(
-        label=row.label,
+    return answer_of(
+        ComparedRate,
+        row,
         profile=row.alias,
         task_id=None if row.is_sum else row.task_id,
         before_passed=row.baseline_passed,
@@ -210,13 +282,6 @@ def _rate(row: RateComparison) -> ComparedRate:
         after_count=row.comparison_count,
         before_rate=row.baseline_pass_rate,
         after_rate=row.comparison_pass_rate,
-        difference=row.difference,
         lower=lower,
         upper=upper,
-        fell=row.fell,
-        rose=row.rose,
-        p_value=row.p_value,
-        adjusted_p=row.adjusted_p,
-        word=row.word,
-        reason=row.reason,
     )

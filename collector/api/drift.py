@@ -1,440 +1,277 @@
-"""Alerts of the live detectors: looked at, acknowledged, silenced, resolved."""
+"""What the detectors look at: standings, results, slices, and the decision on a candidate."""
 
 import time
-from collections.abc import Sequence
+from collections import defaultdict
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Body, Path
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Depends, Path, Query
 
-from collector.access.caller import Caller
-from collector.access.port import Tokens
-from collector.alerts.conditions import figures_of
-from collector.alerts.drift.action import AlertAction
-from collector.alerts.drift.alert import (
-    Alert,
-    DriftAlert,
-    DriftAlertState,
-    Figures,
-    TroubleAlert,
-    alert_of,
-)
-from collector.alerts.drift.explain import culprits_of, error_of, errored_of, examples_of
-from collector.alerts.drift.message import evidence, headline, proof
-from collector.alerts.drift.standing import Standing
-from collector.alerts.drift.tally import Tally, TaskFall
-from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertStatus
-from collector.api import models
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
-    Admin,
+    Cursor,
+    Limit,
     Profile,
     Profiler,
     Reader,
+    Text,
+    Time,
+    answer_of,
+    caught_up_router,
+    read_cursor,
+    read_time,
+    write_cursor,
 )
-from collector.api.parts import (
-    OwnSpace,
-    TheDelivery,
-    TheMonitor,
-    TheNames,
-    TheStore,
-    TheTokens,
-    TheWatcher,
-)
-from collector.items.times import format_time
+from collector.api.parts import TheNames, ThePace, TheRegistry, TheStore
+from collector.items.times import time_at
 from collector.problem import ProblemError, problems
-from collector.store.alerts import DriftDelivery
-from collector.store.rows import EvaluationRow
+from collector.store.decided import DecidedQuery, SliceQuery, VersionQuery
 from collector.store.store import Store
-from scouter.client.models.alerts import Culprit as CulpritAnswer
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from scouter.client.models.alerts import Canary as CanaryAnswer
 from scouter.client.models.alerts import (
-    DriftExample,
-    FallenTask,
-    TriedChannel,
-    TriedChannels,
-    VersionTally,
+    CanaryVersion,
+    Difference,
+    DriftNumber,
+    DriftOutcome,
+    DriftResult,
+    DriftSlice,
+    DriftSlices,
 )
-from scouter.client.models.drift import DriftSeries, DriftSeriesList
-from scouter.drift.detect.many import e_bh
-from scouter.drift.detect.slices import Culprit
-from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.series.series import Kind
-from scouter.errors import ConfigError
+from scouter.client.models.answer import Page
+from scouter.drift.canary import ALPHA, MARGIN, Canary, Plan, Result, Version, decide
+from scouter.drift.canary import version_of as put_together
+from scouter.drift.detect.two_samples import Interval
+from scouter.drift.series.group import Pace
+from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 
-RESOLVED: Final = 100
-"""Resolved alerts that a listing has."""
-_REFUSED: Final = problems(404, 409)
-_NS: Final = 10**9
-_LONGEST_S: Final = 365 * 86_400.0
-
-
-class _Test(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    channel: str | None = Field(max_length=64, description="Such as `slack`; null for all.")
-    resolved: bool = Field(
-        default=False, description="Say that the test is over: ends what the first message opened."
-    )
-
-
-AlertId = Annotated[str, Path(max_length=64)]
-
-
-class _Act(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    note: str = Field(default="", max_length=1_000, description="Why, for people.")
-    name: str = Field(
-        default="", max_length=100, description="Who says so; by default the name of the token."
-    )
-
-
-class _Silence(_Act):
-    seconds: float = Field(gt=0, le=_LONGEST_S, description="It fires again after so long.")
-
-
-class _Resolve(_Act):
-    accept: bool = Field(
-        default=False,
-        description="Take what comes from now on for healthy; otherwise a fall that goes on alarms "
-        "again.",
-    )
+_NAME: Final = 512
 
 
 @cache
 def drift_router() -> APIRouter:
-    """Make the routes of alerts and series."""
-    router = APIRouter(
-        prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
-    )
+    """Make the routes that a replay reads."""
+    router = caught_up_router()
 
-    @router.get("/drift/series", responses=NOT_FOUND)
-    def series(
-        watcher: TheWatcher,
+    @router.get("/drift/results", responses=NOT_FOUND)
+    def results(
+        store: TheStore,
         names: TheNames,
         caller: Reader,
         profile: Profile = None,
-    ) -> DriftSeriesList:
-        """The standing of every task of every active profile, with its reference."""
-        found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
-        # Evidence is weighed against that of all series, asked for or not.
-        stands = e_bh([each.evidence for each in found], watcher.alpha)
-        asked = [
-            (standing, stand)
-            for standing, stand in zip(found, stands, strict=True)
-            if profile is None or profile in _names_of(standing.profile)
-        ]
-        if not asked:
-            names.check(caller.space, profile)
-        return DriftSeriesList(items=tuple(_series(*each) for each in asked))
+        since: Time = None,
+        until: Time = None,
+        limit: Limit = 1000,
+        cursor: Cursor = None,
+    ) -> Page[DriftResult]:
+        """First final results in the order of completion, as the detectors take them.
 
-    @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
-    def alert(
-        watcher: TheWatcher,
-        monitor: TheMonitor,
+        Each record is there once, as it was when no task of it waited for a judge any more. Times
+        are those of evaluation.
+        """
+        behind, _ = read_cursor(cursor)
+        query = DecidedQuery(
+            space=caller.space,
+            profile=profile,
+            since_ns=read_time("since", since),
+            until_ns=read_time("until", until),
+        )
+        found = store.decided_after(Place(*behind) if behind else BEFORE_ALL, limit, query)
+        if not found and cursor is None:
+            names.check(caller.space, profile)
+        has_more = len(found) == limit
+        return Page[DriftResult](
+            items=tuple(_result(each) for each in found),
+            next_cursor=write_cursor(found[-1].place) if has_more else None,
+        )
+
+    @router.get("/drift/slices/{uid}")
+    def slices(
         store: TheStore,
         caller: Reader,
-        alert_id: AlertId,
-    ) -> models.DriftAlertLook:
-        """One alert with examples and history."""
-        events = store.drift_history(caller.space, alert_id)
-        if not events:
-            raise _unknown(alert_id)
-        history = [alert_of(event) for event in events]
-        opened, conditions = watcher.alerts(caller.space), monitor.statuses(caller.space)
-        shown = _shown(watcher, history[-1:], opened, conditions)[0]
-        return models.DriftAlertLook(
-            **shown.model_dump(),
-            examples=[
-                _example(history[-1], each)
-                for each in (*examples_of(store, history[-1]), *errored_of(store, history[-1]))
-            ],
-            explained_by=[_culprit(each) for each in culprits_of(store, history[-1])],
-            deliveries=[_delivery(each) for each in store.deliveries_of(caller.space, alert_id)],
-            history=[_item(each) for each in history],
-        )
+        uid: Annotated[str, Path(max_length=_NAME, description="Of one version of a profile.")],
+        since: Time = None,
+        task: Annotated[str, Query(max_length=_NAME, description="Empty for the record.")] = "",
+        service: Text = None,
+        environment: Text = None,
+    ) -> DriftSlices:
+        """Passes and fails by tag, tool and model, before and since a moment.
 
-    @router.post("/alerts/{alert_id}/promote", responses=_REFUSED)
-    def promote(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Act, Body()],
-    ) -> models.DriftAlert:
-        """Let an alert that is on trial fire, so that people are told of it."""
-        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.FIRING)
-
-    @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
-    def acknowledge(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Act, Body()],
-    ) -> models.DriftAlert:
-        """Say that somebody looks after an open alert."""
-        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.ACKNOWLEDGED)
-
-    @router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
-    def silence(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Silence, Body()],
-    ) -> models.DriftAlert:
-        """Tell nobody of an open alert for a while."""
-        until_ns = time.time_ns() + int(said.seconds * _NS)
-        return _acted(
-            watcher, tokens, caller, alert_id, said, DriftAlertState.SILENCED, until_ns=until_ns
-        )
-
-    @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
-    def resolve(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Resolve, Body()],
-    ) -> models.DriftAlert:
-        """End an open alert; evidence is gathered anew from here on."""
-        return _acted(
-            watcher, tokens, caller, alert_id, said, DriftAlertState.RESOLVED, accept=said.accept
-        )
-
-    @router.post("/alerts/test", responses=NOT_FOUND)
-    def send_test(
-        delivery: TheDelivery, space: OwnSpace, caller: Admin, asked: Annotated[_Test, Body()]
-    ) -> TriedChannels:
-        """Send a message that says it is a test, to one channel or to all.
-
-        For tokens of the collector's own space only.
+        At most 5,000 results on each side of it are looked at; without `since` there is no side
+        before.
         """
-        if caller.space != space:
-            raise ProblemError(403, f"channels are of all spaces: it needs a token of {space!r}")
-        try:
-            found = delivery.test(asked.channel, is_resolved=asked.resolved)
-        except ConfigError as error:
-            raise ProblemError(404, str(error)) from error
-        return TriedChannels(
-            items=tuple(
-                TriedChannel(channel=each.channel, sent=each.is_sent, answer=each.answer)
-                for each in found
-            )
+        query = SliceQuery(
+            space=caller.space,
+            profile_uid=uid,
+            task=task,
+            since_ns=read_time("since", since) or 0,
+            service=service,
+            environment=environment,
         )
+        found, total = store.slices(query)
+        return DriftSlices(
+            total=total,
+            items=tuple(
+                answer_of(DriftSlice, each)
+                for each in found
+            ),
+        )  # fmt: skip
+
+    def answer(
+        store: Store, registry: ProfileRegistry, pace: Pace, space: str, asked: _Asked
+    ) -> CanaryAnswer:
+        return _answer(store, _profile(registry, space, asked.profile), pace, asked)
+
+    @router.get("/canary", responses=NOT_FOUND)
+    def canary(
+        store: TheStore, registry: TheRegistry, pace: ThePace, caller: Reader, asked: Asked
+    ) -> CanaryAnswer:
+        """Hold a candidate against the stable version: promote, hold or roll back."""
+        return answer(store, registry, pace, caller.space, asked)
+
+    # A caller with the scope `read` may send no body, so this route needs another scope.
+    @router.post("/canary/{decision}", responses={**NOT_FOUND, **problems(_CONFLICT)})
+    def gate(
+        store: TheStore,
+        registry: TheRegistry,
+        pace: ThePace,
+        caller: Profiler,
+        decision: Gate,
+        asked: Asked,
+    ) -> CanaryAnswer:
+        """The same for a gate that knows yes and no: 200 if this is the decision, else 409."""
+        found = answer(store, registry, pace, caller.space, asked)
+        if found.decision != decision:
+            raise ProblemError(_CONFLICT, f"{found.decision}: {found.reason}")
+        return found
 
     return router
 
 
-def drift_alerts(
-    watcher: DriftWatcher, store: Store, space: str, conditions: Sequence[AlertStatus]
-) -> list[models.DriftAlert]:
-    """The open alerts of a space, then those that were resolved last.
-
-    Args:
-        watcher: Has the open ones.
-        store: Has the others.
-        space: Theirs.
-        conditions: The standing of the profiles' conditions.
-    """
-    latest = [alert_of(event) for event in store.drift_alerts(space)]
-    closed = [each for each in latest if isinstance(each, DriftAlert) and not each.is_open]
-    opened = watcher.alerts(space)
-    return _shown(watcher, [*opened, *closed[:RESOLVED]], opened, conditions)
-
-
-def _shown(
-    watcher: DriftWatcher,
-    alerts: Sequence[Alert],
-    opened: Sequence[DriftAlert],
-    conditions: Sequence[AlertStatus],
-) -> list[models.DriftAlert]:
-    """Alerts with the figures of now; `stands` is among all open ones."""
-    looks = ((each.alert_id, watcher.standing_of(each)) for each in opened)
-    standings = {name: standing for name, standing in looks if standing is not None}
-    falls = {name: standing.fall for name, standing in standings.items()}
-    held = {each.profile.uid: figures_of(each) for each in conditions}
-    now = falls | {each.alert_id: held.get(each.profile_uid) for each in opened if each.condition}
-    fell = {each.alert_id: watcher.falls_with(each) for each in opened}
-    e_values = [standings[name].evidence for name in falls]
-    count = len(watcher.standings(opened[0].space)) if opened else 0
-    padded = [*e_values, *[0.0] * max(0, count - len(e_values))]
-    stands = dict(zip(falls, e_bh(padded, watcher.alpha), strict=False))
-    return [
-        _item(
-            each,
-            now.get(each.alert_id) if each.is_open else None,
-            fell.get(each.alert_id, ()),
-            stands=stands.get(each.alert_id, False),
-        )
-        for each in alerts
-    ]
-
-
-def _item(
-    alert: Alert,
-    now: Figures | None = None,
-    fell: Sequence[TaskFall] = (),
-    *,
-    stands: bool = False,
-) -> models.DriftAlert:
-    until_ns = alert.silenced_until_ns
-    return models.DriftAlert(
-        alert_id=alert.alert_id,
-        space=alert.space,
-        profile=alert.alias,
-        profile_name=alert.profile_name,
-        profile_version=alert.profile_digest,
-        task=alert.task,
-        kind=str(alert.kind),
-        trouble=alert.trouble.value if isinstance(alert, TroubleAlert) else "",
-        service=alert.service,
-        environment=alert.environment,
-        version=alert.version,
-        state=alert.state.value,
-        opened_at=format_time(alert.opened_ns),
-        changed_at=format_time(alert.changed_ns),
-        silenced_until=None if until_ns is None else format_time(until_ns),
-        by=alert.by,
-        name=alert.name,
-        note=alert.note,
-        title=headline(alert),
-        condition=alert.condition,
-        opened=_opened(alert),
-        now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
-        fell=[_fallen(each) for each in fell],
-        stands=stands,
-    )
-
-
-def _opened(alert: Alert) -> models.DriftFigures:
-    """Figures that an alert was opened for; trouble has no counts."""
-    if isinstance(alert, DriftAlert):
-        return _figures(alert.opened, proof(alert))
-    return models.DriftFigures(
-        since=format_time(alert.opened_ns), records=0, failed=0, evidence=0.0, mean=None,
-        healthy=None, healthy_lower=None, against="", message=proof(alert),
+def _result(each: Observed) -> DriftResult:
+    return DriftResult(
+        seq=each.place.seq, ordinal=each.place.ordinal, profile_uid=each.profile_uid,
+        service=each.agent.service, environment=each.agent.environment,
+        version=each.agent.version, session_id=each.session, at=time_at(each.at_ns),
+        evaluation_id=each.evaluation_id,
+        outcomes=tuple(
+            DriftOutcome(task=task, outcome=outcome) for task, outcome in each.outcomes
+        ),
+        numbers=tuple(DriftNumber(task=task, number=value) for task, value in each.numbers),
     )  # fmt: skip
 
 
-def _figures(figures: Figures, message: str) -> models.DriftFigures:
-    return models.DriftFigures(
-        since=format_time(figures.since_ns),
-        records=figures.records,
-        failed=figures.failed,
-        evidence=figures.evidence,
-        mean=figures.mean,
-        healthy=figures.healthy,
-        healthy_lower=figures.lower,
-        against=figures.against,
-        message=message,
-    )
+MOST: Final = 200_000
+"""Results of each version that are read, the first ones; a fall of half a point is seen."""
+_CONFLICT: Final = 409
+
+VersionName = Annotated[str, Query(max_length=512, description="`service.version` of its spans.")]
+Share = Annotated[float, Query(gt=0, lt=1)]
 
 
-def _fallen(each: TaskFall) -> FallenTask:
-    return FallenTask(task=each.task, now=_tally(each.now), before=_tally(each.before))
+class _Asked:
+    """The parameters of all routes."""
+
+    def __init__(
+        self,
+        stable: VersionName,
+        candidate: VersionName,
+        profile: Profile = None,
+        task: Annotated[str, Query(max_length=512)] = "",
+        service: Text = None,
+        environment: Text = None,
+        since: Time = None,
+        margin: Share = MARGIN,
+        alpha: Share = ALPHA,
+        share: Annotated[
+            float | None,
+            Query(gt=0, lt=1, description="Of the conversations, planned for the candidate."),
+        ] = None,
+    ) -> None:
+        self.profile, self.task, self.stable, self.candidate = profile, task, stable, candidate
+        self.service, self.environment, self.since = service, environment, since
+        self.plan = Plan(margin=margin, alpha=alpha, share=share)
 
 
-def _tally(each: Tally) -> VersionTally:
-    return VersionTally(
-        version=each.version,
-        passed=each.passed,
-        failed=each.failed,
-        errored=each.errored,
-        pass_rate=each.rate,
-    )
+Asked = Annotated[_Asked, Depends()]
+Gate = Literal["promote", "roll_back"]
 
 
-def _example(alert: Alert, row: EvaluationRow) -> DriftExample:
-    kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
-    return DriftExample(
-        evaluation_id=row.evaluation_id,
-        record_id=row.record_id,
-        uid=row.record_uid,
-        trace_id=row.trace_id,
-        link=f"/api/v1/{kind}/{name}",
-        reason=error_of(row, alert.task),
-    )
+def _profile(registry: ProfileRegistry, space: str, named: str | None) -> RegisteredProfile:
+    """The profile whose results are compared: of an alias or a name its active version."""
+    every = registry.all(space)
+    if named is None:
+        wanted = [each for each in every if each.is_active]
+    else:
+        wanted = [
+            each
+            for each in every
+            if named in (each.uid, each.profile.digest)
+            or (each.is_active and named in (each.profile.alias, each.profile.name))
+        ]
+    if len(wanted) == 1:
+        return wanted[0]
+    names = ", ".join(sorted(each.profile.alias for each in every if each.is_active)[:20])
+    if named is None and wanted:
+        raise ProblemError(400, f"profile: there are several, say which one: {names}")
+    what = "no active profile" if named is None else f"no active profile {named[:100]!r}"
+    raise ProblemError(404, f"profile: {what}; active are: {names or 'none'}")
 
 
-def _culprit(each: Culprit) -> CulpritAnswer:
-    return CulpritAnswer(
-        name=each.slice.name,
-        rate_before=each.rate_before,
-        new=each.is_new,
-        rate=each.rate,
-        records=each.slice.passed + each.slice.failed,
-        weight=each.weight,
-        evidence=each.evidence,
-    )
-
-
-def _delivery(each: DriftDelivery) -> models.DriftDelivery:
-    return models.DriftDelivery(
-        channel=each.channel,
-        told=each.alert_state,
-        state=each.state.value,
-        at=format_time(each.at_ns),
-        attempts=each.attempts,
-        answer=each.answer,
-    )
-
-
-def _names_of(profile: AgentEvalProfile) -> tuple[str, ...]:
-    return (profile.alias, profile.config.name, profile.config.uid, profile.digest)
-
-
-def _series(each: Standing, stands: bool) -> DriftSeries:
-    key = each.key
-    return DriftSeries(
-        profile=each.profile.alias, profile_version=each.profile.digest, task=key.task,
-        kind=key.kind.value, service=key.agent.service, environment=key.agent.environment,
-        version=key.agent.version, units=each.units, records=each.records, failed=each.failed,
-        errored=each.errored, version_before=each.before and _tally(each.before),
-        rate=each.rate, lower=each.lower, upper=each.upper, evidence=each.evidence,
-        healthy=each.healthy, healthy_lower=each.healthy_lower, against=each.words,
-        state=each.state.value, stands=stands,
+def _answer(store: Store, registered: RegisteredProfile, pace: Pace, asked: _Asked) -> CanaryAnswer:
+    profile = registered.profile
+    known = {task.id for task in profile.tasks}
+    if asked.task and asked.task not in known:
+        raise ProblemError(404, f"task: {asked.task[:100]!r} is no task of {profile.alias!r}")
+    if asked.stable == asked.candidate:
+        raise ProblemError(400, "stable and candidate are the same version")
+    query = VersionQuery(
+        space=registered.space, profile_uid=registered.uid, stable=asked.stable,
+        candidate=asked.candidate, service=asked.service, environment=asked.environment,
+        task=asked.task, since_ns=read_time("since", asked.since),
     )  # fmt: skip
-
-
-def _acted(
-    watcher: DriftWatcher,
-    tokens: Tokens,
-    caller: Caller,
-    alert_id: str,
-    said: _Act,
-    state: DriftAlertState,
-    *,
-    until_ns: int | None = None,
-    accept: bool = False,
-) -> models.DriftAlert:
-    """Change an alert for a caller; 409 where it does not take that, 404 where it is not open."""
-    action = AlertAction(
-        space=caller.space, alert_id=alert_id, state=state, by=caller.token_id, note=said.note,
-        name=_name(said, caller, tokens), until_ns=until_ns, accept=accept,
-    )  # fmt: skip
-    try:
-        found = watcher.act(action)
-    except ConfigError as error:
-        raise ProblemError(409, str(error)) from error
-    if found is None:
-        raise _unknown(alert_id)
-    return _item(found)
-
-
-def _name(said: _Act, caller: Caller, tokens: Tokens) -> str:
-    """The name that was given, or else that of the token; empty where none was asked for."""
-    if said.name or not caller.token_id:
-        return said.name
-    return next((each.name for each in tokens.all() if each.id == caller.token_id), "")
-
-
-def _unknown(alert_id: str) -> ProblemError:
-    return ProblemError(
-        404, f"no open alert {alert_id[:64]!r}; GET /api/v1/alerts lists those that there are"
+    by_version: defaultdict[str, list[Result]] = defaultdict(list)
+    for version, result in store.version_results(query, MOST + 1):  # one more tells of a cut
+        by_version[version].append(result)
+    now_ns = time.time_ns()
+    stable, candidate = (
+        put_together(name, by_version[name], pace, now_ns, MOST)
+        for name in (asked.stable, asked.candidate)
     )
+    found = decide(asked.plan, stable, candidate)
+    return _shown(found, registered, asked.task)
+
+
+def _shown(found: Canary, registered: RegisteredProfile, task: str) -> CanaryAnswer:
+    return CanaryAnswer(
+        decision=found.decision.value,
+        reason=found.reason,
+        profile=registered.profile.alias,
+        profile_version=registered.profile.digest,
+        task=task,
+        stable=_version(found.stable),
+        candidate=_version(found.candidate),
+        pass_rate=_difference(found.passes),
+        decided_rate=_difference(found.decided),
+        result_rate=_difference(found.answered),
+        is_cut=found.is_cut,
+        margin=found.plan.margin,
+        alpha=found.plan.alpha,
+        split_chance=found.split,
+    )
+
+
+def _version(version: Version) -> CanaryVersion:
+    passes, decided, answered = version.passes, version.decided, version.answered
+    return CanaryVersion(
+        version=version.name,
+        conversations=version.begun,
+        records=version.records,
+        pass_rate=passes.mean if passes.size else None,
+        error_rate=1 - decided.mean if decided.size else None,
+        result_rate=answered.mean if answered.size else None,
+    )
+
+
+def _difference(interval: Interval) -> Difference:
+    return Difference(lower=interval.lower, upper=interval.upper)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from collector.api import models
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -16,6 +15,7 @@ from collector.api.parameters import (
     Tags,
     Text,
     Time,
+    answer_of,
     caught_up_router,
     read_cursor,
     read_tags,
@@ -23,12 +23,13 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
-from collector.items.times import format_time
+from collector.items.times import time_at
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import AskedOutcome, EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
-from scouter.client.models.evaluations import TaskResult
+from scouter.client.models.answer import Page
+from scouter.client.models.evaluations import Evaluation, TaskResult
 
 OutcomeOrBad = Annotated[
     AskedOutcome | None,
@@ -84,7 +85,7 @@ def evaluations_router() -> APIRouter:
         query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
         limit: Limit = 100,
         cursor: Cursor = None,
-    ) -> models.EvaluationPage:
+    ) -> Page[Evaluation]:
         """Evaluations, newest first, each record and each session once.
 
         `task_outcome` without `task_id` means any task. Times are those of evaluation.
@@ -93,8 +94,8 @@ def evaluations_router() -> APIRouter:
         page = store.evaluations(replace(query, as_of=as_of, limit=limit, before=before))
         if not page.items and cursor is None:
             names.check(query.space, query.profile, query.task_id)
-        return models.EvaluationPage(
-            items=[evaluation_answer(row, judges) for row in page.items],
+        return Page[Evaluation](
+            items=tuple(evaluation_answer(row, judges) for row in page.items),
             next_cursor=write_cursor(page.next_before, page.as_of),
         )
 
@@ -104,7 +105,7 @@ def evaluations_router() -> APIRouter:
         judges: TheJudges,
         caller: Reader,
         evaluation_id: Annotated[str, Path(max_length=512)],
-    ) -> models.Evaluation:
+    ) -> Evaluation:
         """One evaluation, be it the latest revision or not."""
         found = store.evaluation(caller.space, evaluation_id)
         if found is None:
@@ -114,29 +115,20 @@ def evaluations_router() -> APIRouter:
     return router
 
 
-def evaluation_answer(row: EvaluationRow, judges: KnownJudges) -> models.Evaluation:
+def evaluation_answer(row: EvaluationRow, judges: KnownJudges) -> Evaluation:
     """An evaluation as the API shows it, with what was known of the judges that gave it."""
-    return models.Evaluation(
-        evaluation_id=row.evaluation_id,
+    return answer_of(
+        Evaluation,
+        row,
         scope=row.scope.value,
-        record_id=row.record_id,
         uid=row.record_uid,
-        session_id=row.session_id,
-        trace_id=row.trace_id,
         profile=row.alias,
-        profile_name=row.profile_name,
         profile_version=row.profile_digest,
-        revision=row.revision,
-        outcome=row.outcome,
         completeness=row.completeness.value,
-        missing_parents=row.missing_parents,
-        service_name=row.service_name,
-        service_version=row.service_version,
-        environment=row.environment,
         tags=dict(row.tags),
-        created_at=format_time(row.created_ns),
-        evaluated_at=format_time(row.evaluated_ns),
-        tasks=[_task_answer(row, task, judges) for task in row.tasks],
+        created_at=time_at(row.created_ns),
+        evaluated_at=time_at(row.evaluated_ns),
+        tasks=tuple(_task_answer(row, task, judges) for task in row.tasks),
     )
 
 

@@ -21,7 +21,6 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
-from collector.api import models
 from collector.api.evaluations import evaluation_answer, evaluation_filter
 from collector.api.parameters import (
     BAD_CURSOR,
@@ -32,7 +31,7 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import CatchUp, TheJudges, TheStore
-from collector.api.records import RecordItem, record_item
+from collector.api.records import record_item
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import EvaluationQuery
@@ -41,8 +40,9 @@ from collector.store.record_queries import RecordQuery
 from collector.store.rows import RecordState
 from collector.store.store import Store
 from collector.worker.worker import CATCH_UP_S
-from scouter.client.call import NEXT_CURSOR
-from scouter.client.models.evaluations import TaskResult
+from scouter.client.models.evaluations import Evaluation, TaskResult
+from scouter.client.models.records import RecordItem
+from scouter.client.request import NEXT_CURSOR
 from scouter.errors import TransientError
 
 _ITEMS: Final = 1000
@@ -342,7 +342,7 @@ _PARAMETERS: Final = {"tags": "tag"}
 """Parameters that are called otherwise than their fields."""
 _COLUMNS: Final = {
     ExportKind.RECORDS: (*_fields(RecordItem, _MATCH), _CONTEXT),
-    ExportKind.EVALUATIONS: _fields(models.Evaluation, "tasks"),
+    ExportKind.EVALUATIONS: _fields(Evaluation, "tasks"),
     ExportKind.TASK_RESULTS: (*_OF_EVALUATION, *_fields(TaskResult)),
 }
 _MEDIA: Final = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv"}

@@ -6,54 +6,23 @@ from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.evaluations import evaluation_filter
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
 from collector.api.parts import TheNames, TheStore
 from collector.api.records import record_filter
 from collector.api.sessions import session_filter
-from collector.api.span_search import check_judged, trace_filter
-from collector.items.times import format_time
+from collector.api.spans import check_judged, trace_filter
+from collector.items.times import time_at
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.facets import Facets
 from collector.store.record_queries import RecordQuery, SessionQuery
 from collector.store.span_queries import TraceQuery
+from scouter.client.models.answer import Facet, FacetList, FacetValue
 
 _VALUES: Final = 20
 _LOOK_S: Final = 0.3
 """Time after which nothing more is counted. A part that was begun is finished."""
-
-
-class FacetValue(BaseModel):
-    """A value and its count."""
-
-    model_config = ConfigDict(frozen=True)
-
-    value: str
-    count: int = Field(description="Items that the list has with this value as a further filter.")
-
-
-class Facet(BaseModel):
-    """The values of one filter."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str = Field(description="Parameter of the list.")
-    values: list[FacetValue] = Field(description=f"The {_VALUES} most frequent ones.")
-    others: int = Field(description="Further values.")
-
-
-class FacetList(BaseModel):
-    """Counts beside a list."""
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[Facet]
-    is_partial: bool = Field(description="The time was up before everything was counted.")
-    looked_until: str | None = Field(
-        description="Only what came since about then is counted; null where everything is."
-    )
 
 
 @cache
@@ -157,9 +126,9 @@ class Pace:
 def _answer(found: Facets) -> FacetList:
     at = found.looked_until_ns
     return FacetList(
-        items=[_facet(name, counts) for name, counts in sorted(found.counts.items())],
+        items=tuple(_facet(name, counts) for name, counts in sorted(found.counts.items())),
         is_partial=at is not None,
-        looked_until=None if at is None else format_time(at),
+        looked_until=None if at is None else time_at(at),
     )
 
 
@@ -167,6 +136,6 @@ def _facet(name: str, counts: Mapping[str, int]) -> Facet:
     by_count = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return Facet(
         name=name,
-        values=[FacetValue(value=value, count=count) for value, count in by_count[:_VALUES]],
+        values=tuple(FacetValue(value=value, count=count) for value, count in by_count[:_VALUES]),
         others=len(by_count[_VALUES:]),
     )

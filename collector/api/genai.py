@@ -1,10 +1,9 @@
 """The use of models, tools and agents: calls, errors, tokens, cost and times."""
 
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import (
     Bucket,
@@ -12,6 +11,7 @@ from collector.api.parameters import (
     Limit,
     Reader,
     Time,
+    answer_of,
     caught_up_router,
     read_bucket,
     read_cursor,
@@ -19,49 +19,11 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import ThePrices, TheStore
-from collector.items.times import format_time
+from collector.items.times import time_at
 from collector.prices import PriceTable
 from collector.store.usage import Usage, UsageGroup, UsageQuery
-
-
-class UsageItem(BaseModel):
-    """Spans with one value of what they are put together by."""
-
-    model_config = ConfigDict(frozen=True)
-
-    key: str = Field(description="Empty for model calls that do not tell it.")
-    start: str | None = Field(
-        description="Of the bucket; null without `bucket`. Buckets are multiples of their length "
-        "since 1970, in UTC."
-    )
-    calls: int = Field(description="One that several spans tell counts once.")
-    errors: int = Field(description="Those with the status error.")
-    error_rate: float | None = Field(description="0 to 1; null without a call.")
-    input_tokens: int = Field(description="Of the model calls among them; cached ones included.")
-    output_tokens: int = Field(description="Reasoning tokens are included.")
-    cached_tokens: int = Field(description="The part of the input that was read from a cache.")
-    reasoning_tokens: int
-    cost: float | None = Field(
-        description="US dollars by the collector's price_file; null where no call has a price."
-    )
-    unpriced_calls: int = Field(description="Model calls that the cost leaves out.")
-    mean_ms: float | None = Field(description="Null without a call, as the quantiles.")
-    p50_ms: float | None
-    p95_ms: float | None
-    p99_ms: float | None
-    quantiles: Literal["exact", "estimated"] = Field(
-        description="Exact: the smallest duration that such a share of the calls does not exceed. "
-        "Above a million calls on a page they are estimated by a t-digest."
-    )
-
-
-class UsageList(BaseModel):
-    """Buckets by time, in each those with the most calls first, equal ones by key."""
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[UsageItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+from scouter.client.models.answer import Page
+from scouter.client.models.traces import GenAIUsage
 
 
 @cache
@@ -89,7 +51,7 @@ def genai_router() -> APIRouter:
         until: Time = None,
         limit: Limit = 1000,
         cursor: Cursor = None,
-    ) -> UsageList:
+    ) -> Page[GenAIUsage]:
         """Sums over the spans that began in a time, with `bucket` for each stretch of it.
 
         A bucket without a call of a key has no item for it. The first and the last one hold what
@@ -112,26 +74,25 @@ def genai_router() -> APIRouter:
             )
         )
         following = None if page.next_offset is None else (page.next_offset, 0)
-        return UsageList(
-            items=[_item(each, prices) for each in page.items],
+        return Page[GenAIUsage](
+            items=tuple(_item(each, prices) for each in page.items),
             next_cursor=write_cursor(following, page.as_of),
         )
 
     return router
 
 
-def _item(usage: Usage, prices: PriceTable) -> UsageItem:
+def _item(usage: Usage, prices: PriceTable) -> GenAIUsage:
     priced = [(each, prices.of(each.models)) for each in usage.tokens]
     costs = [
         price.cost(each.input_tokens, each.output_tokens)
         for each, price in priced
         if price is not None
     ]
-    return UsageItem(
-        key=usage.key,
-        start=None if usage.start_ns is None else format_time(usage.start_ns),
-        calls=usage.calls,
-        errors=usage.errors,
+    return answer_of(
+        GenAIUsage,
+        usage,
+        start=None if usage.start_ns is None else time_at(usage.start_ns),
         error_rate=usage.errors / usage.calls if usage.calls else None,
         input_tokens=sum(each.input_tokens for each in usage.tokens),
         output_tokens=sum(each.output_tokens for each in usage.tokens),
@@ -139,9 +100,5 @@ def _item(usage: Usage, prices: PriceTable) -> UsageItem:
         reasoning_tokens=sum(each.reasoning_tokens for each in usage.tokens),
         cost=sum(costs) if costs else None,
         unpriced_calls=sum(each.calls for each, price in priced if price is None),
-        mean_ms=usage.mean_ms,
-        p50_ms=usage.p50_ms,
-        p95_ms=usage.p95_ms,
-        p99_ms=usage.p99_ms,
         quantiles="exact" if usage.is_exact else "estimated",
     )

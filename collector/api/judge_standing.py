@@ -11,7 +11,7 @@ from collector.store.store import Store
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.known import in_force
 from scouter.agent.calibration.rates import rate_of_answers, together
-from scouter.client.models.tasks import JudgeStanding
+from scouter.client.models.evaluations import JudgeStanding
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.statistics.corrected_rate import JudgeCounts
 

@@ -1,58 +1,78 @@
-"""The judges of active profiles: who they are, and how they decide gold items."""
+"""Judges: their kept answers, which release checks share, and how they decide gold items."""
 
+import json
 from functools import cache
+from typing import Annotated, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.api.parameters import COMMON, PROBLEMS, Reader
-from collector.api.parts import TheGold
-from collector.items.times import format_time
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
+from collector.api.parts import TheAnswers, TheGold
+from collector.items.times import time_at
 from collector.judging.gold import GoldTask
-from collector.judging.gold_windows import GoldWindow
-from scouter.client.models.judges import GoldAgreement
+from collector.judging.gold_windows import GoldWindow as Window
+from collector.problem import ProblemError
+from scouter.agent.cache.port import MAX_CHARACTERS
+from scouter.client.models.labels import (
+    GoldAgreement,
+    GoldJudge,
+    GoldJudges,
+    GoldWindow,
+    JudgeAnswer,
+    KeptJudgeAnswer,
+)
+from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.intervals import Interval
+from scouter.evaluate.judge.port import JudgeReply
+
+_KEY: Final = "The SHA-256 of a question, as `scouter.agent.cache.keys` makes it."
+
+Key = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description=_KEY)]
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class JudgeAnswerBody(BaseModel):
+    """Answer of a judge to one question."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-class GoldPoint(_Answer):
-    """One window of gold items."""
-
-    start: str
-    end: str
-    is_complete: bool = Field(description="Its time is over; only then it is tested.")
-    sensitivity: GoldAgreement = Field(description="Of items that people pass.")
-    specificity: GoldAgreement = Field(description="Of items that people fail.")
-    undecided: int = Field(description="Items that the judge neither passed nor failed.")
-    has_drifted: bool | None = Field(
-        description="Decided otherwise than in the calibration, at a level of 1 % for both rates "
-        "together; null while the window goes on, and without a calibration of this judge."
+    response: str = Field(
+        max_length=MAX_CHARACTERS,
+        description="The answer, written as JSON: as it stands, whatever JSON can say.",
     )
-    sensitivity_p: float | None = Field(description="Fisher's exact test, corrected (Holm).")
-    specificity_p: float | None
+    model: str = Field(default="", max_length=512, description="The model that answered.")
 
 
-class GoldJudge(_Answer):
-    """A judge task of an active profile, and its gold items."""
+@cache
+def judge_answers_router() -> APIRouter:
+    """Make the routes of the cache."""
+    router = APIRouter(
+        prefix="/api/v1/judge-answers", tags=["judges"], responses=PROBLEMS, dependencies=COMMON
+    )
 
-    profile: str = Field(description="Alias of the profile.")
-    profile_version: str
-    task_id: str
-    provider: str
-    model: str
-    items: int
-    per_day: float
-    window: int = Field(description="Items that are held together against the calibration.")
-    windows: list[GoldPoint] = Field(description="By time; the last one mostly goes on.")
+    @router.get("/{key}", responses=NOT_FOUND)
+    async def answer(answers: TheAnswers, caller: Reader, key: Key) -> JudgeAnswer:
+        """Answer to a question that the collector's own judges, or a client, asked before."""
+        found = None if answers is None else await answers.find(caller.space, bytes.fromhex(key))
+        if found is None:
+            raise ProblemError(404, "nobody has asked this, or it was too long ago")
+        return JudgeAnswer(response=json.dumps(found.response), model=found.model)
 
+    @router.put("/{key}")
+    async def keep(
+        answers: TheAnswers, caller: Profiler, key: Key, body: Annotated[JudgeAnswerBody, Body()]
+    ) -> KeptJudgeAnswer:
+        """Keep an answer for other clients; the collector's own judges do not read it."""
+        try:
+            reply = JudgeReply(response=load_strictly(body.response), model=body.model)
+        except (ValueError, RecursionError) as error:
+            raise ProblemError(400, "response: expected a text that is JSON (RFC 8259)") from error
+        if answers is None:
+            return KeptJudgeAnswer(kept=False)
+        await answers.keep(caller.space, bytes.fromhex(key), reply)
+        return KeptJudgeAnswer(kept=True)
 
-class GoldJudges(_Answer):
-    """By alias, tasks in the profile's order."""
-
-    items: list[GoldJudge]
+    return router
 
 
 @cache
@@ -66,14 +86,14 @@ def judges_router() -> APIRouter:
     def gold_judges(gold: TheGold, caller: Reader) -> GoldJudges:
         """Agreement of judges with people on gold items over time; no other answer has it."""
         if gold is None:
-            return GoldJudges(items=[])
+            return GoldJudges(items=())
         tasks = [task for task in gold.tasks() if task.space == caller.space]
-        return GoldJudges(items=[_judge(task, gold.windows(task)) for task in tasks])
+        return GoldJudges(items=tuple(_judge(task, gold.windows(task)) for task in tasks))
 
     return router
 
 
-def _judge(task: GoldTask, windows: list[GoldWindow]) -> GoldJudge:
+def _judge(task: GoldTask, windows: list[Window]) -> GoldJudge:
     return GoldJudge(
         profile=task.alias,
         profile_version=task.identity.profile_digest,
@@ -83,15 +103,15 @@ def _judge(task: GoldTask, windows: list[GoldWindow]) -> GoldJudge:
         items=len(task.items),
         per_day=task.schedule.per_day,
         window=task.schedule.window,
-        windows=[_point(each) for each in windows],
+        windows=tuple(_point(each) for each in windows),
     )
 
 
-def _point(window: GoldWindow) -> GoldPoint:
+def _point(window: Window) -> GoldWindow:
     counts, drift = window.confusion, window.drift
-    return GoldPoint(
-        start=format_time(window.start_ns),
-        end=format_time(window.end_ns),
+    return GoldWindow(
+        start=time_at(window.start_ns),
+        end=time_at(window.end_ns),
         is_complete=window.is_complete,
         sensitivity=_agreed(counts.good_passed, counts.good, counts.sensitivity_interval()),
         specificity=_agreed(counts.bad_failed, counts.bad, counts.specificity_interval()),

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
@@ -13,30 +13,150 @@ from pydantic import JsonValue
 from starlette.responses import Response, StreamingResponse
 
 from collector.api.export import cell
-from collector.api.label_answers import (
-    LabelledRecord,
-    LabelledRecords,
-    label_agreement,
-    label_item,
-)
-from collector.api.parameters import NOT_FOUND, Reader, caught_up_router
+from collector.api.parameters import NOT_FOUND, Reader, answer_of, caught_up_router
 from collector.api.parts import TheRegistry, TheStore
-from collector.labelling.agreement import agreement_of
+from collector.items.times import time_at
+from collector.labelling.agreement import Agreement, Pair, Scores, agreement_of
 from collector.labelling.labelled import Standing, labelled_of
 from collector.labelling.people import known_name
 from collector.labelling.question import question_about, question_line
 from collector.labelling.queue import LOOKED_AT, MOST_LABELS, TaskOf, places_of
+from collector.labelling.scale import Scale
 from collector.problem import ProblemError
 from collector.store.labels import LabelQuery, LabelRow
-from collector.store.rows import TaskRow
+from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from scouter.agent.calibration.drawn import drawn_line, mixed
-from scouter.client.models.labels import LabelAgreement
+from scouter.client.models.labels import (
+    AgreementKappa,
+    JudgeAgreement,
+    LabelAgreement,
+    LabelItem,
+    LabelledRecord,
+    LabelledRecords,
+    LabelScale,
+    QueueItem,
+    QueueResult,
+    RaterPair,
+    ScoreAgreement,
+    ScoreFigure,
+)
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import as_score
+from scouter.evaluate.statistics.agreement import Kappa
+from scouter.evaluate.statistics.scores import Estimate
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
+
+_NAMED_ITEMS: Final = 50
+
+
+def label_item(row: LabelRow) -> LabelItem:
+    """A label as the API tells it."""
+    return answer_of(LabelItem, row, profile=row.alias, label=row.is_good, at=time_at(row.at_ns))
+
+
+def label_scale(scale: Scale | None) -> LabelScale | None:
+    """A scale as the API tells it."""
+    if scale is None:
+        return None
+    return LabelScale(least=scale.least, most=scale.most, steps=scale.steps)
+
+
+def queue_item(
+    record: RecordRow,
+    task: Task,
+    evaluation: EvaluationRow | None,
+    labels: Sequence[LabelRow],
+    own: LabelRow | None,
+) -> QueueItem:
+    """A record that is asked about.
+
+    Args:
+        record: With its context.
+        task: The task that is asked about.
+        evaluation: The record's, for those who asked how the task ended.
+        labels: Those that are told.
+        own: The person's, where they return to it.
+    """
+    results = () if evaluation is None else evaluation.tasks
+    return answer_of(
+        QueueItem,
+        record,
+        created_at=time_at(record.created_ns),
+        asks=question_about(task, record.context),
+        result=next((_result(each) for each in results if each.task_id == task.id), None),
+        labels=tuple(label_item(each) for each in labels),
+        own=None if own is None else label_item(own),
+    )
+
+
+def _result(found: TaskRow) -> QueueResult:
+    return answer_of(QueueResult, found)
+
+
+def label_agreement(alias: str, task: Task, found: Agreement) -> LabelAgreement:
+    """The agreement on a task as the API tells it."""
+    judge = found.judge
+    return LabelAgreement(
+        profile=alias,
+        task_id=task.id,
+        asks=question_line(task),
+        is_judge=isinstance(task, LLMJudgeTask),
+        raters=dict(found.raters),
+        records=found.items,
+        good=found.good,
+        tied=found.tied,
+        pairs=tuple(_pair(each) for each in found.pairs),
+        left_out=found.left_out,
+        everybody=_kappa(found.everybody),
+        judge=answer_of(
+            JudgeAgreement,
+            judge,
+            sensitivity_interval=judge.sensitivity_interval(),
+            specificity_interval=judge.specificity_interval(),
+            kappa=_kappa(found.judge_kappa),
+        ),
+        not_blind=found.not_blind,
+        contested=tuple(found.contested[:_NAMED_ITEMS]),
+        scores=None if found.scores is None else _scores(found.scores),
+    )
+
+
+def _pair(pair: Pair) -> RaterPair:
+    return RaterPair(
+        first=pair.first,
+        second=pair.second,
+        records=pair.items,
+        agreed=pair.agreed,
+        kappa=_kappa(pair.kappa),
+        scored=pair.scored,
+        alpha=None if pair.alpha is None else _kappa(pair.alpha),
+    )
+
+
+def _scores(scores: Scores) -> ScoreAgreement:
+    judge = scores.judge
+    return ScoreAgreement(
+        records=scores.items,
+        everybody=_kappa(scores.everybody),
+        compared=judge.items,
+        mean_absolute_error=_figure(judge.mean_absolute_error),
+        bias=_figure(judge.bias),
+        correlation=_figure(judge.correlation),
+    )
+
+
+def _figure(estimate: Estimate) -> ScoreFigure:
+    lower, upper = estimate.interval or (None, None)
+    return ScoreFigure(value=estimate.value, lower=lower, upper=upper)
+
+
+def _kappa(kappa: Kappa) -> AgreementKappa:
+    lower, upper = kappa.interval
+    return AgreementKappa(value=kappa.value, lower=lower, upper=upper)
+
 
 _AT_A_TIME: Final = 20
 """Contexts that are read together."""
@@ -91,20 +211,20 @@ def labelled_router() -> APIRouter:
             task_id=task_id.lower(),
             asks=question_line(task),
             is_judge=isinstance(task, LLMJudgeTask),
-            people=list(store.label_raters(caller.space)),
+            people=tuple(store.label_raters(caller.space)),
             total=len(found),
-            items=[
+            items=tuple(
                 LabelledRecord(
                     uid=each.uid,
                     record_id=record.record_id,
                     trace_id=record.trace_id,
                     context=record.context,
                     outcome=None if each.uid not in judged else judged[each.uid].outcome,
-                    labels=[label_item(label) for label in each.labels],
+                    labels=tuple(label_item(label) for label in each.labels),
                 )
                 for each in shown
                 if (record := records.get(each.uid)) is not None
-            ],
+            ),
         )
 
     @router.get("/labels/agreement", responses=NOT_FOUND)

@@ -8,15 +8,14 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from collector.access.caller import Caller
-from collector.api.label_answers import (
-    LabelItem,
-    LabelPage,
-    LabelQueue,
+from collector.api.labelled import (
+    Alias,
+    TaskId,
     label_item,
     label_scale,
     queue_item,
+    task_of,
 )
-from collector.api.labelled import Alias, TaskId, task_of
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -37,7 +36,8 @@ from collector.problem import ProblemError
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.store import Store
-from scouter.client.models.labels import LabelTask, LabelTasks
+from scouter.client.models.answer import Page
+from scouter.client.models.labels import LabelItem, LabelQueue, LabelTask, LabelTasks
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
@@ -101,7 +101,7 @@ def labels_router() -> APIRouter:
         uid: Text = None,
         limit: Limit = 100,
         cursor: Cursor = None,
-    ) -> LabelPage:
+    ) -> Page[LabelItem]:
         """Labels, newest first: of a person, task and record the last one."""
         before, _ = read_cursor(cursor)
         query = LabelQuery(
@@ -112,8 +112,8 @@ def labels_router() -> APIRouter:
         found = store.labels(query)
         is_last = len(found) <= limit
         page = found[:limit]
-        return LabelPage(
-            items=[label_item(each) for each in page],
+        return Page[LabelItem](
+            items=tuple(label_item(each) for each in page),
             next_cursor=None if is_last else write_cursor(page[-1].place),
         )
 
@@ -231,8 +231,8 @@ def labels_router() -> APIRouter:
             labelled=found.labelled,
             waiting=len(found.items),
             plan=found.plan,
-            people=list(store.label_raters(caller.space)),
-            items=[
+            people=tuple(store.label_raters(caller.space)),
+            items=tuple(
                 queue_item(
                     record,
                     task,
@@ -242,7 +242,7 @@ def labels_router() -> APIRouter:
                 )
                 for each in shown
                 if (record := records.get(each.uid)) is not None
-            ],
+            ),
         )
 
     return router

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import (
     COMMON,
@@ -18,10 +17,11 @@ from collector.api.parameters import (
     Cursor,
     Limit,
     Reader,
+    answer_of,
     caught_up,
 )
 from collector.api.parts import TheIngest, TheStore, TheWorker
-from collector.items.times import format_time
+from collector.items.times import time_at
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.intake import Intake
@@ -29,7 +29,8 @@ from collector.receivers.replay import LetterReplay, ReplayResult
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from collector.store.store import Store
 from collector.worker.worker import WorkOrders
-from scouter.client.models.operation import ReplayedLetter, ReplayedLetters
+from scouter.client.models.answer import Page
+from scouter.client.models.operation import DeadLetter, ReplayedLetter, ReplayedLetters
 from scouter.errors import TransientError
 
 _SHOWN: Final = 64 * 2**10
@@ -40,33 +41,6 @@ T = TypeVar("T")
 
 Reason = Annotated[str | None, Query(max_length=100, description="Such as invalid_span.")]
 Kind = Annotated[LetterKind | None, Query(description="Kind of the item.")]
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class DeadLetterItem(_Answer):
-    """Something that could not be used."""
-
-    letter_id: str
-    kind: LetterKind
-    reason: str
-    message: str
-    source: str = Field(description="Where it came in.")
-    uid: str = Field(description="Key of the record, where there is one.")
-    received_at: str
-    was_accepted: bool = Field(description="True for a record whose state is dead_lettered.")
-    size_bytes: int
-    payload: str = Field(description=f"The first {_SHOWN} bytes, as text.")
-    payload_base64: str | None = Field(description="The same bytes, where they are no text.")
-
-
-class DeadLetterPage(_Answer):
-    """Dead letters, newest first."""
-
-    items: list[DeadLetterItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
 @cache
@@ -124,10 +98,10 @@ def letters_router() -> APIRouter:
         kind: Kind = None,
         limit: Limit = 100,
         cursor: Cursor = None,
-    ) -> DeadLetterPage:
+    ) -> Page[DeadLetter]:
         """Data that the collector could not use, newest first."""
         items, following = page(store, caller.space, reason, kind, limit, cursor, _item)
-        return DeadLetterPage(items=items, next_cursor=following)
+        return Page[DeadLetter](items=tuple(items), next_cursor=following)
 
     @router.post("/dead-letters/{letter_id}/replay", responses=NOT_FOUND)
     def replay_one(
@@ -192,20 +166,17 @@ def _replay(
     return replay
 
 
-def _item(stored: StoredLetter) -> DeadLetterItem:
+def _item(stored: StoredLetter) -> DeadLetter:
     letter = stored.letter
     shown = letter.payload
     text = shown.decode("utf-8", "replace")
     is_text = text.encode() == shown
-    return DeadLetterItem(
+    return answer_of(
+        DeadLetter,
+        letter,
         letter_id=stored.letter_id,
-        kind=letter.kind,
-        reason=letter.reason,
-        message=letter.message,
-        source=letter.source,
-        uid=letter.uid,
-        received_at=format_time(letter.received_ns),
-        was_accepted=letter.was_accepted,
+        kind=letter.kind.value,
+        received_at=time_at(letter.received_ns),
         size_bytes=stored.size_bytes,
         payload=text if is_text else "",
         payload_base64=None if is_text else base64.b64encode(shown).decode("ascii"),

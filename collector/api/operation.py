@@ -10,10 +10,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from collector.api.parameters import COMMON, PROBLEMS, Admin, read_trace_id
 from collector.api.parts import OwnSpace, TheOperation
 from collector.care.backups import KnownBackup
-from collector.items.times import format_time
+from collector.items.times import time_at
 from collector.operation import Erasure
 from collector.problem import ProblemError, problems
 from collector.store.erase import EraseTarget
+from scouter.client.models.operation import Backup, Erased
 from scouter.errors import ConfigError
 
 _NO_LIST: Final = (
@@ -24,10 +25,6 @@ _NO_LIST: Final = (
 
 class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
 
 
 class Tag(_Asked):
@@ -64,36 +61,6 @@ class EraseRequest(_Asked):
         )
 
 
-class BackupItem(_Answer):
-    """A backup that was made of this collector's data."""
-
-    name: str = Field(description="Of its folder.")
-    path: str | None = Field(
-        description="Of its folder, on the collector's machine; null for tokens of other spaces "
-        "than the collector's own."
-    )
-    made_at: str
-
-
-class EraseAnswer(_Answer):
-    """Counts of what was erased; all are 0 if nothing was found, as for a repeated request."""
-
-    records: int
-    spans: int
-    evaluations: int = Field(description="Evaluations, every revision of each.")
-    dead_letters: int
-    runs: int = Field(description="Results of runs that spoke of it; each as a whole.")
-    is_gone: bool = Field(
-        description="False while files of the data folder may still hold bytes of it; the next "
-        "round of housekeeping, within ten minutes, writes them anew. In a fleet always false: "
-        "bytes go as Kafka drops its messages, and PostgreSQL writes over deleted rows."
-    )
-    backups: list[BackupItem] = Field(
-        description="Backups that were made before and may hold some of it: it is for you to "
-        "remove them. One that is older than all of it holds nothing."
-    )
-
-
 class BackupRequest(_Asked):
     """Name of the folder for a backup."""
 
@@ -117,7 +84,7 @@ def operation_router() -> APIRouter:
         space: OwnSpace,
         caller: Admin,
         body: Annotated[EraseRequest, Body()],
-    ) -> EraseAnswer:
+    ) -> Erased:
         """Erase a session, a trace, a record, or the records with a tag.
 
         A trace goes with the last of its records. Erased items that are sent again are duplicates.
@@ -134,7 +101,7 @@ def operation_router() -> APIRouter:
         space: OwnSpace,
         caller: Admin,
         body: Annotated[BackupRequest, Body()],
-    ) -> BackupItem:
+    ) -> Backup:
         """Copy the data of all spaces, and the tokens, into a folder on the collector's machine.
 
         For tokens of the collector's own space only.
@@ -149,21 +116,21 @@ def operation_router() -> APIRouter:
     return router
 
 
-def _erased(done: Erasure, *, with_paths: bool) -> EraseAnswer:
-    return EraseAnswer(
+def _erased(done: Erasure, *, with_paths: bool) -> Erased:
+    return Erased(
         records=len(done.erased.uids),
         spans=done.erased.spans,
         evaluations=done.erased.evaluations,
         dead_letters=done.erased.dead_letters,
         runs=done.erased.runs,
         is_gone=done.is_gone,
-        backups=[_backup(each, with_path=with_paths) for each in done.backups],
+        backups=tuple(_backup(each, with_path=with_paths) for each in done.backups),
     )
 
 
-def _backup(backup: KnownBackup, *, with_path: bool) -> BackupItem:
-    return BackupItem(
+def _backup(backup: KnownBackup, *, with_path: bool) -> Backup:
+    return Backup(
         name=Path(backup.path).name,
         path=backup.path if with_path else None,
-        made_at=format_time(backup.made_ns),
+        made_at=time_at(backup.made_ns),
     )

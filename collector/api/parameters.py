@@ -1,24 +1,31 @@
-"""Parameters that several routes share: the caller, times and cursors."""
+"""Parts of routes that several share: the caller, times, cursors, and forms of answers."""
 
 import base64
 import binascii
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Depends, Query, Request
+import orjson
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi._compat import ModelField
 from fastapi.concurrency import run_in_threadpool
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from pydantic import BaseModel, JsonValue
 
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.api.parts import CatchUp
 from collector.items.times import parse_asked_ns
 from collector.problem import ProblemError, problems
+from collector.store import span_queries
+from collector.store.json_text import dump_json
 from collector.worker.worker import CATCH_UP_S
+from scouter.client.models.answer import TextMatch
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
+
+Model = TypeVar("Model", bound=BaseModel)
 
 PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 """Error answers that every route may give."""
@@ -204,3 +211,31 @@ def read_bucket(text: str) -> int:
             "5m or 1h",
         )
     return int(match[1]) * _UNITS[match[2]]
+
+
+def json_response(content: JsonValue) -> Response:
+    """Answer with JSON; half surrogates and numbers beyond 64 bits are written, too."""
+    try:
+        text = orjson.dumps(content)
+    except orjson.JSONEncodeError:
+        text = dump_json(content).encode()
+    return Response(text, media_type="application/json")
+
+
+def match_answer(match: span_queries.TextMatch | None) -> TextMatch | None:
+    """The place at which a search found its text."""
+    if match is None:
+        return None
+    return TextMatch(where=match.where, before=match.before, text=match.text, after=match.after)
+
+
+def answer_of(model: type[Model], source: object, **others: object) -> Model:
+    """Make an answer of an object whose attributes have the names of the model's fields.
+
+    Args:
+        model: Of the answer.
+        source: Has a value for every field that is not among `others`.
+        others: The fields that the source calls otherwise, or lacks.
+    """
+    own = model.model_fields.keys() - others.keys()
+    return model(**{name: getattr(source, name) for name in own}, **others)

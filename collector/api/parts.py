@@ -1,14 +1,10 @@
-"""The parts of a collector that answer its routes.
+"""The parts of a collector that answer its routes."""
 
-The routes themselves are the same for every collector and made once in a process, as to make them
-takes longer than all else of a start. So each names the parts that it needs as parameters, and
-gets those of the application that was asked.
-"""
-
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fastapi import Depends, FastAPI, Request
 from prometheus_client import CollectorRegistry
@@ -19,20 +15,117 @@ from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.judge_standing import JudgeStandings
-from collector.api.known_names import KnownNames
-from collector.api.profile_reader import ProfileReader
 from collector.judging.answers import Answers
 from collector.judging.gold import GoldAsker
 from collector.judging.known_judges import KnownJudges
 from collector.operation import Orders
 from collector.prices import PriceTable
+from collector.problem import ProblemError
 from collector.receivers.intake import Intake
 from collector.store.store import Store
-from collector.worker.profiles import ProfileRegistry
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.reevaluate import Reevaluator
 from collector.worker.worker import WorkOrders
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
+from scouter.drift.wire import WireProfileError, read_wire_profile
+from scouter.errors import ConfigError
+from scouter.model.near import did_you_mean
+
+_SHOWN: Final = 100
+
+
+class KnownNames:
+    """Tells a filter that found nothing from one that can find nothing.
+
+    Args:
+        registry: The registered profiles.
+    """
+
+    def __init__(self, registry: ProfileRegistry) -> None:
+        self._registry = registry
+
+    def check(self, space: str, profile: str | None, task_id: str | None = None) -> None:
+        """Refuse names that no profile of a space has; asked where nothing was found.
+
+        Args:
+            space: Of the caller.
+            profile: Alias, name, uid or digest of any version, active or not.
+            task_id: Of a task of these versions.
+
+        Raises:
+            ProblemError: 404; says which names are near.
+
+        Cost: linear in the versions of all profiles.
+        """
+        versions = self._registry.all(space)
+        if profile is not None:
+            named = [each for each in versions if profile in _names(each)]
+            if not named:
+                names = (name for each in versions for name in _names(each)[:2] if name)
+                raise _unknown("profile", profile, dict.fromkeys(names), "is not registered")
+            versions = named
+        if task_id is None:
+            return
+        tasks = dict.fromkeys(task.id for each in versions for task in each.profile.tasks)
+        if task_id not in tasks:
+            where = "no profile" if profile is None else f"no version of {profile[:_SHOWN]!r}"
+            raise _unknown("task_id", task_id, tasks, f"is a task of {where}")
+
+
+def _names(each: RegisteredProfile) -> tuple[str, ...]:
+    return each.profile.alias, each.profile.name, each.uid, each.profile.digest
+
+
+def _unknown(parameter: str, name: str, known: dict[str, None], what: str) -> ProblemError:
+    hint = did_you_mean(name, known) or "see GET /api/v1/profiles"
+    return ProblemError(404, f"{parameter}: {name[:_SHOWN]!r} {what}; {hint}")
+
+
+_MOST: Final = 2000
+"""Characters of an answer that says what is wrong."""
+
+
+class ProfileReader:
+    """Reads profiles with the care that a stranger's needs; any thread may ask.
+
+    Args:
+        check_judges: Refuses a profile whose judges could not be asked.
+    """
+
+    def __init__(self, check_judges: Callable[[AgentEvalProfile], None]) -> None:
+        self._check_judges = check_judges
+        # Reading one may take most of a second: one at a time, so that others are answered.
+        self._turn = threading.Lock()
+
+    def read(self, body: bytes) -> AgentEvalProfile:
+        """Read a profile.
+
+        Args:
+            body: JSON as UTF-8, as `AgentEvalProfile.save_to_json` writes it.
+
+        Raises:
+            ProblemError: 422; names the task and the field where there is one.
+        """
+        try:
+            with self._turn:
+                profile = read_wire_profile(body)
+        except WireProfileError as error:
+            raise ProblemError(422, str(error)[:_MOST]) from error
+        self.check(profile)
+        return profile
+
+    def check(self, profile: AgentEvalProfile) -> None:
+        """Refuse a profile whose judges could not be asked.
+
+        Raises:
+            ProblemError: 422; names the entry, key or package that is missing.
+        """
+        try:
+            self._check_judges(profile)
+        except ConfigError as error:
+            raise ProblemError(422, str(error)[:_MOST]) from error
+
 
 T = TypeVar("T")
 

@@ -1,22 +1,44 @@
-"""Profiles: register, look at, activate."""
+"""Profiles: register, look at, activate, and evaluate stored records by another version."""
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader, Text
-from collector.api.parts import TheIngest, TheReader, TheRegistry, WhenChanged
-from collector.api.profile_reader import ProfileReader
-from collector.items.times import format_time
+from collector.access.caller import Caller, Scope
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Admin,
+    Profiler,
+    Reader,
+    Text,
+    answer_of,
+    read_cursor,
+    read_time,
+    write_cursor,
+)
+from collector.api.parts import (
+    ProfileReader,
+    TheIngest,
+    TheReader,
+    TheReevaluator,
+    TheRegistry,
+    WhenChanged,
+)
+from collector.items.times import time_at
 from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
 from collector.receivers.http.body import read_body
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.worker.profiles import (
     AliasTakenError,
     NoRoomError,
@@ -25,9 +47,18 @@ from collector.worker.profiles import (
     Registration,
     UnusableProfile,
 )
+from collector.worker.reevaluate import Flip, Reevaluated, TaskCounts
+from scouter.client.models.answer import Page
+from scouter.client.models.evaluations import Flip as FlipItem
+from scouter.client.models.evaluations import Reevaluation, TaskChange, TaskCount
+from scouter.client.models.records import Profile as StoredProfile
+from scouter.client.models.records import ProfileItem
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import WIRE_LIMITS
 from scouter.errors import DataError, TransientError
+from scouter.evaluate.outcome import Outcome
+from scouter.model.near import did_you_mean
+from scouter.model.visible import some_of
 
 _REFUSED: Final = problems(408, 409, 413, 422)
 _BODY: Final[dict[str, Any]] = {
@@ -45,49 +76,6 @@ Activate = Annotated[
     bool, Query(description="Make it the one that its alias means for records from now on, too.")
 ]
 Uid = Annotated[str, Path(max_length=64, description="As the profile's listing has it.")]
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class ProfileItem(_Answer):
-    """A registered profile."""
-
-    space: str
-    name: str
-    alias: str
-    uid: str
-    profile_version: str = Field(description="Digest of the tasks.")
-    version: str = Field(description="The profile's own label.")
-    is_active: bool
-    reads_spans: bool
-    registered_at: str
-    tasks: list[str] = Field(description="Ids of the tasks.")
-    watch: dict[str, JsonValue] | None = Field(
-        description="Selects traces that it evaluates without records; null for none."
-    )
-    alert: str | None = Field(
-        description="Its alert's condition in words; it watches nothing while this is not active."
-    )
-    unusable: str = Field(
-        default="",
-        description="Why this version of the collector cannot use it, though an earlier one took "
-        "it; it judges nothing, and has no tasks here.",
-    )
-
-
-class ProfileWithBody(ProfileItem):
-    """A registered profile with all that it says."""
-
-    body: dict[str, JsonValue] = Field(description="As `AgentEvalProfile.save_to_json` writes it.")
-
-
-class ProfilePage(_Answer):
-    """Profiles by alias, the active one of an alias first, then the newest; all in one page."""
-
-    items: list[ProfileItem]
-    next_cursor: None = None
 
 
 @cache
@@ -119,14 +107,14 @@ def profiles_router() -> APIRouter:
     @router.get("/profiles")
     def profiles(
         registry: TheRegistry, caller: Reader, alias: Text = None, name: Text = None
-    ) -> ProfilePage:
+    ) -> Page[ProfileItem]:
         """All registered profiles, every version."""
         items = [_item(each) for each in registry.all(caller.space)]
         items += [_unusable(each) for each in registry.unusable(caller.space)]
-        return ProfilePage(
-            items=[
+        return Page[ProfileItem](
+            items=tuple(
                 each for each in items if alias in (None, each.alias) and name in (None, each.name)
-            ]
+            )
         )
 
     @router.post(
@@ -168,11 +156,11 @@ def profiles_router() -> APIRouter:
         return _item(kept.profile)
 
     @router.get("/profiles/{uid}", responses=NOT_FOUND)
-    def profile(registry: TheRegistry, caller: Reader, uid: Uid) -> ProfileWithBody:
+    def profile(registry: TheRegistry, caller: Reader, uid: Uid) -> StoredProfile:
         """One version of a profile."""
         each = found(registry, caller.space, uid)
         body = each.profile.model_dump(mode="json")
-        return ProfileWithBody(**_item(each).model_dump(), body=body)
+        return StoredProfile(**_item(each).model_dump(), body=body)
 
     @router.post("/profiles/{uid}/activate", responses=problems(404, 422))
     def activate(
@@ -214,17 +202,14 @@ def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:
 
 def _unusable(each: UnusableProfile) -> ProfileItem:
     row = each.row
-    return ProfileItem(
-        space=row.space,
-        name=row.name,
-        alias=row.alias,
-        uid=row.uid,
+    return answer_of(
+        ProfileItem,
+        row,
         profile_version=row.digest,
         version="",
-        is_active=row.is_active,
         reads_spans=False,
-        registered_at=format_time(row.registered_ns),
-        tasks=[],
+        registered_at=time_at(row.registered_ns),
+        tasks=(),
         watch=None,
         alert=None,
         unusable=each.why,
@@ -242,8 +227,180 @@ def _item(each: RegisteredProfile) -> ProfileItem:
         version=profile.version,
         is_active=each.is_active,
         reads_spans=profile.plan.needs_spans,
-        registered_at=format_time(each.registered_ns),
-        tasks=[task.id for task in profile.tasks],
+        registered_at=time_at(each.registered_ns),
+        tasks=tuple(task.id for task in profile.tasks),
         watch=None if profile.watch is None else profile.watch.model_dump(mode="json"),
         alert=None if condition is None else str(condition),
+        unusable="",
+    )
+
+
+_NAMED: Final = 3
+"""Versions in an answer, the newest first."""
+_Text = Annotated[str | None, Field(max_length=512)]
+
+
+class ReevaluationRequest(BaseModel):
+    """Evaluations to evaluate again, and the profile to evaluate them by; answered page by page.
+
+    The profile is either named, or stands here as a whole.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    profile: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=512,
+        description="Uid or digest of a registered version; by alias or name, the active one.",
+    )
+    profile_body: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="A version as `POST /api/v1/profiles` takes it. It is not registered, so that "
+        "it can only be reported on; it needs the scope profile, too.",
+    )
+    outcome: Annotated[Outcome | None, Field(strict=False)] = Field(
+        default=None, description="Only evaluations with this outcome."
+    )
+    session_id: _Text = None
+    trace_id: _Text = None
+    record_id: _Text = None
+    since: Annotated[str | None, Field(max_length=64)] = Field(
+        default=None, description="Only evaluations made since: a time as in every query."
+    )
+    dry_run: bool = Field(default=True, description="Report only, and change nothing.")
+    limit: Annotated[int, Field(strict=False)] = Field(
+        default=100, ge=1, le=500, description="Evaluations to look at."
+    )
+    cursor: Annotated[str | None, Field(max_length=100)] = None
+
+    @model_validator(mode="after")
+    def _one_profile(self) -> "ReevaluationRequest":
+        if (self.profile is None) is (self.profile_body is None):
+            raise ValueError("give exactly one of profile and profile_body")
+        if self.profile_body is not None and not self.dry_run:
+            raise ValueError(
+                "profile_body: revisions refer to a registered version; register this one with "
+                "POST /api/v1/profiles, and pass its uid as profile"
+            )
+        return self
+
+
+@cache
+def reevaluations_router() -> APIRouter:
+    """Make the route below `/api/v1/reevaluations`."""
+    router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
+
+    def meant(
+        registry: ProfileRegistry, reader: ProfileReader, caller: Caller, body: ReevaluationRequest
+    ) -> RegisteredProfile:
+        if body.profile_body is not None:
+            caller.check(Scope.PROFILE)
+            return _unregistered(caller.space, reader.read(_json(body.profile_body)))
+        name = body.profile or ""
+        found = registry.resolve(caller.space, name)
+        if found is None:
+            raise ProblemError(404, _unknown(name, registry.all(caller.space)))
+        return found
+
+    @router.post("/reevaluations", responses=problems(404, 422))
+    def reevaluate(
+        registry: TheRegistry,
+        reevaluator: TheReevaluator,
+        reader: TheReader,
+        caller: Admin,
+        body: ReevaluationRequest,
+    ) -> Reevaluation:
+        """Evaluate stored records by a version of their profile; list the evaluations that flip.
+
+        Looks at evaluations of records and sessions of the same alias. A flip is a task of both
+        versions that ends differently; new and removed tasks are counted apart. With `dry_run`
+        false, each new evaluation becomes the next revision and replaces the earlier one in every
+        list and rate. Evaluations of sessions stay as they are if the version has no session task.
+        A `profile_body` is refused for the same faults as a registration (422).
+        """
+        registered = meant(registry, reader, caller, body)
+        before, as_of = read_cursor(body.cursor)
+        query = EvaluationQuery(
+            space=caller.space,
+            profile=registered.profile.alias,
+            record_id=body.record_id,
+            session_id=body.session_id,
+            trace_id=body.trace_id.lower() if body.trace_id else None,
+            outcome=body.outcome,
+            since_ns=read_time("since", body.since),
+            as_of=as_of,
+            limit=body.limit,
+            before=before,
+        )
+        done = reevaluator.run(registered, query, now_ns=time.time_ns(), is_dry=body.dry_run)
+        profile = registered.profile
+        return _page(profile.alias, profile.digest, body.dry_run, done)
+
+    return router
+
+
+def _json(profile: Mapping[str, JsonValue]) -> bytes:
+    """The profile as it would have been sent by itself: its size, and all in it, is looked at."""
+    text = json.dumps(profile, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _unknown(name: str, registered: Iterable[RegisteredProfile]) -> str:
+    """Say why a name means no profile: there is none, or none of its versions is active."""
+    versions = [each.uid for each in registered if name in (each.profile.alias, each.profile.name)]
+    if not versions:
+        names = [name for each in registered for name in (each.profile.alias, each.profile.name)]
+        hint = did_you_mean(name, names) or "see GET /api/v1/profiles"
+        return f"profile: {name!r} is not registered; {hint}"
+    return (
+        f"profile: {name!r} is registered and has no active version; name a version by its uid "
+        f"({some_of(versions, _NAMED)}), or activate one with "
+        "`scouter profile activate UID`"
+    )
+
+
+def _unregistered(space: str, profile: AgentEvalProfile) -> RegisteredProfile:
+    """A profile as if it stood in a space, for a report; nobody else gets to see it."""
+    return RegisteredProfile(space=space, profile=profile, is_active=False, registered_ns=0)
+
+
+def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluation:
+    return Reevaluation(
+        profile=alias,
+        profile_version=digest,
+        dry_run=is_dry,
+        checked=done.checked,
+        flipped=len(done.flips),
+        stored=done.stored,
+        gone=done.gone,
+        moved=done.moved,
+        new_tasks=tuple(_counts(done.new)),
+        removed_tasks=tuple(_counts(done.removed)),
+        items=tuple(_flip(each) for each in done.flips),
+        next_cursor=write_cursor(done.next_before, done.as_of),
+    )
+
+
+def _counts(counts: TaskCounts) -> list[TaskCount]:
+    return [TaskCount(task_id=task, outcomes=dict(each)) for task, each in counts.items()]
+
+
+def _flip(flip: Flip) -> FlipItem:
+    before, after = flip.before, flip.after
+    return FlipItem(
+        scope=before.scope.value,
+        uid=before.record_uid,
+        record_id=before.record_id,
+        trace_id=before.trace_id,
+        session_id=before.session_id,
+        before=before.outcome,
+        after=after.outcome,
+        before_version=before.profile_digest,
+        revision=after.revision,
+        is_stored=flip.is_stored,
+        tasks=tuple(
+            TaskChange(task_id=each.task_id, before=each.before, after=each.after)
+            for each in flip.tasks
+        ),
     )

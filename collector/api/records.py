@@ -1,15 +1,15 @@
-"""Accepted records: listed with their states, and one with all that was decided about it."""
+"""Accepted records: listed with their states, one with all about it, and what its profile adds."""
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from starlette.responses import Response
 
-from collector.api import models
-from collector.api.answers import match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     NOT_FOUND,
@@ -20,81 +20,94 @@ from collector.api.parameters import (
     Reader,
     Text,
     Time,
+    answer_of,
     caught_up_router,
+    match_answer,
     read_cursor,
     read_time,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheNames, TheStore
-from collector.api.waiting import why_not_evaluated
-from collector.items.times import format_time
-from collector.problem import ProblemError
-from collector.store.record_queries import RecordQuery, RecordSummary
-from collector.store.rows import RecordRow, RecordState
+from collector.api.parts import TheJudges, TheNames, TheRegistry, TheStore
+from collector.comparing.trajectories import Trajectory, trajectories_of
+from collector.items.times import time_at
+from collector.problem import ProblemError, problems
+from collector.store.record_queries import RecordHistory, RecordQuery, RecordSummary
+from collector.store.rows import RecordRow, RecordState, Scope, TaskRow
 from collector.store.store import Store
-from scouter.client.models.records import LetterReason
-from scouter.client.models.text_match import TextMatch
+from collector.worker.profiles import ProfileRegistry
+from scouter.client.conversation import read_conversation
+from scouter.client.harvest import harvested, scenario_yaml
+from scouter.client.models.answer import Searched
+from scouter.client.models.records import (
+    LetterReason,
+    Record,
+    RecordItem,
+    TaskTrajectories,
+    TaskTrajectory,
+    ToolCall,
+)
+from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.trajectory.call import Call
+from scouter.model.span import Span
+
+_SKIPPED: Final = RecordState.SKIPPED
 
 
-class RecordItem(BaseModel):
-    """An accepted record, without its context."""
+def why_not_evaluated(store: Store, found: RecordHistory) -> str:
+    """Say what a record waits for, or why nothing of it was evaluated.
 
-    model_config = ConfigDict(frozen=True)
+    Returns:
+        A sentence; empty where its latest evaluation is decided.
 
-    uid: str
-    record_id: str = Field(description="The user's name for the record; may be empty.")
-    session_id: str
-    trace_id: str | None
-    profile: str = Field(description="Alias of the profile, or what the sender called it.")
-    profile_name: str = Field(description="Its full name; empty while it is not known.")
-    state: RecordState
-    outcome: Outcome | None = Field(description="Of the latest evaluation, where there is one.")
-    created_at: str
-    received_at: str
-    tags: dict[str, str]
-    context_bytes: int = Field(description="Size of the context as JSON.")
-    match: TextMatch | None = Field(
-        description="The place of the text that was searched; null without one, or where contexts "
-        "are too long to look into."
+    Cost: for a record that waits, reading the spans of its trace.
+    """
+    row = found.record
+    if found.state is RecordState.DEAD_LETTERED:
+        return "it is a dead letter, and is evaluated only if that is replayed"
+    if found.evaluations:
+        pending = [t.task_id for t in found.evaluations[0].tasks if t.outcome is Outcome.PENDING]
+        if not pending:
+            return _of_skipped(found.evaluations[0].tasks) if found.state is _SKIPPED else ""
+        return f"a judge has yet to answer, or a task before it: {', '.join(pending)}"
+    if found.state is not RecordState.WAITING:
+        return f"it is {found.state.value}: nothing of it is left to evaluate"
+    if not row.profile_uid:
+        return (
+            f"no profile {row.profile_ref!r} is registered and active; the first one that is "
+            "evaluates it, and at its deadline it is a dead letter"
+        )
+    if row.trace_id is None:
+        return "it has no trace to wait for, and is in line to be evaluated"
+    return _of_trace(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
+
+
+def _of_skipped(tasks: Sequence[TaskRow]) -> str:
+    counts = Counter(each.reason or "no reason" for each in tasks)
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(counts.items()))
+    return f"all of its tasks were skipped: {reasons}"
+
+
+def _of_trace(tree: SpanTree) -> str:
+    end = "it is evaluated when the trace is quiet, or at its deadline"
+    if not len(tree):
+        return f"no span of its trace has come; {end}"
+    lacks: list[str] = []
+    if tree.missing_parents:
+        lacks.append(f"{_spans(tree.missing_parents)} that others name as parent")
+    if all(span.parent_span_id is not None for span in tree.roots):
+        lacks.append("a root")
+    if lacks:
+        return f"its trace has {_spans(len(tree))}, and lacks {' and '.join(lacks)}; {end}"
+    return (
+        f"its trace has {_spans(len(tree))} and lacks no parent; it is evaluated when the "
+        "processes have sent all spans that they counted, and no more come for a moment"
     )
 
 
-class RecordPage(BaseModel):
-    """Records, newest first."""
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[RecordItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
-    is_partial: bool = Field(
-        default=False,
-        description="A search for a text ended for want of time; `next_cursor` goes on with it.",
-    )
-    looked_until: str | None = Field(
-        default=None, description="When the oldest record was received that such a search read."
-    )
-
-
-class RecordDetail(BaseModel):
-    """A record with its context, and every evaluation on it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    uid: str
-    record_id: str
-    session_id: str
-    trace_id: str | None
-    profile: str = Field(description="Alias of the profile, or what the sender called it.")
-    profile_name: str
-    state: RecordState
-    created_at: str
-    received_at: str
-    tags: dict[str, str]
-    context: JsonValue
-    evaluations: list[models.Evaluation] = Field(description="Every revision, newest first.")
-    dead_letter: LetterReason | None
-    waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
+def _spans(count: int) -> str:
+    return f"{count} span" if count == 1 else f"{count} spans"
 
 
 async def record_filter(
@@ -140,7 +153,7 @@ def records_router() -> APIRouter:
         ] = None,
         limit: Limit = 100,
         cursor: Cursor = None,
-    ) -> RecordPage:
+    ) -> Searched[RecordItem]:
         """Accepted records, newest first; times are those of acceptance.
 
         A search for a text ends after a second: the answer then is partial and says how far the
@@ -152,8 +165,8 @@ def records_router() -> APIRouter:
         page = store.records(query)
         if not page.items and cursor is None:
             names.check(query.space, query.profile)
-        return RecordPage(
-            items=[record_item(each) for each in page.items],
+        return Searched[RecordItem](
+            items=tuple(record_item(each) for each in page.items),
             next_cursor=write_cursor(page.next_before),
         )
 
@@ -163,7 +176,7 @@ def records_router() -> APIRouter:
         judges: TheJudges,
         caller: Reader,
         uid: Annotated[str, Path(max_length=512)],
-    ) -> RecordDetail:
+    ) -> Record:
         """One record: what its sender said, and every revision of its evaluation."""
         found = store.record_history(caller.space, uid)
         if found is None:
@@ -174,19 +187,15 @@ def records_router() -> APIRouter:
                 "sender left it out by sample_ratio or gave it up (scouter_queue_dropped_total)",
             )
         row, stored = found.record, found.letter
-        return RecordDetail(
-            uid=row.uid,
-            record_id=row.record_id,
-            session_id=row.session_id,
-            trace_id=row.trace_id,
+        return answer_of(
+            Record,
+            row,
             profile=row.alias or row.profile_ref,
-            profile_name=row.profile_name,
-            state=found.state,
-            created_at=format_time(row.created_ns),
-            received_at=format_time(row.received_ns),
+            state=found.state.value,
+            created_at=time_at(row.created_ns),
+            received_at=time_at(row.received_ns),
             tags=dict(row.tags),
-            context=row.context,
-            evaluations=[evaluation_answer(each, judges) for each in found.evaluations],
+            evaluations=tuple(evaluation_answer(each, judges) for each in found.evaluations),
             dead_letter=None
             if stored is None
             else LetterReason(
@@ -197,36 +206,103 @@ def records_router() -> APIRouter:
             waits_for=why_not_evaluated(store, found),
         )
 
+    @router.get(
+        "/scenarios/{uid:path}",
+        responses={**NOT_FOUND, **problems(409), 200: {"content": {YAML: {}}}},
+        response_class=Response,
+    )
+    def scenario(
+        store: TheStore, judges: TheJudges, registry: TheRegistry, caller: Reader, uid: _Uid
+    ) -> Response:
+        """A record as a scenario file, as `scouter scenarios harvest` writes it."""
+        found, spans, profile = _read(store, registry, caller.space, uid)
+        evaluation = found.evaluations[0] if found.evaluations else None
+        if (
+            evaluation is None
+            or evaluation.outcome is Outcome.PENDING
+            or evaluation.scope is Scope.SESSION
+        ):
+            raise ProblemError(409, f"the record {uid!r} has no evaluation yet")
+        conversation = read_conversation(SpanTree(spans).spans, found.record.context)
+        if conversation is None:
+            raise ProblemError(
+                409,
+                "neither the spans nor the context say what the user asked, and a scenario asks "
+                "it; see docs/harvest.md for the names that are read",
+            )
+        turn = (evaluation_answer(evaluation, judges), conversation)
+        item = harvested([turn], found.record.context, profile)
+        return Response(scenario_yaml("harvested", [item]), media_type=YAML)
+
+    @router.get("/trajectories/{uid:path}", responses=NOT_FOUND)
+    def trajectories(
+        store: TheStore, registry: TheRegistry, caller: Reader, uid: _Uid
+    ) -> TaskTrajectories:
+        """The calls that the tasks on a record expect, beside those that were made."""
+        found, spans, profile = _read(store, registry, caller.space, uid)
+        if profile is None:
+            return TaskTrajectories(items=())
+        made = trajectories_of(profile, found.record.context, spans)
+        return TaskTrajectories(items=tuple(_item(each) for each in made))
+
     return router
 
 
-def _search(store: Store, query: RecordQuery, text: str) -> RecordPage:
+def _read(
+    store: Store, registry: ProfileRegistry, space: str, uid: str
+) -> tuple[RecordHistory, list[Span], AgentEvalProfile | None]:
+    found = store.record_history(space, uid)
+    if found is None:
+        raise ProblemError(404, f"no record {uid!r} is stored; it may have been erased")
+    trace_id = found.record.trace_id
+    spans = store.spans_of(space, [trace_id]).get(trace_id, []) if trace_id else []
+    latest = found.evaluations[0] if found.evaluations else None
+    known = None if latest is None else registry.get(space, latest.profile_uid)
+    return found, spans, None if known is None else known.profile
+
+
+def _search(store: Store, query: RecordQuery, text: str) -> Searched[RecordItem]:
     end = time.monotonic() + SEARCH_S
     page = store.search_records(query, text, lambda: time.monotonic() >= end)
     at = page.looked_until_ns
-    return RecordPage(
-        items=[record_item(each) for each in page.items],
+    return Searched[RecordItem](
+        items=tuple(record_item(each) for each in page.items),
         next_cursor=write_cursor(page.next_before),
         is_partial=at is not None,
-        looked_until=None if at is None else format_time(at),
+        looked_until=None if at is None else time_at(at),
     )
 
 
 def record_item(summary: RecordSummary) -> RecordItem:
     """A record as listings show it."""
     row: RecordRow = summary.record
-    return RecordItem(
-        uid=row.uid,
-        record_id=row.record_id,
-        session_id=row.session_id,
-        trace_id=row.trace_id,
+    return answer_of(
+        RecordItem,
+        row,
         profile=row.alias or row.profile_ref,
-        profile_name=row.profile_name,
-        state=summary.state,
+        state=summary.state.value,
         outcome=summary.outcome,
-        created_at=format_time(row.created_ns),
-        received_at=format_time(row.received_ns),
+        created_at=time_at(row.created_ns),
+        received_at=time_at(row.received_ns),
         tags=dict(row.tags),
         context_bytes=summary.context_bytes,
         match=match_answer(summary.match),
+    )
+
+
+YAML: Final = "application/yaml"
+_Uid = Annotated[str, Path(max_length=512)]
+
+
+def _item(each: Trajectory) -> TaskTrajectory:
+    return TaskTrajectory(
+        task_id=each.task_id,
+        expected=tuple(_call(call) for call in each.expected),
+        actual=tuple(_call(call) for call in each.actual),
+    )
+
+
+def _call(call: Call) -> ToolCall:
+    return ToolCall(
+        name=call.name, arguments=call.arguments, result=None, error="", duration_ms=None
     )

@@ -7,10 +7,7 @@ from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
 
-from collector.api import models
-from collector.api.answers import match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     NOT_FOUND,
@@ -23,78 +20,23 @@ from collector.api.parameters import (
     Text,
     Time,
     caught_up_router,
+    match_answer,
     read_cursor,
     read_tags,
     read_time,
     write_cursor,
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
-from collector.api.records import RecordItem, record_item
-from collector.items.times import format_time
+from collector.api.records import record_item
+from collector.items.times import time_at
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.record_queries import RecordQuery, SessionQuery, SessionSummary
-from scouter.client.models.text_match import TextMatch
+from scouter.client.models.answer import Searched
+from scouter.client.models.records import Session, SessionItem
 from scouter.evaluate.outcome import Outcome
 
 _MOST: Final = 1000
-
-
-class SessionItem(BaseModel):
-    """A session and its records, counted by the outcome of the latest evaluation on each."""
-
-    model_config = ConfigDict(frozen=True)
-
-    session_id: str = Field(description="Or the uid of a record that has none.")
-    records: int
-    traces: int
-    first_at: str = Field(description="When its first record was made.")
-    last_at: str
-    passed: int
-    failed: int
-    errored: int
-    skipped: int
-    undecided: int = Field(
-        description="Records without an evaluation: waiting, pending or dead-lettered."
-    )
-    duration_ms: float | None = Field(
-        description="From the start of the first span of its traces to the end of the last."
-    )
-    input_tokens: int | None = Field(description="Of the model calls of its traces.")
-    output_tokens: int | None
-    match: TextMatch | None = Field(
-        description="The place of the text that was searched; null without one, or where contexts "
-        "are too long to look into."
-    )
-
-
-class SessionPage(BaseModel):
-    """Sessions, the one with the newest record first."""
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[SessionItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
-    is_partial: bool = Field(
-        default=False, description="A search ended for want of time; `next_cursor` goes on with it."
-    )
-    looked_until: str | None = Field(
-        default=None, description="When the oldest record was received that such a search read."
-    )
-
-
-class SessionDetail(SessionItem):
-    """A session with what it consists of."""
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[RecordItem] = Field(
-        description="The newest records; `/records?session_id=` has all."
-    )
-    evaluations: list[models.Evaluation] = Field(
-        description="The newest evaluations, on its records and on itself."
-    )
-    trace_ids: list[str] = Field(description="The first ones, in order of acceptance.")
 
 
 async def session_filter(
@@ -161,7 +103,7 @@ def sessions_router() -> APIRouter:
         ] = None,
         limit: Limit = 100,
         cursor: Cursor = None,
-    ) -> SessionPage:
+    ) -> Searched[SessionItem]:
         """Sessions with a record that is asked for, the one with the newest such record first.
 
         `profile`, `text` and times, which are those of acceptance, ask for a record; all other
@@ -179,11 +121,11 @@ def sessions_router() -> APIRouter:
         if not page.items and cursor is None:
             names.check(query.space, query.profile, query.task_id)
         at = page.looked_until_ns
-        return SessionPage(
-            items=[SessionItem(**_counts(each)) for each in page.items],
+        return Searched[SessionItem](
+            items=tuple(SessionItem(**_counts(each)) for each in page.items),
             next_cursor=write_cursor(page.next_before, page.as_of),
             is_partial=at is not None,
-            looked_until=None if at is None else format_time(at),
+            looked_until=None if at is None else time_at(at),
         )
 
     @router.get("/sessions/{session_id:path}", responses=NOT_FOUND)
@@ -193,7 +135,7 @@ def sessions_router() -> APIRouter:
         caller: Reader,
         session_id: Annotated[str, Path(max_length=512)],
         limit: Limit = _MOST,
-    ) -> SessionDetail:
+    ) -> Session:
         """One session: its records, evaluations and traces."""
         space = caller.space
         found = store.session(space, session_id)
@@ -201,11 +143,11 @@ def sessions_router() -> APIRouter:
             raise ProblemError(404, f"no record of a session {session_id!r} is stored")
         records = store.records(RecordQuery(space=space, session_id=session_id, limit=limit))
         newest = store.evaluations(EvaluationQuery(space=space, session_id=session_id, limit=limit))
-        return SessionDetail(
+        return Session(
             **_counts(found),
-            items=[record_item(each) for each in records.items],
-            evaluations=[evaluation_answer(each, judges) for each in newest.items],
-            trace_ids=store.session_traces(space, session_id, limit),
+            items=tuple(record_item(each) for each in records.items),
+            evaluations=tuple(evaluation_answer(each, judges) for each in newest.items),
+            trace_ids=tuple(store.session_traces(space, session_id, limit)),
         )
 
     return router
@@ -216,8 +158,8 @@ def _counts(summary: SessionSummary) -> dict[str, Any]:
         "session_id": summary.session_id,
         "records": summary.records,
         "traces": summary.traces,
-        "first_at": format_time(summary.first_ns),
-        "last_at": format_time(summary.last_ns),
+        "first_at": time_at(summary.first_ns),
+        "last_at": time_at(summary.last_ns),
         "passed": summary.passed,
         "failed": summary.failed,
         "errored": summary.errored,

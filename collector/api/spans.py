@@ -1,57 +1,242 @@
-"""Spans by filter."""
+"""Spans by filter, and the filters of traces."""
 
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from enum import StrEnum
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Depends, Query
 
-from collector.api.parameters import NOT_FOUND, caught_up_router
-from collector.api.parts import TheNames, TheStore
-from collector.api.span_search import Status, check_judged, span_query, write_span_cursor
-from collector.items.times import format_time
-from collector.store.span_queries import SpanQuery, SpanSummary
+from collector.api.parameters import (
+    BAD_CURSOR,
+    NOT_FOUND,
+    Cursor,
+    Limit,
+    Reader,
+    Tags,
+    Text,
+    Time,
+    caught_up_router,
+    read_tags,
+    read_time,
+)
+from collector.api.parts import KnownNames, TheNames, TheStore
+from collector.items.times import time_at
+from collector.problem import ProblemError
+from collector.store.span_queries import JudgedBy, SpanPosition, SpanQuery, SpanSummary, TraceQuery
+from collector.store.span_rows import LONGEST, is_searched
+from scouter.client.models.answer import Page
+from scouter.client.models.traces import SpanItem
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import StatusCode
+
+_CURSOR: Final = struct.Struct(">QQQ16s8s")
+"""As of which commit (0 for none), commit, start, trace id, span id."""
+_MOST_NS: Final = 2**63
+_Q = TypeVar("_Q", bound=SpanQuery)
+
+Attribute = Annotated[
+    list[str],
+    Query(
+        max_length=16,
+        description="`key=value` of any other attribute, the value as text; several are all asked "
+        f"for. Keys and values of more than {LONGEST} characters are refused: they are not "
+        "searched.",
+    ),
+]
 
 
-class SpanItem(BaseModel):
-    """A span without its attributes; those with a field of their own are there if it has them."""
+class SpanStatus(StrEnum):
+    """A span's status."""
 
-    model_config = ConfigDict(frozen=True)
+    OK = "ok"
+    ERROR = "error"
+    UNSET = "unset"
 
-    trace_id: str
-    span_id: str
-    parent_span_id: str | None
-    name: str
-    kind: str = Field(description="Such as client.")
-    status: Status
-    start: str
-    duration_ms: float
-    service_name: str | None = None
-    service_version: str | None = None
-    environment: str | None = None
-    operation: str | None = None
-    provider: str | None = None
-    request_model: str | None = None
-    response_model: str | None = None
-    agent_name: str | None = None
-    tool_name: str | None = None
-    conversation_id: str | None = None
-    error_type: str | None = None
-    session_id: str | None = None
-    finish_reason: str | None = Field(
-        default=None,
-        description="Why a model's call ended, in one word for all providers: stop, length, "
-        "tool_call, content_filter, error, or the provider's own.",
+
+async def judged_filter(
+    profile: Annotated[
+        str | None,
+        Query(
+            max_length=512,
+            description="Alias, name, uid or digest of the latest evaluation on a record of the "
+            "span's trace. The next four are of the same evaluation.",
+        ),
+    ] = None,
+    outcome: Outcome | None = None,
+    task_id: Text = None,
+    task_outcome: Outcome | None = None,
+    tag: Tags = [],  # noqa: B006 FastAPI copies it
+) -> JudgedBy | None:
+    """A dependency of routes: reads the filter by evaluations; None without any."""
+    judged = JudgedBy(
+        profile=profile,
+        outcome=outcome,
+        task_id=task_id,
+        task_outcome=task_outcome,
+        tags=read_tags(tag),
+    )
+    return None if judged == JudgedBy() else judged
+
+
+async def _of_spans(
+    caller: Reader,
+    name: Text = None,
+    service_name: Text = None,
+    service_version: Text = None,
+    environment: Text = None,
+    operation: Text = None,
+    provider: Text = None,
+    request_model: Text = None,
+    response_model: Text = None,
+    agent_name: Text = None,
+    tool_name: Text = None,
+    conversation_id: Text = None,
+    error_type: Text = None,
+    session_id: Text = None,
+    finish_reason: Text = None,
+    attribute: Attribute = [],  # noqa: B006 FastAPI copies it
+    status: SpanStatus | None = None,
+    min_duration_ms: Annotated[float | None, Query(ge=0, le=1e12)] = None,
+    min_tokens: Annotated[
+        int | None,
+        Query(ge=0, le=2**40, description="Of one call of a model, input and output together."),
+    ] = None,
+    since: Time = None,
+    until: Time = None,
+) -> SpanQuery:
+    """A dependency: reads the filter by what spans are."""
+    columns = {
+        "service_name": service_name,
+        "service_version": service_version,
+        "environment": environment,
+        "operation": operation,
+        "provider": provider,
+        "request_model": request_model,
+        "response_model": response_model,
+        "agent_name": agent_name,
+        "tool_name": tool_name,
+        "conversation_id": conversation_id,
+        "error_type": error_type,
+        "session_id": session_id,
+        "finish_reason": finish_reason,
+    }
+    return SpanQuery(
+        space=caller.space,
+        name=name,
+        columns={key: value for key, value in columns.items() if value is not None},
+        attributes=_attributes(attribute),
+        status=None if status is None else StatusCode[status.name],
+        min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
+        min_tokens=min_tokens or None,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
     )
 
 
-class SpanPage(BaseModel):
-    """Spans, what was stored last first."""
+async def span_filter(
+    query: Annotated[SpanQuery, Depends(_of_spans)],
+    judged: Annotated[JudgedBy | None, Depends(judged_filter)],
+) -> SpanQuery:
+    """A dependency of routes: reads the filter."""
+    return replace(query, judged=judged)
 
-    model_config = ConfigDict(frozen=True)
 
-    items: list[SpanItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+async def span_query(
+    query: Annotated[SpanQuery, Depends(span_filter)], limit: Limit = 100, cursor: Cursor = None
+) -> SpanQuery:
+    """A dependency of routes: reads the filter and which page is asked for."""
+    return _at_page(query, limit, cursor)
+
+
+async def trace_filter(
+    query: Annotated[SpanQuery, Depends(span_filter)],
+    without_tool: Annotated[
+        str | None,
+        Query(
+            max_length=512,
+            description="No span of the trace, whatever its time, is a call of this tool.",
+        ),
+    ] = None,
+    same_span: Annotated[
+        bool,
+        Query(
+            description="One span of the trace meets all filters by spans, and has the text, if "
+            "there is one; else each filter is met by some span."
+        ),
+    ] = False,
+) -> TraceQuery:
+    """A dependency of routes: reads the filter of traces."""
+    given = {each.name: getattr(query, each.name) for each in fields(query)}
+    return TraceQuery(**given, without_tool=without_tool, is_same_span=same_span)
+
+
+async def trace_query(
+    query: Annotated[TraceQuery, Depends(trace_filter)], limit: Limit = 100, cursor: Cursor = None
+) -> TraceQuery:
+    """A dependency of routes: reads the filter of traces and which page is asked for."""
+    return _at_page(query, limit, cursor)
+
+
+def check_judged(names: KnownNames, query: SpanQuery) -> None:
+    """Look whether the profile and the task of a filter exist.
+
+    Raises:
+        ProblemError: 404; names the nearest ones that do.
+    """
+    if query.judged is not None:
+        names.check(query.space, query.judged.profile, query.judged.task_id)
+
+
+def _at_page(query: _Q, limit: int, cursor: str | None) -> _Q:
+    before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
+    return replace(query, limit=limit, before=before, as_of=as_of)
+
+
+def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    pairs: list[tuple[str, str]] = []
+    for text in values:
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise ProblemError(400, f"attribute: expected key=value, got {text[:100]!r}")
+        if not is_searched(key, value):
+            raise ProblemError(
+                400,
+                f"attribute: {key[:100]!r} with a value of {len(value):,} characters cannot be "
+                f"searched for: key and value have at most {LONGEST} characters",
+            )
+        pairs.append((key, value))
+    return tuple(pairs)
+
+
+def write_span_cursor(position: SpanPosition | None, as_of: int | None = None) -> str | None:
+    """Write a position as a text that clients pass back unread."""
+    if position is None:
+        return None
+    ids = bytes.fromhex(position.trace_id), bytes.fromhex(position.span_id)
+    packed = _CURSOR.pack(as_of or 0, position.seq, position.start_ns, *ids)
+    return base64.urlsafe_b64encode(packed).decode()
+
+
+def read_span_cursor(text: str) -> tuple[SpanPosition, int | None]:
+    """Read a cursor: the position, and as of which commit the listing is.
+
+    Raises:
+        ProblemError: 400; it was not written by `write_span_cursor`.
+    """
+    try:
+        packed = base64.b64decode(text.encode("ascii"), b"-_", validate=True)
+        as_of, seq, start_ns, trace_id, span_id = _CURSOR.unpack(packed)
+        if max(as_of, seq, start_ns) >= _MOST_NS:
+            raise ValueError
+    except (ValueError, binascii.Error, struct.error) as error:
+        raise ProblemError(400, BAD_CURSOR) from error
+    return SpanPosition(seq, start_ns, trace_id.hex(), span_id.hex()), as_of or None
 
 
 @cache
@@ -62,7 +247,7 @@ def spans_router() -> APIRouter:
     @router.get("/spans", response_model_exclude_unset=True, responses=NOT_FOUND)
     def spans(
         store: TheStore, names: TheNames, query: Annotated[SpanQuery, Depends(span_query)]
-    ) -> SpanPage:
+    ) -> Page[SpanItem]:
         """Spans that everything given is true of; times are those of their beginnings.
 
         `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
@@ -71,8 +256,8 @@ def spans_router() -> APIRouter:
         page = store.spans(query)
         if not page.items and query.before is None:
             check_judged(names, query)
-        return SpanPage(
-            items=[_item(each) for each in page.items],
+        return Page[SpanItem](
+            items=tuple(_item(each) for each in page.items),
             next_cursor=write_span_cursor(page.next_before),
         )
 
@@ -87,8 +272,8 @@ def _item(span: SpanSummary) -> SpanItem:
         parent_span_id=span.parent_span_id,
         name=span.name,
         kind=span.kind.name.lower(),
-        status=Status[span.status.name],
-        start=format_time(position.start_ns),
+        status=SpanStatus[span.status.name].value,
+        start=time_at(position.start_ns),
         duration_ms=max(0, span.end_ns - position.start_ns) / 1e6,
         **span.columns,
     )

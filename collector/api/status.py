@@ -1,26 +1,131 @@
-"""State of the collector in numbers, as a person on call asks for it."""
+"""State of the collector, its probes and metrics, and the document of its routes."""
 
+import copy
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
-from collector.access.caller import Scope
+from collector.access.caller import BEARER, Needs, Scope, caller_of, may
 from collector.access.port import Token
-from collector.api.parameters import COMMON, PROBLEMS, Reader
-from collector.api.parts import OwnSpace, TheMetrics, TheTokens
-from scouter.client.models.status import (
+from collector.api.parameters import COMMON, PROBLEMS, Reader, caught_up_router
+from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, TheStore, TheTokens, UnreadyNow
+from collector.problem import Problem, ProblemError, problems
+from collector.store.conservation import RecordSheet
+from scouter.client.models.answer import Answer
+from scouter.client.models.operation import (
+    ConservationSheet,
+    EventStates,
     LagStatus,
     ReceiverStatus,
+    RecordStates,
+    SpanStates,
     Status,
     StoreStatus,
     TokenStatus,
 )
+
+
+class Health(Answer):
+    """Health of the service."""
+
+    status: str
+    detail: str = ""
+
+
+class _OfSpace(Collector):
+    """The series of one space, without those that are about all of them.
+
+    Args:
+        registry: All series.
+        space: The one.
+    """
+
+    def __init__(self, registry: CollectorRegistry, space: str) -> None:
+        self._registry, self._space = registry, space
+
+    def collect(self) -> Iterable[Metric]:
+        """The families that have any."""
+        for family in self._registry.collect():
+            own = [each for each in family.samples if each.labels.get("space") == self._space]
+            if own:
+                found = Metric(family.name, family.documentation, family.type, family.unit)
+                found.samples = own
+                yield found
+
+
+@cache
+def probe_router() -> APIRouter:
+    """Make the routes outside `/api`."""
+    router = APIRouter(tags=["operation"])
+
+    @router.get("/healthz")
+    async def healthz() -> Health:
+        """The process answers."""
+        return Health(status="ok")
+
+    @router.get("/readyz", responses=problems(503))
+    async def readyz(request: Request, unready: UnreadyNow, registry: TheRegistry) -> Health:
+        """Everything that the service needs is there; if not, a token with `read` is told more."""
+        fault = unready()
+        if fault is not None:
+            is_told = may(request, Scope.READ)
+            raise ProblemError(503, fault.why if is_told else f"not ready: {fault.part}", 1)
+        is_told = may(request, Scope.READ)
+        told = registry.remarks(caller_of(request, Scope.READ).space) if is_told else ""
+        return Health(status="ready", detail=told)
+
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses=PROBLEMS,
+        dependencies=[Depends(BEARER)],
+    )
+    def metrics(
+        registry: TheMetrics, space: OwnSpace, request: Request, caller: Reader
+    ) -> Response:
+        """Prometheus' text format, or OpenMetrics with exemplars where `Accept` names it.
+
+        A token of the collector's own space sees the series of all spaces, another one its own.
+        """
+        write, media = choose_encoder(request.headers.get("accept", ""))
+        seen = registry if caller.space == space else _OfSpace(registry, caller.space)
+        return Response(write(seen), media_type=media)
+
+    return router
+
+
+@cache
+def openapi_router() -> APIRouter:
+    """Make the route `/openapi.json`, which asks for a token as the others do."""
+    router = APIRouter(dependencies=[Depends(Needs(Scope.READ))])
+
+    @router.get("/openapi.json", include_in_schema=False)
+    def openapi(request: Request) -> JSONResponse:
+        return JSONResponse(_mended(copy.deepcopy(request.app.openapi())))
+
+    return router
+
+
+def _mended(document: dict[str, Any]) -> dict[str, Any]:
+    """Say what FastAPI does not know: models of errors, and those of bodies that are read here."""
+    document["components"]["schemas"][Problem.__name__] = Problem.model_json_schema()
+    for methods in document["paths"].values():
+        for route in methods.values():
+            for body in route.get("requestBody", {}).get("content", {}).values():
+                models = body.get("schema", {}).pop("$defs", {})
+                document["components"]["schemas"].update(models)
+    return document
+
 
 _LABELS: Final = ("receiver", "signal")
 _SIZE: Final = "scouter_store_size_bytes"
@@ -150,3 +255,34 @@ def _valid(tokens: Iterable[Token], space: str | None) -> tuple[TokenStatus, ...
         for each in tokens
         if each.is_valid(now_ns) and space in (None, each.space)
     )
+
+
+@cache
+def conservation_router() -> APIRouter:
+    """Make the routes below `/api/v1/conservation`."""
+    router = caught_up_router(tag="operation")
+
+    @router.get("/conservation")
+    def conservation(store: TheStore, caller: Reader) -> ConservationSheet:
+        """Every record, span and log event that came in, and what became of it."""
+        sheet = store.shown_conservation(caller.space)
+        spans = {name: getattr(sheet.spans, name) for name in SpanStates.model_fields}
+        events = {name: getattr(sheet.events, name) for name in EventStates.model_fields}
+        return ConservationSheet(
+            records=_record_states(sheet.records),
+            spans=SpanStates(**spans),
+            events=EventStates(**events),
+            dead_letters=dict(sheet.dead_letters),
+            has_uncounted_losses=sheet.has_uncounted_losses,
+        )
+
+    @router.get("/conservation/records")
+    def record_states(store: TheStore, caller: Reader) -> RecordStates:
+        """The records of the sheet alone: quick, as no spans are looked at."""
+        return _record_states(store.shown_record_sheet(caller.space))
+
+    return router
+
+
+def _record_states(sheet: RecordSheet) -> RecordStates:
+    return RecordStates(**{name: getattr(sheet, name) for name in RecordStates.model_fields})

@@ -1,23 +1,84 @@
-"""One span of a trace, with its values, and one value alone."""
+"""One span of a trace with its values, cut for people, and one value alone."""
 
 import json
+import re
 from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import JsonValue, TypeAdapter
 
-from collector.api.answers import json_response
-from collector.api.cut_values import cut_texts, value_at
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up, json_response
 from collector.api.parts import TheStore
-from collector.api.trace_parts import file_headers
-from collector.api.traces import TraceId, read_stored, results_of
+from collector.api.traces import TraceId, file_headers, read_stored, results_of
 from collector.problem import ProblemError
 from collector.store.store import Store
-from scouter.client.models.trace_parts import CutText, SpanDetail
+from scouter.client.models.traces import CutText, SpanDetail
 from scouter.evaluate.show.trace_view import SpanView, view_span
 from scouter.evaluate.spans.tree import SpanTree
+
+_BASE64: Final = re.compile(r"(data:[\w/+.;=-]{0,100},)?[A-Za-z0-9+/=_\r\n-]{256,}")
+_LEVELS: Final = 64
+"""Values inside values that are looked through; what is deeper stays as it is."""
+
+
+def cut_texts(
+    value: JsonValue, most: int, pointer: str = "", levels: int = _LEVELS
+) -> tuple[JsonValue, list[CutText]]:
+    """Cut every long text inside a value.
+
+    Args:
+        value: As JSON.
+        most: Characters that are kept of a text.
+        pointer: To the value.
+        levels: Values inside values that are looked through.
+
+    Returns:
+        The value with short texts, and what was cut, in the order of the value.
+
+    Cost: linear in the number of values inside, not in the length of texts.
+    """
+    if isinstance(value, str):
+        if len(value) <= most:
+            return value, []
+        is_binary = _BASE64.fullmatch(value[:4096]) is not None
+        cut = CutText(pointer=pointer, characters=len(value), is_binary=is_binary)
+        return "" if is_binary else value[:most], [cut]
+    if not levels or not isinstance(value, dict | list):
+        return value, []
+    cuts: list[CutText] = []
+
+    def part(key: str | int, each: JsonValue) -> JsonValue:
+        short, found = cut_texts(each, most, f"{pointer}/{escaped(key)}", levels - 1)
+        cuts.extend(found)
+        return short
+
+    if isinstance(value, dict):
+        return {key: part(key, each) for key, each in value.items()}, cuts
+    return [part(at, each) for at, each in enumerate(value)], cuts
+
+
+def escaped(key: str | int) -> str:
+    """A key as one step of a JSON pointer."""
+    return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def value_at(value: JsonValue, pointer: str) -> JsonValue:
+    """Follow a JSON pointer.
+
+    Raises:
+        LookupError: Nothing is there.
+    """
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value[key]
+        elif isinstance(value, list) and key.isdigit():
+            value = value[int(key)]
+        else:
+            raise LookupError(pointer)
+    return value
+
 
 _SPAN: Final = TypeAdapter(SpanView)
 _CUTS: Final = TypeAdapter(list[CutText])

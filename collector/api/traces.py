@@ -1,38 +1,62 @@
-"""Traces: listed by what their spans are like, and one with all its spans and evaluations."""
+"""Traces: listed by what their spans are like, and one of any size, as a whole and in parts."""
 
+import json
 import time
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cache, partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from collector.api import models
-from collector.api.answers import json_response, match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
+    COMMON,
     NOT_FOUND,
+    PROBLEMS,
     SEARCH_S,
     Limit,
     Reader,
+    answer_of,
+    caught_up,
     caught_up_router,
+    json_response,
+    match_answer,
     read_trace_id,
 )
-from collector.api.parts import TheJudges, TheNames, TheStore
-from collector.api.span_search import check_judged, trace_query, write_span_cursor
-from collector.items.times import format_time
+from collector.api.parts import TheJudges, TheNames, ThePrices, TheStore
+from collector.api.spans import check_judged, trace_query, write_span_cursor
+from collector.items.times import time_at
+from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.store import span_queries
 from collector.store.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.store.span_queries import TraceQuery, TraceSummary
 from collector.store.store import Store
-from scouter.client.models.text_match import TextMatch
-from scouter.evaluate.outcome import Outcome
+from scouter.client.models.answer import Searched
+from scouter.client.models.traces import (
+    ForeignResultItem,
+    Trace,
+    TraceAgents,
+    TraceItem,
+    TraceMatches,
+    TraceRows,
+    TraceTree,
+    TraceTurn,
+)
+from scouter.errors import ConfigError
+from scouter.evaluate.outcome import TaskFault
+from scouter.evaluate.show.agent_lines import agent_lines, view_turn
+from scouter.evaluate.show.trace_columns import TraceColumns, trace_columns
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
+from scouter.evaluate.spans.filters import compile_filter
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.model.evaluation_event import ForeignResult, foreign_results
-from scouter.model.otlp_json import spans_to_flat_json
+from scouter.model.genai.facts import SpanFacts
+from scouter.model.otlp_json import spans_to_flat_json, spans_to_otlp_json
+from scouter.model.span import Span
 
 _TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
 MOST_EVALUATIONS: Final = 1000
@@ -42,101 +66,6 @@ _VIEWS: Final = TypeAdapter(TraceView)
 TraceId = Annotated[
     str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
 ]
-
-
-class ForeignResultItem(BaseModel):
-    """Another evaluator's result for a span; null or empty where it does not say."""
-
-    model_config = ConfigDict(frozen=True)
-
-    span_id: str
-    time: str
-    name: str = Field(description="Of what was evaluated.")
-    score: float | None
-    label: str
-    explanation: str
-    response_id: str
-    error: str = Field(description="Why there is no result.")
-
-
-class Trace(BaseModel):
-    """A trace with all of its spans and the evaluations of its records."""
-
-    model_config = ConfigDict(frozen=True)
-
-    trace_id: str
-    spans: list[dict[str, JsonValue]] = Field(
-        description="With OTLP-JSON field names, by start time."
-    )
-    spanless_events: list[dict[str, JsonValue]] = Field(
-        description="Log events whose span is not stored, each as a span below it, by time."
-    )
-    evaluations: list[models.Evaluation] = Field(
-        description=f"The {MOST_EVALUATIONS} newest at most, each record once."
-    )
-    foreign_results: list[ForeignResultItem] = Field(
-        description="Events `gen_ai.evaluation.result` of its spans that are not ours, by time."
-    )
-
-
-class TraceTree(BaseModel):
-    """A trace as people read it, and the evaluations of its records."""
-
-    model_config = ConfigDict(frozen=True)
-
-    trace_id: str
-    view: TraceView = Field(description="Its spans as a tree, as far as `limit` goes.")
-    evaluations: list[models.Evaluation] = Field(
-        description=f"The {MOST_EVALUATIONS} newest at most, each record once."
-    )
-
-
-class TraceItem(BaseModel):
-    """A trace, counted over all of its spans."""
-
-    model_config = ConfigDict(frozen=True)
-
-    trace_id: str
-    name: str = Field(description="Of the root; without one, of the span that began first.")
-    service_name: str
-    service_version: str
-    start: str
-    duration_ms: float
-    spans: int
-    errors: int = Field(description="Spans with the status error.")
-    input_tokens: int | None = Field(description="Of its model calls.")
-    output_tokens: int | None
-    tools: list[str] = Field(
-        description="Of its first 200 calls, each once, in the order of their first calls."
-    )
-    records: int = Field(description="Evaluated ones.")
-    uid: str | None = Field(description="Of the record that was evaluated last.")
-    record_id: str | None = Field(description="Of that record.")
-    outcomes: list[Outcome] = Field(
-        description="That the latest evaluation of at least one record has."
-    )
-    match: TextMatch | None = Field(
-        description="The place of the text that was searched; null without one."
-    )
-
-
-class TracePage(BaseModel):
-    """Traces, newest first: as the newest span came that meets one filter, or has the text.
-
-    It is the same filter on all pages.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[TraceItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
-    is_partial: bool = Field(
-        default=False,
-        description="A search for a text ended for want of time; `next_cursor` goes on with it.",
-    )
-    looked_until: str | None = Field(
-        default=None, description="When the oldest span was received that such a search read."
-    )
 
 
 @cache
@@ -158,7 +87,7 @@ def traces_router() -> APIRouter:
                 "in upper or lower case.",
             ),
         ] = None,
-    ) -> TracePage:
+    ) -> Searched[TraceItem]:
         """Traces that have, for each filter by spans, a span that meets it.
 
         It need not be the same span, but for service, version and environment; `same_span` asks for
@@ -172,11 +101,11 @@ def traces_router() -> APIRouter:
         if not page.items and query.before is None:
             check_judged(names, query)
         at = page.looked_until_ns
-        return TracePage(
-            items=[_item(each) for each in page.items],
+        return Searched[TraceItem](
+            items=tuple(_item(each) for each in page.items),
             next_cursor=write_span_cursor(page.next_before, page.as_of),
             is_partial=at is not None,
-            looked_until=None if at is None else format_time(at),
+            looked_until=None if at is None else time_at(at),
         )
 
     @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
@@ -267,35 +196,162 @@ def _result(row: EvaluationRow, task: TaskRow) -> ResultView:
 
 
 def _foreign(result: ForeignResult) -> dict[str, JsonValue]:
-    return ForeignResultItem(
-        span_id=result.span_id,
-        time=format_time(result.time_ns),
-        name=result.name,
-        score=result.score,
-        label=result.label,
-        explanation=result.explanation,
-        response_id=result.response_id,
-        error=result.error,
-    ).model_dump(mode="json")
+    return answer_of(ForeignResultItem, result, time=time_at(result.time_ns)).model_dump(
+        mode="json"
+    )
 
 
 def _item(trace: TraceSummary) -> TraceItem:
     records = trace.records
-    return TraceItem(
-        trace_id=trace.trace_id,
-        name=trace.name,
-        service_name=trace.service_name,
-        service_version=trace.service_version,
-        start=format_time(trace.start_ns),
+    return answer_of(
+        TraceItem,
+        trace,
+        start=time_at(trace.start_ns),
         duration_ms=max(0, trace.end_ns - trace.start_ns) / 1e6,
-        spans=trace.spans,
-        errors=trace.errors,
-        input_tokens=trace.input_tokens,
-        output_tokens=trace.output_tokens,
-        tools=list(trace.tools),
+        tools=tuple(trace.tools),
         records=0 if records is None else records.count,
         uid=None if records is None else records.uid,
         record_id=None if records is None else records.record_id,
-        outcomes=[] if records is None else list(records.outcomes),
+        outcomes=() if records is None else tuple(records.outcomes),
         match=match_answer(trace.match),
     )
+
+
+_MOST_FILTER: Final = 10_000
+_RESULTS: Final = TypeAdapter(list[ResultView])
+
+
+@cache
+def trace_parts_router() -> APIRouter:
+    """Make the routes below `/api/v1/traces/{trace_id}`."""
+    router = APIRouter(
+        prefix="/api/v1/traces/{trace_id}",
+        tags=["results"],
+        responses={**PROBLEMS, **NOT_FOUND},
+        dependencies=(*COMMON, Depends(caught_up)),
+    )
+
+    @router.get("/columns", response_model=TraceRows)
+    def columns(
+        store: TheStore,
+        judges: TheJudges,
+        caller: Reader,
+        trace_id: TraceId,
+        limit: Annotated[int | None, Query(ge=1)] = None,
+    ) -> Response:
+        """The rows of a waterfall as one array a field: 30,000 spans are about 1.3 MB.
+
+        Without `limit` all rows are there.
+        """
+        wanted, found = read_stored(store, caller.space, trace_id)
+        results = results_of(found)
+        tree = SpanTree(found.spans)
+        known = set(tree.span_ids)
+        beside = [each for each in results if known.isdisjoint(each.span_ids)]
+        resource = tree.true_roots[0].resource
+        return json_response(
+            {
+                "trace_id": wanted,
+                "service_name": resource.service_name,
+                "service_version": resource.service_version,
+                "environment": resource.environment,
+                "columns": _written(trace_columns(tree, results, limit)),
+                "evaluations": [
+                    evaluation_answer(each, judges).model_dump(mode="json")
+                    for each in found.evaluations
+                ],
+                "tasks": _RESULTS.dump_python(beside, mode="json"),
+            }
+        )
+
+    def cost_of(prices: PriceTable, facts: SpanFacts) -> float | None:
+        price = prices.of((facts.response_model, facts.request_model))
+        usage = facts.usage
+        if price is None or usage.input is None or usage.output is None:
+            return None
+        return price.cost(usage.input, usage.output)
+
+    @router.get("/agents")
+    def agents(
+        store: TheStore, prices: ThePrices, caller: Reader, trace_id: TraceId
+    ) -> TraceAgents:
+        """The work of each agent: calls, tools, retries, tokens, cost, failures, hand-overs."""
+        _, found = read_stored(store, caller.space, trace_id)
+        return TraceAgents(
+            items=tuple(agent_lines(SpanTree(found.spans), partial(cost_of, prices)))
+        )
+
+    @router.get("/turn")
+    def turn(store: TheStore, caller: Reader, trace_id: TraceId) -> TraceTurn:
+        """The trace as a turn of a conversation: question, calls of tools, answer."""
+        wanted, found = read_stored(store, caller.space, trace_id)
+        return TraceTurn(trace_id=wanted, turn=view_turn(SpanTree(found.spans)))
+
+    @router.get("/matches")
+    def matches(
+        store: TheStore,
+        caller: Reader,
+        trace_id: TraceId,
+        filter: Annotated[
+            str,
+            Query(
+                max_length=_MOST_FILTER,
+                description="A span filter as profiles write it, as JSON: "
+                '`{"WithStatus": {"status": "Error"}}`. Any other text is a pattern that is '
+                "searched for in names.",
+            ),
+        ],
+    ) -> TraceMatches:
+        """The spans that a filter of the profiles' language selects."""
+        select = _read_filter(filter)
+        _, found = read_stored(store, caller.space, trace_id)
+        try:
+            matched = select(SpanTree(found.spans))
+            return TraceMatches(span_ids=tuple(span.span_id for span in matched))
+        except TaskFault as error:
+            raise ProblemError(400, f"filter: {error}") from error
+
+    @router.get("/export", response_class=Response)
+    def export(store: TheStore, caller: Reader, trace_id: TraceId) -> Response:
+        """The spans as a file of OTLP JSON."""
+        wanted, found = read_stored(store, caller.space, trace_id)
+        answer = json_response(spans_to_otlp_json(SpanTree(found.spans).spans))
+        answer.headers.update(file_headers(f"{wanted}.otlp.json"))
+        return answer
+
+    return router
+
+
+def _written(columns: TraceColumns) -> JsonValue:
+    """Columns as they are written: a model would look at each of their numbers."""
+    shown = {each.name: getattr(columns, each.name) for each in fields(columns)}
+    axis = {each.name: getattr(columns.axis, each.name) for each in fields(columns.axis)}
+    return {**shown, "axis": axis}
+
+
+def _read_filter(text: str) -> Callable[[SpanTree], list[Span]]:
+    """Prepare a filter that somebody typed.
+
+    Raises:
+        ProblemError: 400; it is no filter.
+    """
+    try:
+        if not text.lstrip().startswith("{"):
+            return compile_filter(SpanFilter.by_name_pattern(text.strip()))
+        return compile_filter(SpanFilter.parse(json.loads(text)))
+    except RecursionError as error:
+        raise ProblemError(400, "filter: it is nested too deeply") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ProblemError(400, f"filter: {place} {first['msg']}".replace("  ", " ")) from error
+    except (ConfigError, ValueError) as error:
+        raise ProblemError(400, f"filter: {error}") from error
+
+
+def file_headers(name: str) -> dict[str, str]:
+    """Headers of an answer that is saved under a name and never shown."""
+    return {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "X-Content-Type-Options": "nosniff",
+    }

@@ -1,6 +1,5 @@
 """Both sides of a flip as people look at them: asked, answered, called and judged."""
 
-import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -8,7 +7,7 @@ from pydantic import JsonValue
 
 from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
-from collector.items.times import format_time
+from collector.items.times import time_at
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
 from collector.worker.kept_values import kept
@@ -127,7 +126,7 @@ def record_place(record: RecordResult, *, is_live: bool) -> ComparedRecord:
         uid=record.record_uid if is_live else "",
         trace_id=record.trace_id if is_live else None,
         session_id=record.session_id,
-        created_at=datetime.datetime.fromisoformat(format_time(record.created_ns)),
+        created_at=time_at(record.created_ns),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from scouter.errors import DataError
 
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MAX_NS: Final = 2**63 - 1
 _RFC3339: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)"
@@ -76,8 +77,11 @@ def _parse_text(text: str, number: str) -> int:
     return int(moment.timestamp()) * 10**9 + int((fraction or "").ljust(9, "0"))
 
 
+def time_at(ns: int) -> datetime.datetime:
+    """The time of nanoseconds since the epoch in UTC, to the microsecond."""
+    return _EPOCH + datetime.timedelta(microseconds=ns // 1000)
+
+
 def format_time(ns: int) -> str:
     """Write nanoseconds since the epoch as RFC 3339 in UTC, to the microsecond."""
-    seconds, rest = divmod(ns, 10**9)
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+    return f"{time_at(ns):%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -15,7 +15,7 @@ from collector.store.evaluation_queries import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.source import Answer, AskError, Source
 from scouter.cli.parquet import write_parquet
-from scouter.client.call import NEXT_CURSOR
+from scouter.client.request import NEXT_CURSOR
 
 _PAGE: Final = 50
 _PART_BYTES: Final = 2**20

@@ -8,9 +8,8 @@ from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 from collector.web.incidents import OPEN, Incident, alerts_of
-from collector.web.period import Period, Traffic
+from collector.web.period import Period, Traffic, split_of
 from collector.web.source import Answer, AskError, Source
-from collector.web.split import split_of
 from scouter.evaluate.show.rate_plot import Plot, beginning, sketch_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]

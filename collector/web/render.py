@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from collector.api.cut_values import escaped
+from collector.api.trace_span import escaped
 from collector.web.incidents import named
 from collector.web.reasons import cause, reason
 

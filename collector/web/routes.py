@@ -20,15 +20,21 @@ from starlette.types import Scope
 
 from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
-from collector.web.answering import View, endpoint, forget, read_form
-from collector.web.conversation import conversation_view
-from collector.web.health import health_view
-from collector.web.incidents import incidents_of
+from collector.web.answering import (
+    COOKIE,
+    SessionFront,
+    View,
+    endpoint,
+    forget,
+    is_local,
+    read_form,
+)
+from collector.web.incidents import health_view, incidents_of
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview, profile_view
 from collector.web.period import PERIODS, Traffic, read_period
 from collector.web.profile import definition_in, profile_body, tasks_view
-from collector.web.record import record_view
+from collector.web.record import conversation_view, record_view
 from collector.web.render import (
     HEADERS,
     STATIC,
@@ -40,10 +46,8 @@ from collector.web.render import (
     text_of,
 )
 from collector.web.review import TOLD, review_routes
-from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import Answer, AskError, Source
-from collector.web.spread import spread_view
-from collector.web.task import task_view
+from collector.web.task import spread_view, task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
 _FORMS: Final = {

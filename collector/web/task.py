@@ -1,21 +1,229 @@
-"""One task: its rate over time, and its alert."""
+"""One task: its rate over time, and the values behind it."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 from urllib.parse import quote
 
 from collector.web.incidents import incidents_of
-from collector.web.period import Period, Traffic
-from collector.web.rate_lines import POINTS, RateLine, columns_of, rate_lines
-from collector.web.render import clock
+from collector.web.period import Period, Traffic, at_s, split_of
+from collector.web.render import clock, took
 from collector.web.source import Answer, Source
-from collector.web.split import at_s, split_of
-from scouter.evaluate.show.rate_plot import Plot, beginning, plot_rates
+from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
 
-_WIDTH: Final = 860.0
-_HEIGHT: Final = 180.0
+POINTS: Final = 60
+"""Buckets of a plot at most."""
+_MOST_LINES: Final = 5
+_FEW: Final = 20_000
+"""Results of a task in a period, up to which those of each version are read by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLine:
+    """The rate of a task over time."""
+
+    version: str
+    """Of the service; empty for all together."""
+    points: Sequence[Point]
+
+
+async def rate_lines(
+    source: Source, asked: Answer, whole: Answer, versions: Sequence[Answer], now_s: float
+) -> list[RateLine]:
+    """Ask for the lines of a task.
+
+    Args:
+        source: Asks the API.
+        asked: Profile, task, traffic and begin of the period, as the API takes them.
+        whole: The series of all together, as the API has it.
+        versions: Of the profile, as the API has them, the one that began last first.
+        now_s: The end of the period; no point lies behind it.
+
+    Returns:
+        The newest version first.
+    """
+    bucket_s = whole["bucket_s"]
+    points = _points(whole["items"], bucket_s, now_s)
+    total = sum(each.n for each in points)
+    its = [each["version"] for each in versions if at_s(each["last_at"]) >= asked["since"]]
+    if not asked["service_version"] and 1 < len(its) <= _MOST_LINES and total <= _FEW:
+        exact = {"since": whole["items"][0]["start"], "bucket": f"{bucket_s}s"} if total else {}
+        found = await asyncio.gather(
+            *(
+                source.get(
+                    "tasks/series",
+                    **{**asked, **exact, "service_version": version},
+                )
+                for version in its
+            )
+        )
+        lines = [
+            RateLine(version=version, points=_points(each["items"], bucket_s, now_s))
+            for version, each in zip(its, found, strict=True)
+        ]
+        if sum(each.n for line in lines for each in line.points) >= total:
+            return [line for line in lines if line.points]
+    # A result of which nothing tells the version is in no version's line.
+    return [RateLine(version="", points=points)] if points else []
+
+
+def columns_of(lines: Sequence[RateLine], bucket_s: float) -> Answer:
+    """The numbers of lines as columns over the same times; without a result there is null.
+
+    So that a line has a gap where a bucket has no result, one stands between buckets that are
+    further apart than one length.
+
+    Args:
+        lines: Of one plot.
+        bucket_s: Seconds of a bucket.
+    """
+    times = sorted({each.at_s for line in lines for each in line.points})
+    gaps = [
+        (earlier + later) / 2
+        for earlier, later in pairwise(times)
+        if later - earlier > 1.5 * bucket_s
+    ]
+    times = sorted([*times, *gaps])
+    return {"x": times, "lines": [_column(line, times) for line in lines]}
+
+
+def _column(line: RateLine, times: Iterable[float]) -> Answer:
+    at = {each.at_s: each for each in line.points}
+    found: dict[str, Any] = {"version": line.version, "rate": [], "lower": [], "upper": [], "n": []}
+    for time in times:
+        point = at.get(time)
+        for name in ("rate", "lower", "upper", "n"):
+            found[name].append(None if point is None else getattr(point, name))
+    return found
+
+
+def _points(items: Iterable[Answer], bucket_s: float, now_s: float) -> list[Point]:
+    """Buckets that have a rate, as points in the middle of each, or of what is over of it."""
+    found: list[Point] = []
+    for each in items:
+        if each["pass_rate"] is not None:
+            start_s = at_s(each["start"])
+            found.append(
+                Point(
+                    at_s=(start_s + max(start_s, min(start_s + bucket_s, now_s))) / 2,
+                    rate=each["pass_rate"],
+                    lower=each["lower"],
+                    upper=each["upper"],
+                    n=each["total"],
+                )
+            )
+    return found
+
+
+_WIDTH: Final = 400.0
+_HEIGHT: Final = 110.0
+_TITLES: Final = {"score": "Score", "duration_ms": "Duration of the trace"}
+_TICKS: Final = 5
+"""Labels of the axis at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A rectangle of a plot, in its units."""
+
+    part: str
+    """`before` or `since`."""
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+async def spread_view(
+    source: Source, profile: str, task_id: str, period: Period, traffic: Traffic, split: str,
+    now_s: float,
+) -> Answer:  # fmt: skip
+    """Collect the distributions of a task.
+
+    Args:
+        source: Asks the API.
+        profile: Alias of the profile.
+        task_id: Of the task.
+        period: That it covers.
+        traffic: That it covers.
+        split: Time of the API that parts what was before; empty for none.
+        now_s: The end of the period.
+
+    Raises:
+        AskError: The API refused, or there is no such profile or task.
+    """
+    found = await source.get(
+        "tasks/distributions", profile=profile, task_id=task_id,
+        since=period.since(now_s), split=split, **traffic.asked,
+    )  # fmt: skip
+    return {
+        "spreads": [_spread(each) for each in found["items"]],
+        "split": split,
+        "looked_at": found["looked_at"],
+        "is_partial": found["is_partial"],
+    }
+
+
+def _spread(item: Answer) -> Answer:
+    measure, bins = item["measure"], item["bins"]
+    rows = [
+        {**each, "range": f"{_told(measure, each['low'])} – {_told(measure, each['high'])}"}
+        for each in bins
+    ]
+    edges = [each["low"] for each in bins] + [bins[-1]["high"]]
+    every = -(-len(edges) // _TICKS)
+    step = _WIDTH / len(bins)
+    last = len(edges) - 1
+    return {
+        "title": _TITLES[measure],
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "bars": list(_bars(item, rows)),
+        "ticks": [
+            (
+                number * step, _told(measure, edge),
+                "start" if not number else "end" if number == last else "middle",
+            )
+            for number, edge in enumerate(edges)
+            if number % every == 0
+        ],
+        "rows": rows,
+        "before": item["before"],
+        "since": item["since"],
+        "median_before": _told(measure, item["median_before"]),
+        "median_since": _told(measure, item["median_since"]),
+    }  # fmt: skip
+
+
+def _bars(item: Answer, rows: list[Answer]) -> Iterator[Bar]:
+    """Shares of each part's own values, so that a short time since is seen beside a long before."""
+    parts = [part for part in ("before", "since") if item[part]]
+    most = max(row[part] / item[part] for row in rows for part in parts)
+    step = _WIDTH / len(rows)
+    width = step * 0.8 / len(parts)
+    for number, row in enumerate(rows):
+        for place, part in enumerate(parts):
+            share = row[part] / item[part]
+            if share:
+                height = share / most * _HEIGHT
+                yield Bar(
+                    part=part, x=(number + 0.1) * step + place * width, y=_HEIGHT - height,
+                    width=width, height=height,
+                    title=f"{row['range']} {part}: {row[part]:,}, {share:.0%}",
+                )  # fmt: skip
+
+
+def _told(measure: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return took(value) if measure == "duration_ms" else f"{value:.4g}"
+
+
+_TASK_WIDTH: Final = 860.0
+_TASK_HEIGHT: Final = 180.0
 _TOGETHER: Final = 0.03
 """Marks that are apart by less of the plot's width share one line."""
 
@@ -78,11 +286,11 @@ async def task_view(
             **columns_of(lines, bucket_s), "since_s": begin_s, "until_s": now_s,
             "healthy": healthy, "marks": marks,
         },
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "levels": [(1 - healthy) * _HEIGHT] if healthy is not None else [],
+        "width": _TASK_WIDTH,
+        "height": _TASK_HEIGHT,
+        "levels": [(1 - healthy) * _TASK_HEIGHT] if healthy is not None else [],
         "marks": [
-            (_WIDTH * (each["at_s"] - begin_s) / (now_s - begin_s), each) for each in marks
+            (_TASK_WIDTH * (each["at_s"] - begin_s) / (now_s - begin_s), each) for each in marks
         ],
         "bucket": _length(bucket_s),
         "fall": look,
@@ -108,7 +316,7 @@ def _drawn(
     return [
         DrawnLine(
             version=line.version,
-            plot=plot_rates(line.points, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT),
+            plot=plot_rates(line.points, begin_s, end_s, bucket_s, _TASK_WIDTH, _TASK_HEIGHT),
         )
         for line in lines
     ]

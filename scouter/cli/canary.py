@@ -7,7 +7,7 @@ import typer
 from scouter.cli.asking import TokenFile, Url, connect, for_output, moment, print_table
 
 if TYPE_CHECKING:
-    from scouter.client.models.canary import Canary, CanaryVersion, Difference
+    from scouter.client.models.alerts import Canary, CanaryVersion, Difference
 
 _EXIT: Final = {"promote": 0, "roll_back": 1, "hold": 3}
 

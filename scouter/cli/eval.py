@@ -319,7 +319,7 @@ def evaluate(
         least_of,
         run_check,
     )
-    from scouter.client.named_cache import named_cache, usual_collector_cache
+    from scouter.client.judge_cache import named_cache, usual_collector_cache
     from scouter.replay.named_run import NamedRun
     from scouter.replay.reports.decision import Policy
 

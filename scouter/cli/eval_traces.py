@@ -105,7 +105,7 @@ def evaluate_traces(
         conclude,
         least_of,
     )
-    from scouter.client.named_cache import named_cache, usual_collector_cache
+    from scouter.client.judge_cache import named_cache, usual_collector_cache
     from scouter.replay.recorded import RecordedRun, judge_recorded
     from scouter.replay.reports.decision import Policy
 

@@ -101,9 +101,11 @@ def harvest(
         raise ConfigError(f"--compat {compat} belongs to --format watsonx")
     if save_profiles is not None and not save_profiles.is_dir():
         raise ConfigError(f"--save-profiles {save_profiles}: there is no such folder")
-    from scouter.client.harvest import Wanted  # the engine takes most of the start
+    from scouter.client.harvest import (
+        Wanted,  # the engine takes most of the start
+        write_scenarios,
+    )
     from scouter.client.harvest import harvest as gather
-    from scouter.client.harvest_file import write_scenarios
     from scouter.drift.profile import AgentEvalProfile
     from scouter.evaluate.files.scenario_text import check_scenario_path
 

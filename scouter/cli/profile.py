@@ -22,7 +22,7 @@ from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import one_line, visible
 
 if TYPE_CHECKING:
-    from scouter.client.models.profiles import ProfileItem
+    from scouter.client.models.records import ProfileItem
     from scouter.drift.profile import AgentEvalProfile
 
 profile = typer.Typer(

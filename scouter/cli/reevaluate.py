@@ -24,7 +24,7 @@ from scouter.cli.profile import line_of
 from scouter.errors import ConfigError, ScouterError
 
 if TYPE_CHECKING:
-    from scouter.client.models.reevaluations import Flip, Reevaluation, TaskCount
+    from scouter.client.models.evaluations import Flip, Reevaluation, TaskCount
     from scouter.drift.profile import AgentEvalProfile
 
 _PAGE: Final = 100

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from scouter.client.async_client import AsyncScouterClient
     from scouter.client.client import ScouterClient
     from scouter.client.connection import Retry
     from scouter.client.errors import ApiError, BusyError
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ("ApiError", "AsyncScouterClient", "BusyError", "Retry", "ScouterClient")
+__all__ = ("ApiError", "BusyError", "Retry", "ScouterClient")

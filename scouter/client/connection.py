@@ -1,20 +1,24 @@
-"""The common part of both clients: address, token, retries, reading of answers."""
+"""The way to a collector: address, token, retries, and how an answer is read."""
 
 import json
 import os
 import random
-from dataclasses import dataclass, field
-from typing import Final, NoReturn, TypeVar, cast
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
-from scouter.client.call import Call, Request
 from scouter.client.environment import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE, named_url
 from scouter.client.errors import ApiError, BusyError
+from scouter.client.models.answer import Page
+from scouter.client.request import NEXT_CURSOR, Request
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.config import HttpConfig
+from scouter.transport.http_client import Bound, trusted
 
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _SHOWN: Final = 500
@@ -26,6 +30,7 @@ _CONTINUED: Final = 3
 """Times as many deliveries of a request behind others: about a minute with the usual pauses."""
 
 T = TypeVar("T", bound=BaseModel)
+Item = TypeVar("Item", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,61 +49,154 @@ class Retry:
     longest_pause_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Address of a collector, and the caller's means to reach it.
+    """Connections to one collector, with the caller's token. Any thread may use it.
 
     Args:
-        url: Base address of the collector.
-        token: Bearer token; never shown.
+        url: Base address of the collector, or an `HttpConfig` with address and token; without it
+            that of the environment.
+        token: Bearer token, never shown; without it that of the environment.
         timeout_s: Longest wait for the next part of an answer, in seconds.
+        config: Another word for `url`.
         retry: Rules for sending a request again.
+        transport: Carries the requests; by default the network.
+        sleep: Waits the given seconds before a request is sent again.
+
+    Raises:
+        ConfigError: The address or the token cannot be one.
     """
 
-    url: str
-    token: str | None = field(repr=False)
-    timeout_s: float
-    retry: Retry
-
-    @classmethod
-    def to(
-        cls,
-        url: str | HttpConfig | None,
-        token: str | None,
-        timeout_s: float,
-        retry: Retry,
+    def __init__(
+        self,
+        url: str | HttpConfig | None = None,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+        *,
         config: HttpConfig | None = None,
-    ) -> "Connection":
-        """Take what was not given from the environment.
-
-        Raises:
-            ConfigError: The address or the token cannot be one.
-        """
+        retry: Retry | None = None,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
         url, token = _address(url, token, config)
-        url = (url or named_url(os.environ) or DEFAULT_URL).rstrip("/")
+        self._url = (url or named_url(os.environ) or DEFAULT_URL).rstrip("/")
         token = token or os.environ.get(TOKEN_VARIABLE, "").strip() or None
-        _check_url(url)
+        _check_url(self._url)
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
             raise ConfigError("the token has letters that no token has; was all of it copied?")
-        return cls(url=url, token=token, timeout_s=timeout_s, retry=retry)
+        headers = {"User-Agent": "scouter-client", "Accept": "application/json"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        self._timeout_s, self._retry, self._sleep = timeout_s, retry or Retry(), sleep
+        self._http = httpx.Client(
+            base_url=self._url,
+            headers=headers,
+            timeout=timeout_s,
+            transport=transport,
+            verify=trusted(),
+            event_hooks=Bound(most_bytes=MOST_BYTES, most_s=ANSWER_S).hooks(),
+        )
 
     @property
-    def headers(self) -> dict[str, str]:
-        """Sent with every request."""
-        sent = {"User-Agent": "scouter-client", "Accept": "application/json"}
-        if self.token is not None:
-            sent["Authorization"] = f"Bearer {self.token}"
-        return sent
+    def url(self) -> str:
+        """Base address of the collector."""
+        return self._url
 
-    def timeout(self, request: Request) -> httpx.Timeout:
-        """Longest wait for each part of an answer; some requests take longer than others."""
-        return httpx.Timeout(self.timeout_s, read=max(self.timeout_s, request.takes_s))
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
 
-    def where(self, request: Request) -> str:
+    def _get(self, model: type[T], path: str, given: Mapping[str, Any] | None = None) -> T:
+        """Get one answer; `given` is put into the path and the query."""
+        return self._ask(model, Request(method="GET", path=path, given=given or {}))
+
+    def _pages(self, item: type[Item], path: str, given: Mapping[str, Any]) -> Iterator[Item]:
+        """Read a list page by page; a page is requested when its first item is."""
+        request = Request(method="GET", path=path, given=given)
+        while True:
+            page = self._ask(Page[item], request)
+            yield from page.items
+            if page.next_cursor is None:
+                return
+            request = request.after(page.next_cursor)
+
+    def _parts(self, path: str, given: Mapping[str, Any]) -> Iterator[bytes]:
+        """Read a file part by part; a part is requested when the one before it was used."""
+        request = Request(method="GET", path=path, given=given)
+        while True:
+            answer = self._send(request)
+            yield answer.content
+            cursor = answer.headers.get(NEXT_CURSOR)
+            if cursor is None:
+                return
+            request = replace(request.after(cursor), is_continued=True)
+
+    def _post(
+        self,
+        model: type[T],
+        path: str,
+        given: Mapping[str, Any] | None = None,
+        body: JsonValue = None,
+        *,
+        is_repeatable: bool = True,
+        takes_s: float = 0.0,
+    ) -> T:
+        """Give an order; see `Request`."""
+        request = Request(
+            method="POST", path=path, given=given or {}, body=body, is_repeatable=is_repeatable,
+            takes_s=takes_s,
+        )  # fmt: skip
+        return self._ask(model, request)
+
+    def _put(self, model: type[T], path: str, given: Mapping[str, Any], body: JsonValue) -> T:
+        """Put something at a place; a second delivery does the same."""
+        return self._ask(model, Request(method="PUT", path=path, given=given, body=body))
+
+    def _ask(self, model: type[T], request: Request) -> T:
+        """Send a request and read its answer.
+
+        Raises:
+            DataError: It is not what the route answers with.
+        """
+        try:
+            return model.model_validate_json(self._send(request).content)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"])) or "the whole"
+            raise DataError(
+                f"{self._where(request)}: the answer is not understood: {place}: {first['msg']}; "
+                "is this a Scouter collector, and as new as this client?"
+            ) from error
+
+    def _send(self, request: Request) -> httpx.Response:
+        """Send a request until there is an answer that is a success."""
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                answer = self._http.send(
+                    self._http.build_request(
+                        request.method,
+                        request.url_path,
+                        params=request.params,
+                        json=request.body,
+                        timeout=httpx.Timeout(
+                            self._timeout_s, read=max(self._timeout_s, request.takes_s)
+                        ),
+                    )
+                )
+                if answer.is_success:
+                    return answer
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                pause_s = self._pause_after_error(request, tried, error)
+            else:
+                pause_s = self._pause_after_answer(request, tried, answer)
+            self._sleep(pause_s)
+
+    def _where(self, request: Request) -> str:
         """The request in words."""
-        return f"{request.method} {self.url}{request.url_path}"
+        return f"{request.method} {self._url}{request.url_path}"
 
-    def pause_after_error(
+    def _pause_after_error(
         self, request: Request, tried: int, error: httpx.HTTPError | httpx.InvalidURL
     ) -> float:
         """Seconds until the next try, after one that got no answer.
@@ -108,7 +206,7 @@ class Connection:
             ConfigError: The address can never work.
         """
         if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
-            raise ConfigError(f"{self.where(request)}: {error}; check the address") from error
+            raise ConfigError(f"{self._where(request)}: {error}; check the address") from error
         was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         if tried >= self._tries(request) or (was_sent and not request.is_repeatable):
             begun = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
@@ -119,11 +217,11 @@ class Connection:
                 f"environment's {URL_VARIABLE}"
             )
             raise TransientError(
-                f"{self.where(request)}: {type(error).__name__}: {error}; {advice}"
+                f"{self._where(request)}: {type(error).__name__}: {error}; {advice}"
             ) from error
         return self._pause(tried)
 
-    def pause_after_answer(self, request: Request, tried: int, answer: httpx.Response) -> float:
+    def _pause_after_answer(self, request: Request, tried: int, answer: httpx.Response) -> float:
         """Seconds until the next try, after an answer that was no success.
 
         Args:
@@ -134,7 +232,7 @@ class Connection:
         Raises:
             ApiError: There is no next try.
         """
-        status, detail, where = answer.status_code, _detail(answer), self.where(request)
+        status, detail, where = answer.status_code, _detail(answer), self._where(request)
         if status not in _BUSY:
             raise ApiError(status, detail, where)
         from scouter.transport.http_client import retry_after_s
@@ -142,38 +240,19 @@ class Connection:
         wanted = retry_after_s(answer.headers.get("Retry-After"))
         # 429 refuses a request before anything is done; of the others nobody knows.
         may_repeat = request.is_repeatable or status == 429
-        is_too_long = wanted is not None and wanted > self.retry.longest_pause_s
+        is_too_long = wanted is not None and wanted > self._retry.longest_pause_s
         if tried >= self._tries(request) or is_too_long or not may_repeat:
             raise BusyError(status, detail, where, wanted)
         return self._pause(tried) if wanted is None else wanted
 
-    def read(self, call: Call[T], answer: httpx.Response) -> T:
-        """Read an answer that is a success.
-
-        Raises:
-            DataError: It is not what the route answers with.
-        """
-        try:
-            return call.model.model_validate_json(answer.content)
-        except ValidationError as error:
-            self._not_understood(call.request, error)
-
-    def _not_understood(self, request: Request, error: ValidationError) -> NoReturn:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
-        raise DataError(
-            f"{self.where(request)}: the answer is not understood: {place}: {first['msg']}; is "
-            "this a Scouter collector, and as new as this client?"
-        ) from error
-
     def _tries(self, request: Request) -> int:
-        tries = self.retry.tries
+        tries = self._retry.tries
         return tries * _CONTINUED if request.is_continued and tries > 1 else tries
 
     def _pause(self, tried: int) -> float:
-        longest = self.retry.first_pause_s * 2 ** (tried - 1)
+        longest = self._retry.first_pause_s * 2 ** (tried - 1)
         # Clients that were refused together do not come back together.
-        return min(longest, self.retry.longest_pause_s) * random.uniform(0.5, 1)  # noqa: S311
+        return min(longest, self._retry.longest_pause_s) * random.uniform(0.5, 1)  # noqa: S311
 
 
 def _address(

@@ -1,19 +1,158 @@
-"""Expected answers of an agent, read from stored records where these tell them."""
+"""What stored records tell of the answers that an agent should have given: values, and tasks."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.client.carried_tasks import resolved_expected
 from scouter.errors import ScouterError
+from scouter.evaluate.engine.plan import reads_spans
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.templates import compile_template, has_template, template_paths
+from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.report import ReportTask
+from scouter.evaluate.tasks.task import Task, when_task
+from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
+
+RESPONSE = "response"
+"""Name under which the tasks of a scenario find the agent's answer."""
+
+
+def carry(
+    tasks: Sequence[Task],
+    wanted: Iterable[str],
+    context: JsonValue,
+    answer: str | None,
+) -> list[Task]:
+    """Choose the tasks that mean the same in a scenario as in the profile, and adapt them.
+
+    A scenario's tasks read the spans and the agent's answer, not the context of a record. So a
+    task on spans is taken as it is. A task that reads the answer from the context gets the path of
+    the answer in a scenario. A template is replaced by its value in the record, unless that is the
+    answer. Every other task is left to the profile, and so is any task that depends on it.
+
+    Args:
+        tasks: Tasks of the profile.
+        wanted: Ids of the tasks to take; their dependencies come along.
+        context: Context of the record.
+        answer: Answer of the agent.
+
+    Returns:
+        The tasks, in the profile's order.
+    """
+    by_id = {task.id: task for task in tasks}
+    adapted: dict[str, Task | None] = {}
+
+    def adapt(task_id: str) -> Task | None:
+        if task_id not in adapted:
+            task = by_id.get(task_id)
+            is_whole = task is not None and all(adapt(name) for name in task.depends_on)
+            done = _adapt(task, context, answer) if task else None
+            adapted[task_id] = done if is_whole else None
+        return adapted[task_id]
+
+    taken: set[str] = set()
+
+    def take(task: Task) -> None:
+        if task.id not in taken:
+            taken.add(task.id)
+            for name in task.depends_on:
+                take(by_id[name])
+
+    for task_id in wanted:
+        if task := adapt(task_id):
+            take(task)
+    return [found for task in tasks if task.id in taken and (found := adapted[task.id])]
+
+
+def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
+    if task.when is not None and not reads_spans(when_task(task.when)):
+        return None  # a scenario has no context of which the condition could hold
+    changes: dict[str, object] = {}
+    if has_template(task.expected_value):
+        try:
+            value = resolved_expected(task, context)
+            is_observed = _puts_in(task, context, answer)
+        except (TaskFault, ScouterError):
+            return None
+        if has_template(value) or is_observed:
+            return None  # it would be taken for a template; an answer is no expectation
+        changes["expected_value"] = value
+    moved = None if task.scope == "session" else _moved(task, context, answer)
+    return None if moved is None else task.model_copy(update={**changes, **moved})
+
+
+def _moved(task: Task, context: JsonValue, answer: str | None) -> dict[str, object] | None:
+    """Say what a task reads in a scenario in place of the record; None where it cannot."""
+    match task:
+        case AssertionTask() if task.item_context_path is None:
+            return _read_there("context_path", task.context_path, context, answer)
+        case ReportTask() if not isinstance(task.reference, str):
+            return _read_there("report", task.report, context, answer)
+        case TraceAssertionTask():
+            return {}
+        case AgentAssertionTask() if task.source == "spans":
+            return {}
+        case TrajectoryTask() if task.judge_prompt is not None:
+            return None  # its question reads the record's own paths
+        case TrajectoryTask() if task.reads_spans and not isinstance(task.reference, str):
+            return {}
+        case JourneyTask() if task.turns is not None:
+            return None  # they are the record's own
+        case JourneyTask() | ReliabilityTask() if task.reads_spans:
+            return {}
+        case _:
+            return None
+
+
+def resolved_expected(task: Task, context: JsonValue) -> JsonValue:
+    """Say what a task wanted of a record.
+
+    The evaluation would keep of a large value two ends, and of an erased one nothing.
+
+    Raises:
+        TaskFault: The record does not say: a path leads nowhere, or to what another task found.
+    """
+    resolve = compile_template(task.expected_value)
+    return resolve(_scope(task, context)) if resolve else task.expected_value
+
+
+def _scope(task: Task, context: JsonValue) -> JsonValue:
+    """Select the values that a task's templates read, without the results of other tasks."""
+    if not task.depends_on:
+        return context
+    base = context if isinstance(context, dict) else {"context": context}
+    return {key: value for key, value in base.items() if key not in task.depends_on}
+
+
+def _puts_in(task: Task, context: JsonValue, answer: str | None) -> bool:
+    """Tell whether a template reads the answer: it may have been wrong."""
+    scope = _scope(task, context)
+    return bool(answer) and any(
+        path.get(scope) == answer for path in template_paths(task.expected_value)
+    )
+
+
+def _read_there(
+    field: str, path: str | None, context: JsonValue, answer: str | None
+) -> dict[str, object] | None:
+    """Let a field read the answer in a scenario, if that is what its path leads to here."""
+    if not answer or path is None:
+        return None
+    try:
+        is_answer = Path(path).get(context) == answer
+    except (TaskFault, ScouterError):
+        return None
+    return {field: RESPONSE} if is_answer else None
+
 
 _KEYS: Final = (
     "expected_outcome", "expected_answer", "expected_output", "expected_response", "expected",

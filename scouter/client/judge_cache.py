@@ -1,21 +1,23 @@
-"""The cache of a collector, for release checks that ask what was asked before."""
+"""The cache of a collector, for release checks that ask what was asked before, and its name."""
 
+import asyncio
 import json
 import logging
+import os
+from collections.abc import Mapping
 from typing import Final
+from weakref import finalize
 
 from scouter.agent.cache.port import MAX_CHARACTERS
+from scouter.agent.cache.sqlite import FILE_VARIABLE, is_address
 from scouter.agent.cache.stored_reply import read, write
-from scouter.agent.per_loop import PerLoop
-from scouter.client.async_client import AsyncScouterClient
-from scouter.client.connection import Connection, Retry
+from scouter.client.environment import named_url
 from scouter.client.errors import ApiError
 from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import JudgeReply
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 5.0
-_RETRY: Final = Retry(tries=2, longest_pause_s=1.0)
 _NOT_FOUND: Final = 404
 _NO_SCOPE: Final = 403
 _TOO_LARGE: Final = (400, 413)
@@ -42,24 +44,23 @@ class CollectorCache:
     def __init__(
         self, url: str | None = None, token: str | None = None, timeout_s: float = _TIMEOUT_S
     ) -> None:
-        to = Connection.to(url, token, timeout_s, _RETRY)
-        self._url = to.url
-        self._clients: PerLoop[AsyncScouterClient] = PerLoop(
-            lambda: AsyncScouterClient(to.url, to.token, timeout_s, retry=_RETRY),
-            AsyncScouterClient.close,
-        )
+        from scouter.client.client import ScouterClient  # HTTP takes a while to load
+        from scouter.client.connection import Retry
+
+        retry = Retry(tries=2, longest_pause_s=1.0)
+        self._client = ScouterClient(url, token, timeout_s, retry=retry)
+        finalize(self, self._client.close)
         self._is_out = self._is_read_only = False
 
     def __repr__(self) -> str:
-        return f"CollectorCache({self._url!r})"
+        return f"CollectorCache({self._client.url!r})"
 
     async def get(self, key: bytes) -> JudgeReply | None:
         """Look an answer up."""
         if self._is_out:
             return None
         try:
-            client = await self._clients.get()
-            found = await client.judge_answer(key.hex())
+            found = await asyncio.to_thread(self._client.judge_answer, key.hex())
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 self._give_up(error)
@@ -79,14 +80,17 @@ class CollectorCache:
             response = json.dumps(reply.response)
             if len(response) > MAX_CHARACTERS:
                 return  # refused while it is sent it would look like a collector that is away
-            client = await self._clients.get()
-            made = await client.keep_judge_answer(key.hex(), response, reply.model)
+            made = await asyncio.to_thread(
+                self._client.keep_judge_answer, key.hex(), response, reply.model
+            )
         except UnicodeEncodeError:
             return
         except ApiError as error:
             if error.status == _NO_SCOPE:
                 self._is_read_only = True
-                _LOG.warning("judges' answers are read from %s and not kept: %s", self._url, error)
+                _LOG.warning(
+                    "judges' answers are read from %s and not kept: %s", self._client.url, error
+                )
             elif error.status not in _TOO_LARGE:
                 self._give_up(error)
         except ScouterError as error:
@@ -94,7 +98,7 @@ class CollectorCache:
         else:
             if not made.kept:
                 self._is_out = True
-                _LOG.warning("the collector at %s keeps no answers of judges", self._url)
+                _LOG.warning("the collector at %s keeps no answers of judges", self._client.url)
 
     def _give_up(self, error: Exception) -> None:
         if not self._is_out:
@@ -102,8 +106,34 @@ class CollectorCache:
             _LOG.warning(
                 "the cache of judges' answers at %s cannot be used, and every question is asked: "
                 "%s",
-                self._url, error,
+                self._client.url, error,
             )  # fmt: skip
 
     def close(self) -> None:
-        """Connections close with the event loops that opened them."""
+        """Nothing: another run may ask again. Connections close with the last reference to this."""
+
+
+def named_cache(named: str | None) -> str | CollectorCache | None:
+    """The cache that a flag names.
+
+    Args:
+        named: The address of a collector, which becomes its cache; all else stays what it is.
+
+    Raises:
+        ConfigError: The address cannot be one, or the token in the environment.
+    """
+    return CollectorCache(named) if named is not None and is_address(named) else named
+
+
+def usual_collector_cache(environ: Mapping[str, str] = os.environ) -> CollectorCache | None:
+    """The collector's cache that is used where no flag names one.
+
+    Returns:
+        That of the address in `SCOUTER_JUDGE_CACHE`; where this is not set, of the one in
+        `SCOUTER_URL`; else None, which leaves the file of the user's settings.
+
+    Raises:
+        ConfigError: The address cannot be one, or the token in the environment.
+    """
+    named = environ.get(FILE_VARIABLE) or named_url(environ)
+    return CollectorCache(named) if is_address(named) else None

@@ -8,8 +8,7 @@ import pytest
 
 from scouter.client.client import ScouterClient
 from scouter.client.errors import ApiError
-from scouter.client.harvest import Harvest, Wanted, harvest
-from scouter.client.harvest_file import write_scenarios
+from scouter.client.harvest import Harvest, Wanted, harvest, write_scenarios
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -1,6 +1,5 @@
 """From an alert's log line to the guilty span: the commands that show one thing."""
 
-import asyncio
 import json
 import logging
 import re
@@ -13,7 +12,6 @@ from pydantic import JsonValue
 
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
-from scouter.client.async_client import AsyncScouterClient
 from scouter.client.client import ScouterClient
 from scouter.client.errors import ApiError
 from scouter.drift.config import AgentEvalConfig
@@ -182,38 +180,17 @@ def test_ids_of_a_span_are_not_cut(url: str) -> None:
         client.span(BAD, GUILTY, text_limit=31)
 
 
-@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
-def test_parts_of_a_trace(url: str, is_async: bool) -> None:
-    """Each by the method of its route, of either client."""
-
-    async def later() -> list[Any]:
-        async with AsyncScouterClient(url) as client:
-            return [
-                await client.trace_columns(BAD, limit=1),
-                await client.trace_agents(BAD),
-                await client.trace_turn(BAD),
-                await client.trace_matches(BAD, {"WithStatus": {"status": "Error"}}),
-                await client.trace_matches(BAD, "^chat"),
-                await client.span(BAD, GUILTY, text_limit=32),
-                b"".join([part async for part in client.span_value(BAD, GUILTY, "/arguments")]),
-                b"".join([part async for part in client.trace_export(BAD)]),
-            ]
-
-    def now() -> list[Any]:
-        with ScouterClient(url) as client:
-            return [
-                client.trace_columns(BAD, limit=1),
-                client.trace_agents(BAD),
-                client.trace_turn(BAD),
-                client.trace_matches(BAD, {"WithStatus": {"status": "Error"}}),
-                client.trace_matches(BAD, "^chat"),
-                client.span(BAD, GUILTY, text_limit=32),
-                b"".join(client.span_value(BAD, GUILTY, "/arguments")),
-                b"".join(client.trace_export(BAD)),
-            ]
-
-    found = asyncio.run(later()) if is_async else now()
-    rows, agents, turn, errors, chats, one, value, file = found
+def test_parts_of_a_trace(url: str) -> None:
+    """Each by the method of its route."""
+    with ScouterClient(url) as client:
+        rows, agents, turn = (
+            client.trace_columns(BAD, limit=1), client.trace_agents(BAD), client.trace_turn(BAD)
+        )  # fmt: skip
+        errors = client.trace_matches(BAD, {"WithStatus": {"status": "Error"}})
+        chats = client.trace_matches(BAD, "^chat")
+        one = client.span(BAD, GUILTY, text_limit=32)
+        value = b"".join(client.span_value(BAD, GUILTY, "/arguments"))
+        file = b"".join(client.trace_export(BAD))
     assert (rows.columns.total, rows.columns.span_ids) == (3, f"{1:016x}")
     assert {each.record_id for each in rows.evaluations} == {"bad"}
     assert [(each.model_calls, each.tools[0].name) for each in agents.items] == [(1, "refund")]

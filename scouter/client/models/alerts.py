@@ -1,33 +1,30 @@
-"""Alerts of conditions and of detectors, and obstacles to results."""
-
-import datetime
+"""Alerts of conditions and of detectors, the series behind them, and decisions on candidates."""
 
 from pydantic import Field
 
-from scouter.client.models.answer import Answer
+from scouter.client.models.answer import Answer, Time
+from scouter.evaluate.outcome import Outcome
 
 
 class Alert(Answer):
     """An alert condition and the evidence for its state."""
 
     space: str
-    profile: str
-    profile_name: str = ""
-    """Its full name, where the alias is another."""
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
     profile_version: str
-    alias: str
-    state: str
-    """`inactive`, `firing`, `acknowledged`, `silenced` or `resolved`."""
-    alert_id: str = ""
-    """Of the open alert about it; empty while there is none."""
-    since: datetime.datetime | None
-    condition: str
+    alias: str = Field(description="The same as `profile`.")
+    state: str = Field(description="inactive, firing, acknowledged, silenced or resolved.")
+    alert_id: str = Field(
+        default="", description="Of the open alert about it; empty while there is none."
+    )
+    since: Time | None = Field(description="When the state was entered.")
+    condition: str = Field(description="In words.")
     pass_rate: float | None
     lower: float
     upper: float
     passed: int
-    n: int
-    """Records and sessions that the rate is taken over."""
+    n: int = Field(description="Records and sessions that the rate is taken over.")
     window: int
     min_samples: int
 
@@ -46,22 +43,19 @@ class UnwatchedAlert(Answer):
 class DriftFigures(Answer):
     """Evidence of a fall at one moment."""
 
-    since: datetime.datetime
-    """Most likely start of the change."""
-    records: int
-    failed: int
-    evidence: float
-    """E-value of the fall."""
-    mean: float | None = None
-    """Mean outcome of the units since then."""
-    healthy: float | None
-    """None of trouble."""
-    healthy_lower: float | None
-    """Lower bound of the healthy mean."""
-    against: str
-    """The reference, in words; empty of trouble."""
-    message: str
-    """The evidence in one line."""
+    since: Time = Field(description="When the change most likely began.")
+    records: int = Field(description="Records since then.")
+    failed: int = Field(description="Of them the ones that failed; of an error series, erred.")
+    evidence: float = Field(description="E-value of the fall.")
+    mean: float | None = Field(
+        default=None,
+        description="Mean outcome of the conversations or single records since then; of trouble, "
+        "and of alerts of earlier versions, null.",
+    )
+    healthy: float | None = Field(description="Mean of the reference; of trouble null.")
+    healthy_lower: float | None = Field(description="Lower bound of that mean.")
+    against: str = Field(description="The reference, in words; of trouble empty.")
+    message: str = Field(description="The evidence in one line.")
 
 
 class DriftExample(Answer):
@@ -100,49 +94,59 @@ class DriftAlert(Answer):
 
     alert_id: str
     space: str
-    profile: str
+    profile: str = Field(description="Alias of the profile.")
     profile_name: str
     profile_version: str
-    task: str
-    """Empty for the whole record."""
-    kind: str
-    """`pass`, `error`, `score`, or `trouble`: something keeps results from being made."""
-    trouble: str = ""
-    """Cause of trouble, for alerts of the kind `trouble`; see `Trouble`."""
+    task: str = Field(description="Empty for the whole record.")
+    kind: str = Field(
+        description="pass: passes among passed and failed; error: errors; score: scores from 0 to"
+        " 1; trouble: something keeps results from being made, and there are no "
+        "counts."
+    )
+    trouble: str = Field(
+        default="", description="Of the kind trouble: which one, as in the list `trouble`."
+    )
     service: str
     environment: str
-    version: str
-    """Version of the agent."""
-    state: str
-    """`shadow`, `firing`, `acknowledged`, `silenced` or `resolved`."""
-    opened_at: datetime.datetime
-    changed_at: datetime.datetime
-    silenced_until: datetime.datetime | None = None
-    by: str = ""
-    name: str = ""
-    """Name of the person or token that changed it last."""
+    version: str = Field(description="Of the agent; empty where no span tells it.")
+    state: str = Field(description="shadow, firing, acknowledged, silenced or resolved.")
+    opened_at: Time
+    changed_at: Time
+    silenced_until: Time | None = None
+    by: str = Field(default="", description="Id of the token that changed it last, or empty.")
+    name: str = Field(
+        default="", description="Of the person or token that changed it last, or empty."
+    )
     note: str = ""
-    title: str
-    """One sentence: the task, the version and the time of the fall."""
-    condition: str = ""
-    """Condition of a profile that holds; empty for what a detector proved."""
-    opened: DriftFigures
-    """As it was proven; of a condition, as it was when it fired."""
-    now: DriftFigures | None = None
-    """With what came since; None once it is over."""
-    fell: tuple[FallenTask, ...] = ()
-    """Parts that pass less than in the version before, while it is open: the whole record, then
-    its tasks, the worst first."""
-    stands: bool = False
-    """Stands among all open alerts of the space looked at together (e-BH)."""
+    title: str = Field(description="In words: the thing that got worse, its agent, its begin.")
+    condition: str = Field(
+        default="",
+        description="The condition of a profile that holds; empty for what a detector has proven.",
+    )
+    opened: DriftFigures = Field(
+        description="As it was proven; of a condition, as it was when it fired."
+    )
+    now: DriftFigures | None = Field(
+        default=None, description="With what came since; null once it is over."
+    )
+    fell: tuple[FallenTask, ...] = Field(
+        default=(),
+        description="While it is open, what passes less in its version than in the one before, by"
+        " 95 % intervals that are apart: the whole record, then its tasks, the worst "
+        "first.",
+    )
+    stands: bool = Field(
+        default=False,
+        description="Stands among all open alerts of the space looked at together (e-BH).",
+    )
 
 
 class Culprit(Answer):
     """A tag, tool, model, agent, route or version whose results fell."""
 
     name: str = Field(
-        description="Such as `tool search`, `model m`, `agent a`, `route a > b`, `version 2` or"
-        " `tag tier=free`.",
+        description="Such as `tool search`, `model m`, `agent a`, `route a > b`, `version 2` or "
+        "`tag tier=free`."
     )
     rate_before: float = Field(description="Its own; where it is new, that of all results.")
     new: bool = Field(default=False, description="It had fewer than 30 results before the fall.")
@@ -155,15 +159,12 @@ class Culprit(Answer):
 class DriftDelivery(Answer):
     """A message about an alert, to one channel."""
 
-    channel: str
-    told: str
-    """State that is told: `firing` or `resolved`."""
-    state: str
-    """`begun`, `waiting` (asked again), `sent` or `given_up`."""
-    at: datetime.datetime
+    channel: str = Field(description="log, webhook, slack, pagerduty or alertmanager.")
+    told: str = Field(description="State that is told: firing or resolved.")
+    state: str = Field(description="begun, waiting (asked again), sent or given_up.")
+    at: Time
     attempts: int
-    answer: str
-    """Reply of the channel to the message."""
+    answer: str = Field(description="Of the far side, without secrets.")
 
 
 class TriedChannel(Answer):
@@ -183,39 +184,179 @@ class TriedChannels(Answer):
 class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
-    explained_by: tuple[Culprit, ...] = ()
-    """Tags, tools and models that fell, the one that makes the most of it first."""
-
-    examples: tuple[DriftExample, ...] = ()
-    history: tuple[DriftAlert, ...] = ()
-    """Oldest first."""
-    deliveries: tuple[DriftDelivery, ...] = ()
-    """The last step for each channel and state, oldest first."""
+    explained_by: tuple[Culprit, ...] = Field(
+        default=(), description="Parts that fell, the largest share first; of the kind error empty."
+    )
+    examples: tuple[DriftExample, ...] = Field(
+        default=(),
+        description="The newest failed records at its opening; of passes also those that errored "
+        "last since it began.",
+    )
+    history: tuple[DriftAlert, ...] = Field(default=(), description="Oldest first.")
+    deliveries: tuple[DriftDelivery, ...] = Field(
+        default=(),
+        description="Whom it was told to: the last step for each channel and state, oldest first.",
+    )
 
 
 class Trouble(Answer):
     """Something that keeps results from being made, or from being complete."""
 
-    trouble: str
-    """`not_evaluated`, `judge_waits`, `judge_budget`, `errored`, `unknown_profile`, `incomplete`,
-    `dead_letters`, `dropped`, `lost` or `silent`."""
-    alert_id: str = ""
-    """Of the alert about it."""
-    state: str = ""
-    """Of that alert: `firing`, `acknowledged` or `silenced`."""
-    profile: str = ""
-    """Alias of the profile, where it is about one."""
-    message: str
-    """The finding, and the remedy."""
-    since: datetime.datetime
+    trouble: str = Field(
+        description="not_evaluated, judge_waits, judge_budget, errored, unknown_profile, "
+        "incomplete, dead_letters, dropped, overtaken, lost or silent."
+    )
+    alert_id: str = Field(
+        default="", description="Of the alert about it; empty until that is stored."
+    )
+    state: str = Field(default="", description="Of that alert: firing, acknowledged or silenced.")
+    profile: str = Field(default="", description="Alias of the profile, where it is about one.")
+    message: str = Field(description="The fault, and the way to mend it.")
+    since: Time = Field(description="Time at which it was found first.")
 
 
 class Alerts(Answer):
-    """All alerts."""
+    """All alerts, by alias."""
 
     items: tuple[Alert, ...]
-    drift: tuple[DriftAlert, ...] = ()
-    """Alerts of the drift detectors: the open ones, then those that were resolved last."""
-    trouble: tuple[Trouble, ...] = ()
-    """Obstacles to results; looked for each minute."""
-    unwatched: tuple[UnwatchedAlert, ...] = ()
+    drift: tuple[DriftAlert, ...] = Field(
+        default=(),
+        description="Of the detectors that watch every active profile: those that are open, then "
+        "those that were resolved last.",
+    )
+    trouble: tuple[Trouble, ...] = Field(default=(), description="Looked for each minute.")
+    unwatched: tuple[UnwatchedAlert, ...] = Field(
+        default=(),
+        description="Those of profiles that are not active, without versions that a later one "
+        "took the place of.",
+    )
+
+
+class DriftSeries(Answer):
+    """The standing of one task of an active profile, of the version that ran last."""
+
+    profile: str = Field(description="Alias of the profile.")
+    profile_version: str
+    task: str = Field(description="Empty for the whole record.")
+    kind: str
+    service: str
+    environment: str
+    version: str
+    units: int = Field(description="Conversations, and records without one.")
+    records: int
+    failed: int
+    errored: int = Field(
+        default=0, description="Results that erred beside `records`; other kinds than pass: 0."
+    )
+    version_before: VersionTally | None = Field(
+        default=None,
+        description="The version before, where there is one; other kinds than pass: null.",
+    )
+    rate: float = Field(description="Of the last 500 to 1,000 units.")
+    lower: float
+    upper: float
+    evidence: float
+    state: str = Field(
+        default="",
+        description="learning, never_passed (nothing can be worse), watched or fallen: looked at "
+        "alone.",
+    )
+    stands: bool = Field(
+        default=False,
+        description="A fall is proven among all series of the space looked at together (e-BH).",
+    )
+    healthy: float | None
+    healthy_lower: float | None
+    against: str = Field(description="The reference, or the data that it waits for.")
+
+
+class DriftSeriesList(Answer):
+    """All of a space, by alias and task."""
+
+    items: tuple[DriftSeries, ...]
+
+
+class DriftOutcome(Answer):
+    """The outcome of one task, or of a whole record."""
+
+    task: str = Field(description="Empty for the whole record.")
+    outcome: Outcome
+
+
+class DriftNumber(Answer):
+    """The score of a task, or the measure that it compared."""
+
+    task: str
+    number: float
+
+
+class DriftResult(Answer):
+    """The first final result of one record, or of one session that is evaluated as a whole."""
+
+    seq: int = Field(description="Its commit; with `ordinal`, its place in the order.")
+    ordinal: int
+    profile_uid: str
+    service: str
+    environment: str
+    version: str
+    session_id: str = Field(description="Empty where the result stands for itself.")
+    at: Time
+    evaluation_id: str
+    outcomes: tuple[DriftOutcome, ...]
+    numbers: tuple[DriftNumber, ...] = ()
+
+
+class DriftSlice(Answer):
+    """Results that have a tag, a tool or a model in common, before a moment and since."""
+
+    name: str
+    passed_before: int
+    failed_before: int
+    passed: int
+    failed: int
+
+
+class DriftSlices(Answer):
+    """All slices that have a result since the moment."""
+
+    total: int = Field(description="Results since the moment that were looked at.")
+    items: tuple[DriftSlice, ...]
+
+
+class CanaryVersion(Answer):
+    """The results of one version since the canary began."""
+
+    version: str
+    conversations: int = Field(description="Begun; a record without a session is one by itself.")
+    records: int
+    pass_rate: float | None = Field(description="Mean of the complete conversations.")
+    error_rate: float | None
+    result_rate: float | None = Field(description="Share of records that no gate skipped.")
+
+
+class Difference(Answer):
+    """Candidate minus stable, with an interval that holds at all looks together."""
+
+    lower: float
+    upper: float
+
+
+class Canary(Answer):
+    """The decision on a candidate, and its grounds."""
+
+    decision: str = Field(description="promote, hold or roll_back.")
+    reason: str
+    profile: str
+    profile_version: str
+    task: str = Field(description="Empty for the whole record.")
+    stable: CanaryVersion
+    candidate: CanaryVersion
+    pass_rate: Difference
+    decided_rate: Difference = Field(description="Of the shares without an error.")
+    result_rate: Difference = Field(description="Of the shares of records with a result.")
+    is_cut: bool = Field(description="Later results of a version are not read: never promoted.")
+    margin: float
+    alpha: float
+    split_chance: float | None = Field(
+        description="That traffic is split as planned, at most; null without a plan, or if cut."
+    )

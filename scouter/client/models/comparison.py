@@ -1,10 +1,10 @@
-"""Two sides held against each other."""
+"""Two sides held against each other, and offline runs that a collector keeps."""
 
 import datetime
 
 from pydantic import Field, JsonValue
 
-from scouter.client.models.answer import Answer
+from scouter.client.models.answer import Answer, Time
 from scouter.client.models.records import ToolCall
 from scouter.evaluate.outcome import Outcome
 
@@ -13,14 +13,13 @@ class VersionItem(Answer):
     """A version of the service behind a profile's records."""
 
     version: str
-    first_at: datetime.datetime
-    """Time at which the first of its records was evaluated."""
-    last_at: datetime.datetime
+    first_at: Time = Field(description="When the first of its records was evaluated.")
+    last_at: Time
     records: int
 
 
 class Versions(Answer):
-    """All of them, the one that began last first."""
+    """Versions, the one that began last first."""
 
     items: tuple[VersionItem, ...]
 
@@ -107,7 +106,7 @@ class Look(ComparedRecord):
     )
     shown: dict[str, JsonValue] = Field(
         description="Of a scenario `asked`, `answered`, `turns` and `error`; of a live record "
-        "`context`; large values are cut.",
+        "`context`; large values are cut."
     )
 
 
@@ -128,8 +127,8 @@ class ComparedChange(Answer):
     after: Look
     alike: tuple[AlikeChange, ...] = Field(
         default=(),
-        description="Live records, 20 at most, of which the same tasks ended otherwise and "
-        "the same tools were called.",
+        description="Live records, 20 at most, of which the same tasks ended otherwise and the "
+        "same tools were called.",
     )
     more_alike: int = Field(default=0, description="Such records that are left out.")
 
@@ -146,15 +145,44 @@ class Comparison(Answer):
         default=None, description="A fall of more points than this is ruled out."
     )
     pairing: str = Field(
-        description="scenarios; ids: records with an id of both sides in pairs; apart: two "
-        "samples.",
+        description="scenarios; ids: records with an id of both sides in pairs; apart: two samples."
     )
     before: ComparedSide
     after: ComparedSide
     rates: tuple[ComparedRate, ...]
     changes: tuple[ComparedChange, ...] = Field(
-        description="At most 20, those that got worse first, then those with the most alike; "
-        "none of two samples."
+        description="At most 20, those that got worse first, then those with the most alike; none"
+        " of two samples."
     )
     more_changes: int = Field(description="Changes that are left out.")
     notes: tuple[str, ...]
+
+
+class RunItem(Answer):
+    """A stored run."""
+
+    run_id: str = Field(description="Digest of its file: the same file is one run.")
+    name: str
+    added_at: Time
+    added_by: str = Field(
+        default="", description="Id of the token; empty where none was asked for."
+    )
+    is_replay: bool = Field(
+        default=True, description="False of results of records without scenarios."
+    )
+    profiles: dict[str, str] = Field(description="Digest of the profile by alias.")
+    records: int
+    pass_rate: float = Field(description="Of all task results.")
+    scenarios: int
+    scenarios_passed: int
+    agent: str = ""
+    agent_version: str = ""
+    ended_at: Time | None = Field(
+        default=None, description="When the run ended, where its file says so."
+    )
+
+
+class RemovedRun(Answer):
+    """A run that was taken out."""
+
+    run_id: str

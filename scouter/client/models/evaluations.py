@@ -1,12 +1,12 @@
-"""Evaluations of records and sessions, and the results of their tasks."""
+"""Evaluations and their tasks: results, rates, distributions, failures, other versions."""
 
 import datetime
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from scouter.client.models.answer import Answer
+from scouter.client.models.answer import Answer, Time
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.judge_rate import JudgeKnown
+from scouter.evaluate.results.judge_rate import JudgeKnown, Standing
 
 
 class TaskUsage(Answer):
@@ -59,8 +59,8 @@ class TaskResult(Answer):
     )
     calibration: JudgeKnown | None = Field(
         default=None,
-        description="Of a judge that passed or failed it: its calibration in force at that "
-        "time; null where there is none of this very judge.",
+        description="Of a judge that passed or failed it: its calibration in force at that time; "
+        "null where there is none of this very judge.",
     )
 
 
@@ -68,29 +68,260 @@ class Evaluation(Answer):
     """The evaluation of one record, or of one session."""
 
     evaluation_id: str
-    scope: str
-    """`record` or `session`."""
-    record_id: str
-    """The user's name for the record; may be empty."""
-    uid: str
-    """The record's key, or one made for the session."""
+    scope: str = Field(description="record or session.")
+    record_id: str = Field(description="The user's name for the record; may be empty.")
+    uid: str = Field(description="The record's key, or one made for the session.")
     session_id: str = ""
-    trace_id: str | None = None
-    """None for a session, which may have many."""
-    profile: str
-    """Alias of the profile."""
-    profile_name: str = ""
-    """Its full name, where the alias is another."""
-    profile_version: str
-    """Digest of the profile's tasks."""
+    trace_id: str | None = Field(
+        default=None, description="None for a session, which may have many."
+    )
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
+    profile_version: str = Field(description="Digest of the profile's tasks.")
     revision: int
     outcome: Outcome
-    completeness: str
+    completeness: str = Field(description="complete, quiet or deadline.")
     missing_parents: int = 0
     service_name: str = ""
     service_version: str = ""
     environment: str = ""
     tags: dict[str, str] = Field(default_factory=dict)
-    created_at: datetime.datetime
-    evaluated_at: datetime.datetime
+    created_at: Time
+    evaluated_at: Time
     tasks: tuple[TaskResult, ...]
+
+
+class FailureExample(Answer):
+    """A result of a group."""
+
+    evaluation_id: str
+    uid: str = Field(description="Of the record; of a session, its made-up uid.")
+    record_id: str
+    trace_id: str | None
+
+
+class FailureGroup(Answer):
+    """Results that did not pass for the same reason, as far as one can see from outside."""
+
+    outcome: Outcome = Field(description="`failed` or `errored`.")
+    reason: str | None = Field(description="Of errored ones.")
+    operator: str
+    message: str = Field(description="Of the newest; those of the others differ in values only.")
+    tools: tuple[str, ...] = Field(
+        description="Tools that were called up to the first call that failed, or all; a repeated "
+        "call counts once. Of a long way the last 12, after `…`."
+    )
+    failed_tool: bool = Field(description="The last of `tools` failed.")
+    error_type: str = Field(description="Of the trace's first error; empty without any.")
+    before: int = Field(description="Results looked at of the time before `split`.")
+    since: int = Field(description="From `split` on; all, where there is none.")
+    share_before: float | None = Field(
+        description="Share of all results of that time, from 0 to 1; null without results or split."
+    )
+    share_since: float | None
+    first_seen: datetime.datetime = Field(description="Of those looked at.")
+    last_seen: datetime.datetime
+    examples: tuple[FailureExample, ...] = Field(description="The newest, three at most.")
+
+
+class Failures(Answer):
+    """Groups, the one with the largest share since `split` first."""
+
+    items: tuple[FailureGroup, ...]
+    looked_at: int = Field(
+        description="Results looked at: the newest that failed and the newest that errored, at "
+        "most 200 each before `split` and since."
+    )
+    is_partial: bool = Field(description="There are more; the shares are estimates then.")
+
+
+class JudgeStanding(Answer):
+    """The pass rate that people would give, as far as a calibration of this very judge can tell."""
+
+    standing: Standing = Field(
+        description="corrected; cannot_say: the labels are too few; another_judge: the calibrated"
+        " judge was asked otherwise, and nothing of it is applied; not_calibrated."
+    )
+    why: str = Field(
+        default="", description="Why there is no corrected rate; empty if there is one."
+    )
+    pass_rate: float | None = Field(description="As people would say.")
+    lower: float | None = Field(description="Of its 95 % interval.")
+    upper: float | None
+    judged: int = Field(description="Records that the judge passed or failed.")
+    is_by_record: bool = Field(
+        default=True,
+        description="True: each of these records counts by itself, also turns of one "
+        "conversation, so that the interval is too short where conversations have "
+        "several. `scouter judge correct` counts by conversation.",
+    )
+    calibration: JudgeKnown | None = Field(
+        default=None,
+        description="The applied calibration; of several the last one, as each is applied to the "
+        "evaluations of its time.",
+    )
+    calibrations: int = Field(default=0, description="How many were applied to any evaluation.")
+
+
+class TaskScores(Answer):
+    """The scores of one task in a few numbers."""
+
+    mean: float | None = Field(default=None, description="Null where no result has a score.")
+    sd: float | None = Field(
+        default=None, description="Standard deviation, with n - 1; null of fewer than two."
+    )
+    n: int = Field(default=0, description="Results with a score: those that passed or failed.")
+    n_error: int = Field(default=0, description="Results that errored, and so have none.")
+
+
+class RateLine(Answer):
+    """Pass rate of one task over time, in columns; a bucket without a rate has no place in them."""
+
+    start_s: tuple[int, ...] = Field(
+        description="Start of each bucket, in order, in seconds since 1970."
+    )
+    pass_rate: tuple[float, ...]
+    total: tuple[int, ...] = Field(description="Results that each rate counts.")
+
+
+class TaskRate(Answer):
+    """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
+
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
+    profile_version: str
+    alias: str = Field(description="The same as `profile`.")
+    task_id: str
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    total: int = Field(description="Results that the rate counts: all but skips without a gate.")
+    pass_rate: float | None
+    lower: float
+    upper: float
+    score: TaskScores = Field(
+        default=TaskScores(), description="Mean and standard deviation of its scores."
+    )
+    judge: JudgeStanding | None = Field(
+        default=None, description="Calibration of the judge; null of tasks that ask none."
+    )
+
+
+class RatedTask(TaskRate):
+    """The same, with the rate over time where it is asked for."""
+
+    line: RateLine | None = Field(default=None, description="Null without `bucket`.")
+
+
+class TaskRates(Answer):
+    """Rates of all tasks."""
+
+    items: tuple[RatedTask, ...]
+    bucket_s: int | None = Field(
+        default=None, description="Seconds of a bucket of the lines; null without them."
+    )
+
+
+class TaskBucket(TaskRate):
+    """Outcomes of one task in one bucket, and its pass rate with a 95 % Wilson interval."""
+
+    start: Time = Field(
+        description="Start of the bucket; buckets are multiples of their length since 1970, in UTC."
+    )
+
+
+class TaskSeries(Answer):
+    """Points by time, alias and task; a bucket without results has none."""
+
+    items: tuple[TaskBucket, ...]
+    bucket_s: int = Field(default=0, description="Length of a bucket in seconds.")
+
+
+class Bin(Answer):
+    """Values from `low` to below `high`; the last bin holds its `high`, too."""
+
+    low: float
+    high: float
+    before: int
+    since: int
+
+
+class Distribution(Answer):
+    """Spread of the values of one measure."""
+
+    measure: str = Field(description="`score`, or `duration_ms` of the trace.")
+    bins: tuple[Bin, ...]
+    before: int = Field(description="Values before `split`.")
+    since: int = Field(description="Values from `split` on; all, where there is none.")
+    median_before: float | None = None
+    median_since: float | None = None
+
+
+class Distributions(Answer):
+    """Distributions of a task; a measure that no result has is left out."""
+
+    items: tuple[Distribution, ...]
+    looked_at: int = Field(description="Number of results, the newest 2,000 at most.")
+    is_partial: bool = Field(description="There are more results than were looked at.")
+
+
+class TaskChange(Answer):
+    """A task of both versions that ends differently under each."""
+
+    task_id: str
+    before: str = Field(description="Its outcome.")
+    after: str
+
+
+class TaskCount(Answer):
+    """A task that one of two versions has."""
+
+    task_id: str
+    outcomes: dict[str, int] = Field(description="Evaluations by its outcome in them.")
+
+
+class Flip(Answer):
+    """A record or session in which a task of both versions has another outcome now."""
+
+    scope: str = Field(description="record or session.")
+    uid: str = Field(description="Of the record, or what stands for the session.")
+    record_id: str
+    trace_id: str | None = None
+    session_id: str = ""
+    before: Outcome
+    after: Outcome
+    before_version: str = Field(description="Digest of the profile that judged it before.")
+    revision: int = Field(description="Of the new evaluation.")
+    is_stored: bool = Field(description="False in a dry run, or if it got another one meanwhile.")
+    tasks: tuple[TaskChange, ...]
+
+
+class Reevaluation(Answer):
+    """Outcomes of another version of a profile on one page of evaluations."""
+
+    profile: str
+    profile_version: str
+    dry_run: bool
+    checked: int = Field(description="Records and sessions that were evaluated.")
+    flipped: int = Field(
+        description="Of these, those in which a task of both versions has another outcome now."
+    )
+    stored: int = Field(description="Revisions that were stored.")
+    gone: int = Field(
+        description="Evaluations of which neither the record, nor any of the session, is stored."
+    )
+    moved: int = Field(
+        default=0,
+        description="Evaluations with another outcome for new and removed tasks alone; no flips.",
+    )
+    new_tasks: tuple[TaskCount, ...] = Field(
+        default=(), description="Tasks that the earlier evaluations of this page lack."
+    )
+    removed_tasks: tuple[TaskCount, ...] = Field(
+        default=(), description="Tasks that this version lacks, with what they were."
+    )
+    items: tuple[Flip, ...]
+    next_cursor: str | None = Field(
+        default=None, description="Pass it as `cursor` for the next page."
+    )

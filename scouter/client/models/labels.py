@@ -1,10 +1,8 @@
-"""Labels of people, and their agreement."""
-
-import datetime
+"""Labels of people and their agreement, and answers of judges."""
 
 from pydantic import Field, JsonValue
 
-from scouter.client.models.answer import Answer
+from scouter.client.models.answer import Answer, Time
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_rate import JudgeKnown
 
@@ -42,23 +40,30 @@ class LabelItem(Answer):
     record_id: str = ""
     profile: str
     task_id: str
-    label: bool | None
-    """True if the record is good; None where an earlier label was taken back."""
-    score: float | None = None
-    """The person's number, where they gave one; `label` says whether the task passed with it."""
+    label: bool | None = Field(
+        description="True if the record is good; None where an earlier label was taken back."
+    )
+    score: float | None = Field(
+        default=None, description="The person's number, where they gave one."
+    )
     rater: str
     notes: str = ""
-    at: datetime.datetime
-    by: str = ""
-    """Id of the token that it came with."""
-    is_blind: bool | None = None
-    """False where the person had seen the outcome or other labels; None where nobody said."""
-    order: str | None = None
-    """Order of the queue that the record came from; None if from none."""
-    stratum: str | None = None
-    """Records that it was drawn from: `passed` or `failed` by the task, or `all`."""
-    size: int | None = None
-    """Number of records in the stratum when the label was given."""
+    at: Time
+    by: str = Field(default="", description="Id of the token that it came with.")
+    is_blind: bool | None = Field(
+        default=None,
+        description="False if the person had seen the outcome or other labels; null: nobody said.",
+    )
+    order: str | None = Field(
+        default=None, description="Order of the queue that it came from; null: none."
+    )
+    stratum: str | None = Field(
+        default=None,
+        description="Records that it was drawn from: `passed`, `failed` or `all`; null: unknown.",
+    )
+    size: int | None = Field(
+        default=None, description="Number of records in the stratum at that moment."
+    )
 
 
 class QueueResult(Answer):
@@ -78,15 +83,16 @@ class QueueItem(Answer):
     record_id: str = ""
     session_id: str = ""
     trace_id: str | None = None
-    created_at: datetime.datetime
+    created_at: Time
     context: JsonValue = None
-    asks: str = ""
-    """The question with the record's values in it."""
-    result: QueueResult | None = None
-    labels: tuple[LabelItem, ...] = ()
-    """Labels of other people, where they were asked for."""
-    own: LabelItem | None = None
-    """The person's own, of a record that was named."""
+    asks: str = Field(default="", description="The question with the record's values in it.")
+    result: QueueResult | None = Field(default=None, description="Null unless it is asked for.")
+    labels: tuple[LabelItem, ...] = Field(
+        default=(), description="Of others; empty unless asked for."
+    )
+    own: LabelItem | None = Field(
+        default=None, description="The person's own, of a record that was named."
+    )
 
 
 class LabelScale(Answer):
@@ -114,19 +120,22 @@ class LabelQueue(Answer):
 
     profile: str
     task_id: str
-    asks: str
-    """The judge's prompt; of a check its description, or else its condition."""
-    description: str = ""
-    """Of the task."""
+    asks: str = Field(
+        description="The question to decide: the judge's prompt; of a check its description, or "
+        "else its condition in words."
+    )
+    description: str = Field(default="", description="Of the task; may be empty.")
     is_judge: bool
-    scale: LabelScale | None = None
-    """None where a label is good or bad."""
-    labelled: int
-    waiting: int
-    plan: LabelPlan | None = None
-    """Worth of further labels; None where no label makes a rate yet and nothing is decided."""
-    people: tuple[str, ...] = ()
-    """Names that people labelled under so far."""
+    scale: LabelScale | None = Field(default=None, description="Null where a label is good or bad.")
+    labelled: int = Field(description="Records that this person has labelled.")
+    waiting: int = Field(description="Records of the newest 500 results that wait for a label.")
+    plan: LabelPlan | None = Field(
+        default=None,
+        description="Worth of further labels drawn at random; null where nothing is decided.",
+    )
+    people: tuple[str, ...] = Field(
+        default=(), description="Names that people labelled under, by first use."
+    )
     items: tuple[QueueItem, ...]
 
 
@@ -137,8 +146,9 @@ class LabelledRecord(Answer):
     record_id: str = ""
     trace_id: str | None = None
     context: JsonValue = None
-    outcome: Outcome | None = None
-    """The outcome of the task; None where its result is no longer stored."""
+    outcome: Outcome | None = Field(
+        default=None, description="How the task ended; null if no longer stored."
+    )
     labels: tuple[LabelItem, ...]
 
 
@@ -147,11 +157,11 @@ class LabelledRecords(Answer):
 
     profile: str
     task_id: str
-    asks: str = ""
-    """The task's description, or else its question, cut."""
+    asks: str = Field(default="", description="The task's description, or else its question, cut.")
     is_judge: bool = False
-    people: tuple[str, ...] = ()
-    """Names that people labelled under so far."""
+    people: tuple[str, ...] = Field(
+        default=(), description="Names that people labelled under, by first use."
+    )
     total: int = Field(description="All that fit, whatever `offset` and `limit`.")
     items: tuple[LabelledRecord, ...]
 
@@ -233,3 +243,69 @@ class LabelAgreement(Answer):
         default=0, description="Labels of people who had seen the outcome or other labels."
     )
     contested: tuple[str, ...] = Field(description="Uids of 50 records that people differ on.")
+
+
+class JudgeAnswer(Answer):
+    """Answer of a judge to one question."""
+
+    response: str = Field(
+        description="The answer, written as JSON: as it stands, whatever JSON can say."
+    )
+    model: str = Field(default="", description="The model that answered.")
+
+
+class KeptJudgeAnswer(Answer):
+    """Reply to a judge answer that was sent in; `kept` is False if the collector keeps none."""
+
+    kept: bool = Field(description="False where the collector's cache is off.")
+
+
+class GoldAgreement(Answer):
+    """Share of gold items that a judge decided as people did, with a 95 % interval."""
+
+    items: int
+    agreed: int
+    rate: float | None
+    lower: float
+    upper: float
+
+
+class GoldWindow(Answer):
+    """One window of gold items."""
+
+    start: Time
+    end: Time
+    is_complete: bool = Field(description="Its time is over; only then it is tested.")
+    sensitivity: GoldAgreement = Field(description="Of items that people pass.")
+    specificity: GoldAgreement = Field(description="Of items that people fail.")
+    undecided: int = Field(description="Items that the judge neither passed nor failed.")
+    has_drifted: bool | None = Field(
+        default=None,
+        description="Decided otherwise than in the calibration, at a level of 1 % for both rates "
+        "together; null while the window goes on, and without a calibration of this "
+        "judge.",
+    )
+    sensitivity_p: float | None = Field(
+        default=None, description="Fisher's exact test, corrected (Holm)."
+    )
+    specificity_p: float | None = None
+
+
+class GoldJudge(Answer):
+    """A judge task of an active profile, and its gold items."""
+
+    profile: str = Field(description="Alias of the profile.")
+    profile_version: str
+    task_id: str
+    provider: str
+    model: str
+    items: int
+    per_day: float
+    window: int = Field(description="Items that are held together against the calibration.")
+    windows: tuple[GoldWindow, ...] = Field(description="By time; the last one mostly goes on.")
+
+
+class GoldJudges(Answer):
+    """By alias, tasks in the profile's order."""
+
+    items: tuple[GoldJudge, ...]

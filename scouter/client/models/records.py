@@ -1,38 +1,45 @@
-"""Records, sessions and the calls that tasks expect."""
+"""Records, sessions, profiles and the calls that tasks expect."""
 
-import datetime
+from typing import Literal, TypeAlias
 
 from pydantic import Field, JsonValue
 
-from scouter.client.models.answer import Answer
+from scouter.client.models.answer import Answer, TextMatch, Time
 from scouter.client.models.evaluations import Evaluation
-from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 
+RecordState: TypeAlias = Literal[
+    "waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased"
+]
 
-class RecordItem(Answer):
-    """A record without its context."""
+
+class _Accepted(Answer):
+    """An accepted record."""
 
     uid: str
-    record_id: str
-    """The user's name for the record; may be empty."""
+    record_id: str = Field(description="The user's name for the record; may be empty.")
     session_id: str
     trace_id: str | None
-    profile: str
-    """Alias of the profile, or what the sender called it."""
-    profile_name: str = ""
-    """Its full name; empty while it is not known."""
-    state: str
-    """One of `waiting evaluated skipped expired dead_lettered erased`."""
-    outcome: Outcome | None = None
-    """Outcome of the latest evaluation; None without an evaluation."""
-    created_at: datetime.datetime
-    received_at: datetime.datetime
+    profile: str = Field(description="Alias of the profile, or what the sender called it.")
+    profile_name: str = Field(default="", description="Its full name; empty while it is not known.")
+    state: RecordState
+    created_at: Time
+    received_at: Time
     tags: dict[str, str] = Field(default_factory=dict)
-    context_bytes: int | None = None
-    """Size of the context as JSON."""
-    match: TextMatch | None = None
-    """The place of the text that was searched; None without one, or where contexts are too long."""
+
+
+class RecordItem(_Accepted):
+    """An accepted record, without its context."""
+
+    outcome: Outcome | None = Field(
+        default=None, description="Of the latest evaluation, where there is one."
+    )
+    context_bytes: int = Field(default=None, description="Size of the context as JSON.")
+    match: TextMatch | None = Field(
+        default=None,
+        description="The place of the text that was searched; null without one, or where contexts"
+        " are too long to look into.",
+    )
 
 
 class LetterReason(Answer):
@@ -43,48 +50,57 @@ class LetterReason(Answer):
     message: str
 
 
-class Record(RecordItem):
-    """A record with all that is stored of it."""
+class Record(_Accepted):
+    """A record with its context, and every evaluation on it."""
 
     context: JsonValue
-    evaluations: tuple[Evaluation, ...]
-    """Every revision of its evaluation, newest first."""
+    evaluations: tuple[Evaluation, ...] = Field(
+        description="Every revision of its evaluation, newest first."
+    )
     dead_letter: LetterReason | None = None
-    waits_for: str = ""
-    """Why it is not evaluated, in words; empty where it is."""
+    waits_for: str = Field(
+        default="", description="Why it is not evaluated, in words; empty where it is."
+    )
 
 
 class SessionItem(Answer):
     """A session and its records, counted by the outcome of the latest evaluation on each."""
 
-    session_id: str
-    """Or the uid of a record that has none."""
+    session_id: str = Field(description="Or the uid of a record that has none.")
     records: int
     traces: int
-    first_at: datetime.datetime
-    """Time at which its first record was made."""
-    last_at: datetime.datetime
+    first_at: Time = Field(description="When its first record was made.")
+    last_at: Time
     passed: int
     failed: int
     errored: int
     skipped: int
-    undecided: int
-    """Records without an evaluation: waiting or dead-lettered."""
-    duration_ms: float | None = None
-    """From the start of the first span of its traces to the end of the last."""
-    input_tokens: int | None = None
-    """Of the model calls of its traces."""
+    undecided: int = Field(
+        description="Records without an evaluation: waiting, pending or dead-lettered."
+    )
+    duration_ms: float | None = Field(
+        default=None,
+        description="From the start of the first span of its traces to the end of the last.",
+    )
+    input_tokens: int | None = Field(default=None, description="Of the model calls of its traces.")
     output_tokens: int | None = None
-    match: TextMatch | None = None
-    """The place of the text that was searched; None without one, or where contexts are too long."""
+    match: TextMatch | None = Field(
+        default=None,
+        description="The place of the text that was searched; null without one, or where contexts"
+        " are too long to look into.",
+    )
 
 
 class Session(SessionItem):
-    """A session with what belongs to it, up to a thousand of each."""
+    """A session with what it consists of."""
 
-    items: tuple[RecordItem, ...]
-    evaluations: tuple[Evaluation, ...]
-    trace_ids: tuple[str, ...]
+    items: tuple[RecordItem, ...] = Field(
+        description="The newest records; `/records?session_id=` has all."
+    )
+    evaluations: tuple[Evaluation, ...] = Field(
+        description="The newest evaluations, on its records and on itself."
+    )
+    trace_ids: tuple[str, ...] = Field(description="The first ones, in order of acceptance.")
 
 
 class ToolCall(Answer):
@@ -111,3 +127,38 @@ class TaskTrajectories(Answer):
     """Of the tasks that expect calls, in the profile's order."""
 
     items: tuple[TaskTrajectory, ...]
+
+
+class ProfileItem(Answer):
+    """A registered profile."""
+
+    space: str
+    name: str
+    alias: str
+    uid: str
+    profile_version: str = Field(description="Digest of the tasks.")
+    version: str = Field(description="The profile's own label.")
+    is_active: bool
+    reads_spans: bool
+    registered_at: Time
+    tasks: tuple[str, ...] = Field(description="Ids of the tasks.")
+    watch: dict[str, JsonValue] | None = Field(
+        default=None, description="Selects traces that it evaluates without records; null for none."
+    )
+    alert: str | None = Field(
+        default=None,
+        description="Its alert's condition in words; it watches nothing while this is not active.",
+    )
+    unusable: str = Field(
+        default="",
+        description="Why this version of the collector cannot use it, though an earlier one took "
+        "it; it judges nothing, and has no tasks here.",
+    )
+
+
+class Profile(ProfileItem):
+    """A registered profile with all that it says."""
+
+    body: dict[str, JsonValue] = Field(
+        default_factory=dict, description="As `AgentEvalProfile.save_to_json` writes it."
+    )

@@ -1,25 +1,31 @@
-"""Spans, traces and the use of models."""
+"""Spans, traces and their parts, and the use of models."""
 
-import datetime
+from typing import Literal, TypeAlias
 
-from pydantic import JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
-from scouter.client.models.answer import Answer
+from scouter.client.models.answer import Answer, TextMatch, Time
 from scouter.client.models.evaluations import Evaluation
-from scouter.client.models.text_match import TextMatch
-from scouter.evaluate.show.trace_view import TraceView
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.show.agent_lines import AgentLine, TurnView
+from scouter.evaluate.show.trace_columns import TraceColumns
+from scouter.evaluate.show.trace_view import ResultView, SpanView, TraceView
+
+SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
 
 class SpanItem(Answer):
-    """A span without its attributes; the promoted ones are None where the span has none."""
+    """A span without its attributes; those with a field of their own are there if it has them."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
     trace_id: str
     span_id: str
     parent_span_id: str | None = None
     name: str
-    kind: str
-    status: str
-    start: datetime.datetime
+    kind: str = Field(description="Such as client.")
+    status: SpanStatus
+    start: Time
     duration_ms: float
     service_name: str | None = None
     service_version: str | None = None
@@ -33,91 +39,170 @@ class SpanItem(Answer):
     conversation_id: str | None = None
     error_type: str | None = None
     session_id: str | None = None
-    finish_reason: str | None = None
+    finish_reason: str | None = Field(
+        default=None,
+        description="Why a model's call ended, in one word for all providers: stop, length, "
+        "tool_call, content_filter, error, or the provider's own.",
+    )
 
 
 class TraceItem(Answer):
-    """A trace in one line."""
+    """A trace, counted over all of its spans."""
 
     trace_id: str
-    name: str | None = None
-    """Name of the root span, where that span is stored."""
-    service_name: str | None = None
-    service_version: str | None = None
-    start: datetime.datetime
+    name: str = Field(
+        default=None, description="Of the root; without one, of the span that began first."
+    )
+    service_name: str = None
+    service_version: str = None
+    start: Time
     duration_ms: float
     spans: int
-    errors: int
-    input_tokens: int | None = None
+    errors: int = Field(description="Spans with the status error.")
+    input_tokens: int | None = Field(default=None, description="Of its model calls.")
     output_tokens: int | None = None
-    tools: tuple[str, ...] = ()
-    """Of its first 200 calls, each once, in the order of their first calls."""
-    records: int = 0
-    """Evaluated ones."""
-    uid: str | None = None
-    """Of the record that was evaluated last."""
-    record_id: str | None = None
-    """Of that record."""
-    outcomes: tuple[str, ...] = ()
-    """That the latest evaluation of at least one record has."""
-    match: TextMatch | None = None
-    """The place of the text that was searched; None without one."""
+    tools: tuple[str, ...] = Field(
+        default=(),
+        description="Of its first 200 calls, each once, in the order of their first calls.",
+    )
+    records: int = Field(default=0, description="Evaluated ones.")
+    uid: str | None = Field(default=None, description="Of the record that was evaluated last.")
+    record_id: str | None = Field(default=None, description="Of that record.")
+    outcomes: tuple[Outcome, ...] = Field(
+        default=(), description="That the latest evaluation of at least one record has."
+    )
+    match: TextMatch | None = Field(
+        default=None, description="The place of the text that was searched; null without one."
+    )
 
 
 class GenAIUsage(Answer):
-    """Calls, errors, tokens, cost and times of one group: a model, a tool or another key."""
+    """Spans with one value of what they are put together by."""
 
-    key: str | None = None
-    start: datetime.datetime | None = None
-    """Start of the bucket of time; None without buckets."""
-    calls: int
-    errors: int
-    error_rate: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    """The part of the input that was read from a cache."""
-    reasoning_tokens: int | None = None
-    """The part of the output that nobody gets to read."""
-    cost: float | None = None
-    """USD by the collector's price file; None without a price."""
-    unpriced_calls: int = 0
-    mean_ms: float | None = None
+    key: str = Field(default=None, description="Empty for model calls that do not tell it.")
+    start: Time | None = Field(
+        default=None,
+        description="Of the bucket; null without `bucket`. Buckets are multiples of their length "
+        "since 1970, in UTC.",
+    )
+    calls: int = Field(description="One that several spans tell counts once.")
+    errors: int = Field(description="Those with the status error.")
+    error_rate: float | None = Field(default=None, description="0 to 1; null without a call.")
+    input_tokens: int = Field(
+        default=None, description="Of the model calls among them; cached ones included."
+    )
+    output_tokens: int = Field(default=None, description="Reasoning tokens are included.")
+    cached_tokens: int = Field(
+        default=None, description="The part of the input that was read from a cache."
+    )
+    reasoning_tokens: int = Field(
+        default=None, description="The part of the output that nobody gets to read."
+    )
+    cost: float | None = Field(
+        default=None,
+        description="US dollars by the collector's price_file; null where no call has a price.",
+    )
+    unpriced_calls: int = Field(default=0, description="Model calls that the cost leaves out.")
+    mean_ms: float | None = Field(
+        default=None, description="Null without a call, as the quantiles."
+    )
     p50_ms: float | None = None
     p95_ms: float | None = None
     p99_ms: float | None = None
-    quantiles: str | None = None
-    """`exact` or `estimated`."""
+    quantiles: Literal["exact", "estimated"] = Field(
+        default=None,
+        description="Exact: the smallest duration that such a share of the calls does not exceed."
+        " Above a million calls on a page they are estimated by a t-digest.",
+    )
 
 
 class ForeignResultItem(Answer):
-    """Another evaluator's result for a span."""
+    """Another evaluator's result for a span; null or empty where it does not say."""
 
     span_id: str
-    time: datetime.datetime
-    name: str
+    time: Time
+    name: str = Field(description="Of what was evaluated.")
     score: float | None = None
     label: str = ""
     explanation: str = ""
     response_id: str = ""
-    error: str = ""
+    error: str = Field(default="", description="Why there is no result.")
 
 
 class Trace(Answer):
-    """One trace."""
+    """A trace with all of its spans and the evaluations of its records."""
 
     trace_id: str
-    spans: tuple[dict[str, JsonValue], ...]
-    """With OTLP-JSON field names, by start time; `scouter.model.otlp_json` reads them."""
-    spanless_events: tuple[dict[str, JsonValue], ...] = ()
-    """Log events whose span is not stored, each as a span below it."""
-    evaluations: tuple[Evaluation, ...] = ()
-    foreign_results: tuple[ForeignResultItem, ...] = ()
+    spans: tuple[dict[str, JsonValue], ...] = Field(
+        description="With OTLP-JSON field names, by start time."
+    )
+    spanless_events: tuple[dict[str, JsonValue], ...] = Field(
+        default=(),
+        description="Log events whose span is not stored, each as a span below it, by time.",
+    )
+    evaluations: tuple[Evaluation, ...] = Field(
+        default=(), description="The 1000 newest at most, each record once."
+    )
+    foreign_results: tuple[ForeignResultItem, ...] = Field(
+        default=(),
+        description="Events `gen_ai.evaluation.result` of its spans that are not ours, by time.",
+    )
 
 
 class TraceTree(Answer):
-    """One trace as people read it; see `scouter.evaluate.show.trace_view`."""
+    """A trace as people read it, and the evaluations of its records."""
 
     trace_id: str
-    view: TraceView
-    evaluations: tuple[Evaluation, ...] = ()
+    view: TraceView = Field(description="Its spans as a tree, as far as `limit` goes.")
+    evaluations: tuple[Evaluation, ...] = Field(
+        default=(), description="The 1000 newest at most, each record once."
+    )
+
+
+class TraceRows(Answer):
+    """A trace as columns, the evaluations of its records, and results that name no span of it."""
+
+    trace_id: str
+    service_name: str = Field(
+        default="", description="Of the root, as the next two; empty if it tells none."
+    )
+    service_version: str = ""
+    environment: str = ""
+    columns: TraceColumns
+    evaluations: tuple[Evaluation, ...]
+    tasks: tuple[ResultView, ...]
+
+
+class TraceAgents(Answer):
+    """The agents of a trace, in the order in which they began."""
+
+    items: tuple[AgentLine, ...]
+
+
+class TraceTurn(Answer):
+    """A trace as a turn of a conversation."""
+
+    trace_id: str
+    turn: TurnView
+
+
+class TraceMatches(Answer):
+    """Spans that a filter selects."""
+
+    span_ids: tuple[str, ...] = Field(description="By start time.")
+
+
+class CutText(Answer):
+    """A text of which only the beginning is here."""
+
+    pointer: str = Field(description="JSON pointer (RFC 6901) to it, from the span.")
+    characters: int = Field(description="Characters of the whole text.")
+    is_binary: bool = Field(description="It looks like base64, so that none of it is here.")
+
+
+class SpanDetail(Answer):
+    """One span as people read it."""
+
+    trace_id: str
+    span: SpanView
+    cut: tuple[CutText, ...] = Field(description="Texts of which only the beginning is here.")

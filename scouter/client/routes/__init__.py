@@ -1,27 +1,4 @@
-"""Every route of the API as a function: its parameters, and the call that they make.
+"""Methods of the client for every route of the API, by noun.
 
-Both clients have a method for each of these functions, with the same parameters. Where all of them
-go into the query under their own names, `locals()` is the query.
+Their parameters are those of the route: what its path does not name goes into the query.
 """
-
-from scouter.client.routes import (
-    alerts,
-    canary,
-    comparison,
-    drift,
-    evaluations,
-    export,
-    judges,
-    labels,
-    operation,
-    profiles,
-    records,
-    tasks,
-    trace_parts,
-    traces,
-)
-
-__all__ = (
-    "alerts", "canary", "comparison", "drift", "evaluations", "export", "judges", "labels",
-    "operation", "profiles", "records", "tasks", "trace_parts", "traces",
-)  # fmt: skip

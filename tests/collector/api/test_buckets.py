@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from collector.api.buckets import Buckets
+from collector.api.tasks import Buckets
 from collector.store.rates import Extent, TaskQuery
 from collector.store.store import Store
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from collector.api import canary as api
+from collector.api import drift as api
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask

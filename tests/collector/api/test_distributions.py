@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from collector.api.distributions import distributions_of
+from collector.api.task_results import distributions_of
 from collector.store.evaluation_queries import TaskValue
-from scouter.client.models.tasks import Distribution
+from scouter.client.models.evaluations import Distribution
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Start

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from collector.api.failures import Part, Way, groups_of, way_of
+from collector.api.task_results import Part, Way, groups_of, way_of
 from collector.store.rows import TaskRow
 from collector.store.traces import Step
 from scouter.evaluate.outcome import Outcome

@@ -9,8 +9,7 @@ import pytest
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from scouter.client.client import ScouterClient
-from scouter.client.harvest import Wanted, harvest
-from scouter.client.harvest_file import scenario_yaml
+from scouter.client.harvest import Wanted, harvest, scenario_yaml
 from scouter.evaluate.scenario import EvalScenarios
 from tests.collector.conftest import Service, Start
 from tests.support.judged_desk import judged_desk

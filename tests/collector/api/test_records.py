@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from collector.api.buckets import _USUAL  # pyright: ignore[reportPrivateUsage]
+from collector.api.tasks import _USUAL  # pyright: ignore[reportPrivateUsage]
 from collector.items.times import format_time, parse_time_ns
 from collector.store.totals import HOUR_NS
 from tests.collector.conftest import Service, Start, save_answers

@@ -52,7 +52,7 @@ def test_the_api_forgets_no_field(path: Path) -> None:
 
 
 def test_a_forgotten_field_is_found() -> None:
-    source = f"from {MODELS}facets import FacetValue as F\ndef f(): return F(value='a')"
+    source = f"from {MODELS}answer import FacetValue as F\ndef f(): return F(value='a')"
     ((model, given),) = made(source)
     assert set(model.model_fields) - given == {"count"}
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from collector.api.span_search import read_span_cursor, write_span_cursor
+from collector.api.spans import read_span_cursor, write_span_cursor
 from collector.problem import ProblemError
 from collector.store.span_queries import SpanPosition
 from scouter.model.otlp import encode_request

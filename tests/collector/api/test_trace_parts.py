@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from collector.api.cut_values import cut_texts, value_at
-from scouter.client.models.trace_parts import CutText
+from collector.api.trace_span import cut_texts, value_at
+from scouter.client.models.traces import CutText
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Resource, Span, StatusCode

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from collector.api.turns import Turns
+from collector.api.front import Turns
 from collector.problem import ProblemError
 
 

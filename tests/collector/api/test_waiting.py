@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.api.waiting import why_not_evaluated
+from collector.api.records import why_not_evaluated
 from collector.store.rows import TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, letter, record

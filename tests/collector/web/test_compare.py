@@ -11,8 +11,7 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.web.aligned import Aligned, align, align_tasks, align_values
-from collector.web.compare import bar, reach_of
+from collector.web.compare import Aligned, align, align_tasks, align_values, bar, reach_of
 from tests.collector.api.test_comparison import push, send_version
 from tests.collector.conftest import Service, Start, save_answers
 from tests.collector.web.conftest import HOSTILE

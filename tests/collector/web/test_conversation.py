@@ -93,7 +93,7 @@ def test_checks_of_records_that_are_left_out_are_not_said_to_pass(
     chat: tuple[Service, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of twelve turns the third failed, which is none of the newest five."""
-    monkeypatch.setattr("collector.web.conversation._RECORDS", 5)
+    monkeypatch.setattr("collector.web.record._RECORDS", 5)
     text = chat[0].http.get(CHAT).text
     assert "All 5 checks passed." in text
     assert "Of the newest 5 records; older ones are not counted." in text

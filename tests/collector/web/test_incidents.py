@@ -10,9 +10,8 @@ import pytest
 
 from collector.web.incidents import incidents_of, named
 from collector.web.overview import overview
-from collector.web.period import USUAL, Traffic
+from collector.web.period import USUAL, Traffic, split_of
 from collector.web.source import Source
-from collector.web.split import split_of
 from collector.web.task import marks_of, task_view
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator

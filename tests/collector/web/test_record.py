@@ -11,7 +11,7 @@ import pytest
 
 from collector.store.commit import Commit
 from collector.store.rows import TaskRow
-from collector.web.citations import Marker, citations_of, within
+from collector.web.checks import Marker, citations_of, within
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario import EvalScenarios
 from tests.collector.conftest import Service, Start

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from scouter.client.carried_tasks import carry
+from scouter.client.expectation import carry
 from scouter.evaluate.tasks.task import parse_tasks
 
 CONTEXT: JsonValue = {"final": "From 9 to 18.", "city": "Berlin", "steps": ["From 9 to 18."]}

@@ -1,8 +1,6 @@
 """Requests of the client, its further tries, and its errors when it is refused."""
 
-import asyncio
 import datetime
-import inspect
 import pickle
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,14 +9,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from scouter.client.async_client import AsyncScouterClient
 from scouter.client.client import ScouterClient
 from scouter.client.connection import Retry
 from scouter.client.errors import ApiError, BusyError
-from scouter.client.routes import operation
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.config import HttpConfig, MockConfig
-from tests.support.client_routes import client_routes
 from tests.support.far_side import ENDLESS, dripping, far_side, head
 from tests.support.processes import free_ports
 from tests.support.served import Say, Script, run_script
@@ -46,9 +41,6 @@ class Pauses(list[float]):
     def __call__(self, seconds: float) -> None:
         self.append(seconds)
 
-    async def later(self, seconds: float) -> None:
-        self.append(seconds)
-
 
 def client(script: Script, **options: Any) -> ScouterClient:
     given: dict[str, Any] = {"sleep": Pauses(), **options}
@@ -58,8 +50,8 @@ def client(script: Script, **options: Any) -> ScouterClient:
 # --- where it is sent ---
 
 
-@pytest.mark.parametrize("kind", [ScouterClient, AsyncScouterClient])
-def test_a_transports_settings_say_where(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transports_settings_say_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind: Any = ScouterClient
     monkeypatch.setenv("SCOUTER_SERVER_URI", "http://other:1")  # the original's name
     assert kind().url == "http://other:1"
     monkeypatch.setenv("SCOUTER_URL", "http://collector:2")
@@ -94,15 +86,8 @@ PROFILE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
-def test_a_profile_is_registered_and_activated(script: Script, is_async: bool) -> None:
-    async def later(**options: bool) -> bool:
-        async with AsyncScouterClient(script.url) as ask:
-            return (await ask.register_profile({"alias": "a"}, **options)).is_active
-
+def test_a_profile_is_registered_and_activated(script: Script) -> None:
     def register(**options: bool) -> bool:
-        if is_async:
-            return asyncio.run(later(**options))
         with client(script) as ask:
             return ask.register_profile({"alias": "a"}, **options).is_active
 
@@ -128,8 +113,8 @@ def test_parameters_become_a_query_and_none_is_left_out(script: Script) -> None:
         )  # fmt: skip
         assert list(found) == []
     assert script.asked[0].path == (
-        "/api/v1/spans?name=chat%20%C3%A9&min_duration_ms=1.5&since=2026-01-02T12%3A00%3A00%2B00%3A00"
-        "&until=7&attribute=a.b%3Dc%3Dd&attribute=e%3D%26&limit=3"
+        "/api/v1/spans?limit=3&name=chat%20%C3%A9&min_duration_ms=1.5&attribute=a.b%3Dc%3Dd"
+        "&attribute=e%3D%26&since=2026-01-02T12%3A00%3A00%2B00%3A00&until=7"
     ).replace("%20", "+")
 
 
@@ -266,40 +251,30 @@ def test_times_are_read_and_unknown_fields_passed_over(script: Script) -> None:
 def test_what_is_asked_again(
     script: Script, answers: list[tuple[int, str | None]], deliveries: int, pauses: list[float]
 ) -> None:
-    """Both clients; the script ends with a failure where there is no 200."""
+    """The script ends with a failure where there is no 200."""
     status = answers[-1][0]
-    for is_async in (False, True):
-        script.asked.clear()
-        script.answers = [
-            Say(each, PROBLEM if each != 200 else NONE, {"Retry-After": wait} if wait else {})
-            for each, wait in answers
-        ]
-        waited = Pauses()
-        error = _error_of(script, waited, is_async=is_async)
-        assert (len(script.asked), waited) == (deliveries, pauses)
-        if status == 200:
-            assert error is None
-        else:
-            assert isinstance(error, ApiError)
-            assert (error.status, error.detail) == (status, "such is life")
-            assert isinstance(error, BusyError) == error.retryable == (status == 503)
+    script.answers = [
+        Say(each, PROBLEM if each != 200 else NONE, {"Retry-After": wait} if wait else {})
+        for each, wait in answers
+    ]
+    waited = Pauses()
+    error = _error_of(script, waited)
+    assert (len(script.asked), waited) == (deliveries, pauses)
+    if status == 200:
+        assert error is None
+    else:
+        assert isinstance(error, ApiError)
+        assert (error.status, error.detail) == (status, "such is life")
+        assert isinstance(error, BusyError) == error.retryable == (status == 503)
 
 
-def _error_of(script: Script, waited: Pauses, *, is_async: bool) -> ApiError | None:
+def _error_of(script: Script, waited: Pauses) -> ApiError | None:
     try:
-        if is_async:
-            asyncio.run(_ask_async(script, waited))
-        else:
-            with client(script, sleep=waited) as ask:
-                ask.alerts()
+        with client(script, sleep=waited) as ask:
+            ask.alerts()
     except ApiError as error:
         return error
     return None
-
-
-async def _ask_async(script: Script, waited: Pauses) -> None:
-    async with AsyncScouterClient(script.url, sleep=waited.later) as ask:
-        await ask.alerts()
 
 
 def test_pauses_grow_and_are_not_the_same_for_all(script: Script) -> None:
@@ -351,34 +326,20 @@ JUDGED: dict[str, Any] = {
 def test_an_order_that_takes_long_is_waited_for(
     script: Script, order: str, given: dict[str, Any], answer: dict[str, Any]
 ) -> None:
-    """Both clients. A connection that a busy machine makes too late is tried again."""
+    """A connection that a busy machine makes too late is tried again."""
     options: dict[str, Any] = {"timeout_s": 0.2, "retry": Retry(tries=8, first_pause_s=0.0)}
-
-    async def ask_async() -> None:
-        async with AsyncScouterClient(script.url, **options) as ask:
-            done = await getattr(ask, order)(**given)
-            assert done.model_dump(mode="json") == answer
-
-    script.answers = [Say(body=answer, delay_s=0.5), Say(body=answer, delay_s=0.5)]
+    script.answers = [Say(body=answer, delay_s=0.5)]
     with client(script, **options) as ask:
         done = getattr(ask, order)(**given)
         assert done.model_dump(mode="json") == answer
-    asyncio.run(ask_async())
 
 
 def test_a_question_is_given_up_as_the_client_was_told(script: Script) -> None:
-    """The plain client waits whole seconds."""
+    """The client waits whole seconds."""
     options: dict[str, Any] = {"timeout_s": 0.1, "retry": Retry(tries=1)}
-
-    async def ask_async() -> None:
-        async with AsyncScouterClient(script.url, **options) as ask:
-            with pytest.raises(TransientError, match="Timeout"):
-                await ask.alerts()
-
-    script.answers = [Say(body=NONE, delay_s=1.5), Say(body=NONE, delay_s=0.5)]
+    script.answers = [Say(body=NONE, delay_s=1.5)]
     with client(script, **options) as ask, pytest.raises(TransientError, match="Timeout"):
         ask.alerts()
-    asyncio.run(ask_async())
 
 
 def test_nobody_there(script: Script) -> None:
@@ -402,8 +363,8 @@ def test_an_answer_of_somebody_else(script: Script, body: bytes) -> None:
 
 
 def test_an_export_is_read_in_parts_and_a_broken_one_is_asked_for_again(script: Script) -> None:
-    """Of a part that was cut off nothing is used; both clients go on at its cursor."""
-    said = [
+    """Of a part that was cut off nothing is used; the client goes on at its cursor."""
+    script.answers = [
         Say(503, PROBLEM, {"Retry-After": "0"}),
         Say(body=b"a\n", headers={"Scouter-Next-Cursor": "c1"}),
         Say(body=b"b\nc", is_cut_off=True),
@@ -411,18 +372,11 @@ def test_an_export_is_read_in_parts_and_a_broken_one_is_asked_for_again(script: 
         Say(body=b"b\nc\n", headers={"Scouter-Next-Cursor": "c2"}),
         Say(body=b"d\n"),
     ]
-    script.answers = [*said, *said]
     with client(script) as ask:
         assert list(ask.export("records", since=1)) == [b"a\n", b"b\nc\n", b"d\n"]
-
-    async def ask_async() -> list[bytes]:
-        async with AsyncScouterClient(script.url, sleep=Pauses().later) as ask:
-            return [part async for part in ask.export("records", since=1)]
-
-    assert asyncio.run(ask_async()) == [b"a\n", b"b\nc\n", b"d\n"]
     first = "/api/v1/export/records?format=jsonl&since=1&part_bytes=4194304"
     cursors = ["", "", "&cursor=c1", "&cursor=c1", "&cursor=c1", "&cursor=c2"]
-    assert [asked.path for asked in script.asked] == [first + each for each in cursors] * 2
+    assert [asked.path for asked in script.asked] == [first + each for each in cursors]
 
 
 @pytest.mark.parametrize(("tries", "deliveries"), [(1, 1), (2, 6)])
@@ -440,28 +394,15 @@ def test_an_export_that_cannot_go_on_says_that_it_was_cut_off(
     assert script.answers == []
 
 
-# --- the two clients ---
-
-
-def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
-    defined = client_routes()
-    assert len(defined) == 70
-    for kind in (ScouterClient, AsyncScouterClient):
-        for name, route in defined.items():
-            method = getattr(kind, name)
-            assert inspect.signature(method) == inspect.signature(route)
-            assert method.__doc__ == route.__doc__
-    own = {name for name in vars(ScouterClient) if not name.startswith("_")}
-    assert own == {name for name in vars(AsyncScouterClient) if not name.startswith("_")}
-    assert own - set(defined) == {"ask", "close", "stream", "url", "walk"}
+# --- errors ---
 
 
 @pytest.mark.parametrize(
     "given", [{}, {"session_id": "a", "trace_id": "b"}, {"record_uid": "a", "tag": ("b", "c")}]
 )
-def test_erase_takes_exactly_one(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="exactly one"):
-        operation.erase(**given)
+def test_erase_takes_exactly_one(script: Script, given: dict[str, Any]) -> None:
+    with client(script) as ask, pytest.raises(ConfigError, match="exactly one"):
+        ask.erase(**given)
 
 
 def test_errors_cross_a_process_boundary() -> None:
@@ -472,37 +413,21 @@ def test_errors_cross_a_process_boundary() -> None:
 
 @pytest.mark.parametrize("packing", ENDLESS)
 def test_an_answer_without_an_end_is_refused(packing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both clients, and not asked again: it would be no shorter."""
-    for module in ("client", "async_client"):
-        monkeypatch.setattr(f"scouter.client.{module}.MOST_BYTES", 2**20)
-
-    async def ask_async(url: str) -> None:
-        async with AsyncScouterClient(url) as ask:
-            with pytest.raises(DataError, match="larger than 1,048,576 bytes"):
-                await ask.alerts()
-
+    """Not asked again: it would be no shorter."""
+    monkeypatch.setattr("scouter.client.connection.MOST_BYTES", 2**20)
     with far_side(ENDLESS[packing]) as far:
         with ScouterClient(far.url) as ask, pytest.raises(DataError, match="larger than"):
             ask.alerts()
         assert far.wait_until_hung_up()
-        asyncio.run(ask_async(far.url))
-        assert far.asked == 2
+        assert far.asked == 1
 
 
 def test_an_answer_that_drips_is_given_up_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part comes in time, and the answer never ends."""
-    monkeypatch.setattr("scouter.client.async_client.ANSWER_S", 0.5)
-    monkeypatch.setattr("scouter.client.client.ANSWER_S", 1.0)
-
-    async def ask_async(url: str) -> None:
-        async with AsyncScouterClient(url, retry=Retry(tries=1)) as ask:
-            with pytest.raises(TransientError, match="as a whole"):
-                await ask.alerts()
-
-    with far_side(dripping(head("Content-Length: 1000000"))) as far:
-        with (
-            ScouterClient(far.url, retry=Retry(tries=1)) as ask,
-            pytest.raises(TransientError, match="as a whole"),
-        ):
-            ask.alerts()
-        asyncio.run(ask_async(far.url))
+    monkeypatch.setattr("scouter.client.connection.ANSWER_S", 1.0)
+    with (
+        far_side(dripping(head("Content-Length: 1000000"))) as far,
+        ScouterClient(far.url, retry=Retry(tries=1)) as ask,
+        pytest.raises(TransientError, match="as a whole"),
+    ):
+        ask.alerts()

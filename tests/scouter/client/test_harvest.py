@@ -7,8 +7,7 @@ import pytest
 
 from scouter.client.client import ScouterClient
 from scouter.client.conversation import Conversation
-from scouter.client.harvest import Wanted, harvest, harvested
-from scouter.client.harvest_file import scenario_yaml
+from scouter.client.harvest import Wanted, harvest, harvested, scenario_yaml
 from scouter.client.models.evaluations import Evaluation
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
 from scouter.model.tool_call import ToolCall

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from scouter.client.harvest import Harvested
-from scouter.client.harvest_file import scenario_yaml, write_scenarios
+from scouter.client.harvest import Harvested, scenario_yaml, write_scenarios
 from scouter.client.models.evaluations import Evaluation
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.yaml_text import parse

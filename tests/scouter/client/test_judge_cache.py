@@ -14,8 +14,7 @@ from collector.access.tokens import TokenFile
 from collector.judging.answers import KeptAnswers
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.sqlite import usual_cache_file
-from scouter.client.judge_cache import CollectorCache
-from scouter.client.named_cache import named_cache, usual_collector_cache
+from scouter.client.judge_cache import CollectorCache, named_cache, usual_collector_cache
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
 from tests.collector.conftest import Service

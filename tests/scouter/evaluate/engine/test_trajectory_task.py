@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from scouter.client.carried_tasks import carry
+from scouter.client.expectation import carry
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.drift.wire_tasks import WireProfileError

@@ -1,0 +1,523 @@
+"""Alerts of the live detectors: looked at, acknowledged, silenced, resolved."""
+
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Body, Depends, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.access.caller import Caller
+from collector.access.port import Tokens
+from collector.alerts.conditions import figures_of
+from collector.alerts.delivery.delivery import Delivery
+from collector.alerts.drift.action import AlertAction
+from collector.alerts.drift.alert import (
+    Alert,
+    DriftAlert,
+    DriftAlertState,
+    Figures,
+    TroubleAlert,
+    alert_of,
+)
+from collector.alerts.drift.explain import culprits_of, error_of, errored_of, examples_of
+from collector.alerts.drift.health import HealthWatch
+from collector.alerts.drift.message import evidence, headline, proof
+from collector.alerts.drift.standing import Standing
+from collector.alerts.drift.tally import Tally, TaskFall
+from collector.alerts.drift.trouble import Finding
+from collector.alerts.drift.watcher import DriftWatcher
+from collector.alerts.monitor import AlertMonitor, AlertStatus
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Admin,
+    Profile,
+    Profiler,
+    Reader,
+    answer_of,
+    caught_up,
+)
+from collector.api.parts import (
+    OwnSpace,
+    TheDelivery,
+    TheHealth,
+    TheMonitor,
+    TheNames,
+    TheRegistry,
+    TheStore,
+    TheTokens,
+    TheWatcher,
+)
+from collector.items.times import time_at
+from collector.problem import ProblemError, problems
+from collector.store.alerts import DriftDelivery
+from collector.store.rows import AlertState, EvaluationRow
+from collector.store.store import Store
+from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from scouter.client.models import alerts as models
+from scouter.client.models.alerts import Culprit as CulpritAnswer
+from scouter.client.models.alerts import (
+    DriftExample,
+    DriftSeries,
+    DriftSeriesList,
+    FallenTask,
+    TriedChannel,
+    TriedChannels,
+    UnwatchedAlert,
+    VersionTally,
+)
+from scouter.drift.detect.many import e_bh
+from scouter.drift.detect.slices import Culprit
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.series import Kind
+from scouter.errors import ConfigError
+
+RESOLVED: Final = 100
+"""Resolved alerts that a listing has."""
+_REFUSED: Final = problems(404, 409)
+_NS: Final = 10**9
+_LONGEST_S: Final = 365 * 86_400.0
+
+
+class _Test(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    channel: str | None = Field(max_length=64, description="Such as `slack`; null for all.")
+    resolved: bool = Field(
+        default=False, description="Say that the test is over: ends what the first message opened."
+    )
+
+
+AlertId = Annotated[str, Path(max_length=64)]
+
+
+class _Act(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    note: str = Field(default="", max_length=1_000, description="Why, for people.")
+    name: str = Field(
+        default="", max_length=100, description="Who says so; by default the name of the token."
+    )
+
+
+class _Silence(_Act):
+    seconds: float = Field(gt=0, le=_LONGEST_S, description="It fires again after so long.")
+
+
+class _Resolve(_Act):
+    accept: bool = Field(
+        default=False,
+        description="Take what comes from now on for healthy; otherwise a fall that goes on alarms "
+        "again.",
+    )
+
+
+@cache
+def alerts_router() -> APIRouter:
+    """Make the routes of alerts and series."""
+    router = APIRouter(
+        prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
+    )
+
+    @router.get("/drift/series", responses=NOT_FOUND)
+    def series(
+        watcher: TheWatcher,
+        names: TheNames,
+        caller: Reader,
+        profile: Profile = None,
+    ) -> DriftSeriesList:
+        """The standing of every task of every active profile, with its reference."""
+        found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
+        # Evidence is weighed against that of all series, asked for or not.
+        stands = e_bh([each.evidence for each in found], watcher.alpha)
+        asked = [
+            (standing, stand)
+            for standing, stand in zip(found, stands, strict=True)
+            if profile is None or profile in _names_of(standing.profile)
+        ]
+        if not asked:
+            names.check(caller.space, profile)
+        return DriftSeriesList(items=tuple(_series(*each) for each in asked))
+
+    @router.get("/alerts", dependencies=[Depends(caught_up)])
+    def alerts(
+        store: TheStore,
+        monitor: TheMonitor,
+        watcher: TheWatcher,
+        health: TheHealth,
+        registry: TheRegistry,
+        caller: Reader,
+    ) -> models.Alerts:
+        """The alerts of profiles' own conditions, and those of the detectors."""
+        return _alerts(store, monitor, watcher, health, registry, caller.space)
+
+    @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
+    def alert(
+        watcher: TheWatcher,
+        monitor: TheMonitor,
+        store: TheStore,
+        caller: Reader,
+        alert_id: AlertId,
+    ) -> models.DriftAlertLook:
+        """One alert with examples and history."""
+        events = store.drift_history(caller.space, alert_id)
+        if not events:
+            raise _unknown(alert_id)
+        history = [alert_of(event) for event in events]
+        opened, conditions = watcher.alerts(caller.space), monitor.statuses(caller.space)
+        shown = _shown(watcher, history[-1:], opened, conditions)[0]
+        return models.DriftAlertLook(
+            **shown.model_dump(),
+            examples=tuple(
+                _example(history[-1], each)
+                for each in (*examples_of(store, history[-1]), *errored_of(store, history[-1]))
+            ),
+            explained_by=tuple(_culprit(each) for each in culprits_of(store, history[-1])),
+            deliveries=tuple(
+                _delivery(each) for each in store.deliveries_of(caller.space, alert_id)
+            ),
+            history=tuple(_item(each) for each in history),
+        )
+
+    @router.post("/alerts/{alert_id}/promote", responses=_REFUSED)
+    def promote(
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Act, Body()],
+    ) -> models.DriftAlert:
+        """Let an alert that is on trial fire, so that people are told of it."""
+        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.FIRING)
+
+    @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
+    def acknowledge(
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Act, Body()],
+    ) -> models.DriftAlert:
+        """Say that somebody looks after an open alert."""
+        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.ACKNOWLEDGED)
+
+    @router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
+    def silence(
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Silence, Body()],
+    ) -> models.DriftAlert:
+        """Tell nobody of an open alert for a while."""
+        until_ns = time.time_ns() + int(said.seconds * _NS)
+        return _acted(
+            watcher, tokens, caller, alert_id, said, DriftAlertState.SILENCED, until_ns=until_ns
+        )
+
+    @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
+    def resolve(
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Resolve, Body()],
+    ) -> models.DriftAlert:
+        """End an open alert; evidence is gathered anew from here on."""
+        return _acted(
+            watcher, tokens, caller, alert_id, said, DriftAlertState.RESOLVED, accept=said.accept
+        )
+
+    @router.post("/alerts/test", responses=NOT_FOUND)
+    def send_test(
+        delivery: TheDelivery, space: OwnSpace, caller: Admin, asked: Annotated[_Test, Body()]
+    ) -> TriedChannels:
+        """Send a message that says it is a test, to one channel or to all.
+
+        For tokens of the collector's own space only.
+        """
+        if caller.space != space:
+            raise ProblemError(403, f"channels are of all spaces: it needs a token of {space!r}")
+        return _tried(delivery, asked)
+
+    return router
+
+
+def _tried(delivery: Delivery, asked: _Test) -> TriedChannels:
+    try:
+        found = delivery.test(asked.channel, is_resolved=asked.resolved)
+    except ConfigError as error:
+        raise ProblemError(404, str(error)) from error
+    return TriedChannels(
+        items=tuple(
+            TriedChannel(channel=each.channel, sent=each.is_sent, answer=each.answer)
+            for each in found
+        )
+    )
+
+
+def _alerts(
+    store: Store,
+    monitor: AlertMonitor,
+    watcher: DriftWatcher,
+    health: HealthWatch,
+    registry: ProfileRegistry,
+    space: str,
+) -> models.Alerts:
+    troubles = {each.key: each for each in watcher.troubles(space)}
+    conditions = {each.profile_uid: each for each in watcher.alerts(space) if each.condition}
+    statuses = monitor.statuses(space)
+    return models.Alerts(
+        items=tuple(_alert(each, conditions.get(each.profile.uid)) for each in statuses),
+        drift=tuple(_drift_alerts(watcher, store, space, statuses)),
+        trouble=tuple(_trouble(each, troubles.get(each.key)) for each in health.findings(space)),
+        unwatched=tuple(_unwatched(each) for each in registry.unwatched(space)),
+    )
+
+
+def _drift_alerts(
+    watcher: DriftWatcher, store: Store, space: str, conditions: Sequence[AlertStatus]
+) -> list[models.DriftAlert]:
+    """The open alerts of a space, then those that were resolved last.
+
+    Args:
+        watcher: Has the open ones.
+        store: Has the others.
+        space: Theirs.
+        conditions: The standing of the profiles' conditions.
+    """
+    latest = [alert_of(event) for event in store.drift_alerts(space)]
+    closed = [each for each in latest if isinstance(each, DriftAlert) and not each.is_open]
+    opened = watcher.alerts(space)
+    return _shown(watcher, [*opened, *closed[:RESOLVED]], opened, conditions)
+
+
+def _shown(
+    watcher: DriftWatcher,
+    alerts: Sequence[Alert],
+    opened: Sequence[DriftAlert],
+    conditions: Sequence[AlertStatus],
+) -> list[models.DriftAlert]:
+    """Alerts with the figures of now; `stands` is among all open ones."""
+    looks = ((each.alert_id, watcher.standing_of(each)) for each in opened)
+    standings = {name: standing for name, standing in looks if standing is not None}
+    falls = {name: standing.fall for name, standing in standings.items()}
+    held = {each.profile.uid: figures_of(each) for each in conditions}
+    now = falls | {each.alert_id: held.get(each.profile_uid) for each in opened if each.condition}
+    fell = {each.alert_id: watcher.falls_with(each) for each in opened}
+    e_values = [standings[name].evidence for name in falls]
+    count = len(watcher.standings(opened[0].space)) if opened else 0
+    padded = [*e_values, *[0.0] * max(0, count - len(e_values))]
+    stands = dict(zip(falls, e_bh(padded, watcher.alpha), strict=False))
+    return [
+        _item(
+            each,
+            now.get(each.alert_id) if each.is_open else None,
+            fell.get(each.alert_id, ()),
+            stands=stands.get(each.alert_id, False),
+        )
+        for each in alerts
+    ]
+
+
+def _item(
+    alert: Alert,
+    now: Figures | None = None,
+    fell: Sequence[TaskFall] = (),
+    *,
+    stands: bool = False,
+) -> models.DriftAlert:
+    until_ns = alert.silenced_until_ns
+    return answer_of(
+        models.DriftAlert,
+        alert,
+        profile=alert.alias,
+        profile_version=alert.profile_digest,
+        kind=str(alert.kind),
+        trouble=alert.trouble.value if isinstance(alert, TroubleAlert) else "",
+        state=alert.state.value,
+        opened_at=time_at(alert.opened_ns),
+        changed_at=time_at(alert.changed_ns),
+        silenced_until=None if until_ns is None else time_at(until_ns),
+        title=headline(alert),
+        opened=_opened(alert),
+        now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
+        fell=tuple(_fallen(each) for each in fell),
+        stands=stands,
+    )
+
+
+def _opened(alert: Alert) -> models.DriftFigures:
+    """Figures that an alert was opened for; trouble has no counts."""
+    if isinstance(alert, DriftAlert):
+        return _figures(alert.opened, proof(alert))
+    return models.DriftFigures(
+        since=time_at(alert.opened_ns), records=0, failed=0, evidence=0.0, mean=None,
+        healthy=None, healthy_lower=None, against="", message=proof(alert),
+    )  # fmt: skip
+
+
+def _figures(figures: Figures, message: str) -> models.DriftFigures:
+    return answer_of(
+        models.DriftFigures,
+        figures,
+        since=time_at(figures.since_ns),
+        healthy_lower=figures.lower,
+        message=message,
+    )
+
+
+def _fallen(each: TaskFall) -> FallenTask:
+    return FallenTask(task=each.task, now=_tally(each.now), before=_tally(each.before))
+
+
+def _tally(each: Tally) -> VersionTally:
+    return VersionTally(
+        version=each.version,
+        passed=each.passed,
+        failed=each.failed,
+        errored=each.errored,
+        pass_rate=each.rate,
+    )
+
+
+def _example(alert: Alert, row: EvaluationRow) -> DriftExample:
+    kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
+    return DriftExample(
+        evaluation_id=row.evaluation_id,
+        record_id=row.record_id,
+        uid=row.record_uid,
+        trace_id=row.trace_id,
+        link=f"/api/v1/{kind}/{name}",
+        reason=error_of(row, alert.task),
+    )
+
+
+def _culprit(each: Culprit) -> CulpritAnswer:
+    return CulpritAnswer(
+        name=each.slice.name,
+        rate_before=each.rate_before,
+        new=each.is_new,
+        rate=each.rate,
+        records=each.slice.passed + each.slice.failed,
+        weight=each.weight,
+        evidence=each.evidence,
+    )
+
+
+def _delivery(each: DriftDelivery) -> models.DriftDelivery:
+    return models.DriftDelivery(
+        channel=each.channel,
+        told=each.alert_state,
+        state=each.state.value,
+        at=time_at(each.at_ns),
+        attempts=each.attempts,
+        answer=each.answer,
+    )
+
+
+def _names_of(profile: AgentEvalProfile) -> tuple[str, ...]:
+    return (profile.alias, profile.config.name, profile.config.uid, profile.digest)
+
+
+def _series(each: Standing, stands: bool) -> DriftSeries:
+    key = each.key
+    return answer_of(
+        DriftSeries,
+        each,
+        profile=each.profile.alias,
+        profile_version=each.profile.digest,
+        task=key.task,
+        kind=key.kind.value,
+        service=key.agent.service,
+        environment=key.agent.environment,
+        version=key.agent.version,
+        version_before=each.before and _tally(each.before),
+        against=each.words,
+        state=each.state.value,
+        stands=stands,
+    )
+
+
+def _acted(
+    watcher: DriftWatcher,
+    tokens: Tokens,
+    caller: Caller,
+    alert_id: str,
+    said: _Act,
+    state: DriftAlertState,
+    *,
+    until_ns: int | None = None,
+    accept: bool = False,
+) -> models.DriftAlert:
+    """Change an alert for a caller; 409 where it does not take that, 404 where it is not open."""
+    action = AlertAction(
+        space=caller.space, alert_id=alert_id, state=state, by=caller.token_id, note=said.note,
+        name=_name(said, caller, tokens), until_ns=until_ns, accept=accept,
+    )  # fmt: skip
+    try:
+        found = watcher.act(action)
+    except ConfigError as error:
+        raise ProblemError(409, str(error)) from error
+    if found is None:
+        raise _unknown(alert_id)
+    return _item(found)
+
+
+def _name(said: _Act, caller: Caller, tokens: Tokens) -> str:
+    """The name that was given, or else that of the token; empty where none was asked for."""
+    if said.name or not caller.token_id:
+        return said.name
+    return next((each.name for each in tokens.all() if each.id == caller.token_id), "")
+
+
+def _unknown(alert_id: str) -> ProblemError:
+    return ProblemError(
+        404, f"no open alert {alert_id[:64]!r}; GET /api/v1/alerts lists those that there are"
+    )
+
+
+def _trouble(each: Finding, alert: TroubleAlert | None) -> models.Trouble:
+    return models.Trouble(
+        trouble=each.trouble.value,
+        alert_id="" if alert is None else alert.alert_id,
+        state="" if alert is None else alert.state.value,
+        profile=each.subject,
+        message=each.message,
+        since=time_at(each.since_ns),
+    )
+
+
+def _unwatched(each: RegisteredProfile) -> UnwatchedAlert:
+    profile = each.profile
+    return UnwatchedAlert(
+        space=each.space,
+        profile=profile.alias,
+        profile_name=profile.name,
+        profile_version=profile.digest,
+        uid=each.uid,
+        condition=str(profile.config.alert_config.alert_condition),
+    )
+
+
+def _alert(status: AlertStatus, alert: DriftAlert | None) -> models.Alert:
+    config = status.profile.config.alert_config
+    state, alert_id = status.state.value, ""
+    if alert is not None and status.state is AlertState.FIRING:
+        state, alert_id = alert.state.value, alert.alert_id
+    return answer_of(
+        models.Alert,
+        status,
+        profile=status.profile.alias,
+        profile_name=status.profile.name,
+        profile_version=status.profile.digest,
+        alias=status.profile.alias,
+        state=state,
+        alert_id=alert_id,
+        since=None if status.since_ns is None else time_at(status.since_ns),
+        window=config.window,
+        min_samples=config.min_samples,
+    )
