@@ -30,14 +30,13 @@ from collector.alerts.drift.trouble import Finding
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Admin,
     Profile,
     Profiler,
     Reader,
     answer_of,
+    api_router,
     caught_up,
 )
 from collector.api.parts import (
@@ -118,9 +117,7 @@ class _Resolve(_Act):
 @cache
 def alerts_router() -> APIRouter:
     """Make the routes of alerts and series."""
-    router = APIRouter(
-        prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
-    )
+    router = api_router(is_caught_up=False)
 
     @router.get("/drift/series", responses=NOT_FOUND)
     def series(

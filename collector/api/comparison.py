@@ -16,7 +16,7 @@ from collector.api.parameters import (
     Text,
     Time,
     answer_of,
-    caught_up_router,
+    api_router,
     read_time,
 )
 from collector.api.parts import TheStore
@@ -83,7 +83,7 @@ _ComparedRun = Annotated[
 @cache
 def comparison_router() -> APIRouter:
     """Make the routes `/api/v1/comparison` and `/api/v1/versions`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/versions")
     def versions(

@@ -17,7 +17,7 @@ from collector.api.parameters import (
     Text,
     Time,
     answer_of,
-    caught_up_router,
+    api_router,
     read_cursor,
     read_time,
     write_cursor,
@@ -51,7 +51,7 @@ _NAME: Final = 512
 @cache
 def drift_router() -> APIRouter:
     """Make the routes that a replay reads."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/drift/results", responses=NOT_FOUND)
     def results(

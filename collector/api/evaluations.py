@@ -16,7 +16,7 @@ from collector.api.parameters import (
     Text,
     Time,
     answer_of,
-    caught_up_router,
+    api_router,
     read_cursor,
     read_tags,
     read_time,
@@ -75,7 +75,7 @@ async def evaluation_filter(
 @cache
 def evaluations_router() -> APIRouter:
     """Make the routes below `/api/v1/evaluations`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/evaluations", responses=NOT_FOUND)
     def evaluations(

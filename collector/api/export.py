@@ -24,9 +24,8 @@ from starlette.types import Receive, Scope, Send
 from collector.api.evaluations import evaluation_answer, evaluation_filter
 from collector.api.parameters import (
     BAD_CURSOR,
-    COMMON,
-    PROBLEMS,
     Cursor,
+    api_router,
     read_cursor,
     write_cursor,
 )
@@ -80,9 +79,7 @@ class ExportFormat(StrEnum):
 @cache
 def export_router() -> APIRouter:
     """Make the route `/api/v1/export/{kind}`."""
-    router = APIRouter(
-        prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
-    )
+    router = api_router(is_caught_up=False)
     streams: defaultdict[str, Semaphore] = defaultdict(lambda: Semaphore(_STREAMS))
     """Places by space, for all collectors of the process: it is its memory that they bound."""
     cursor_header = {"description": "`cursor` of the next part.", "schema": {"type": "string"}}

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends
 
 from collector.api.evaluations import evaluation_filter
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
+from collector.api.parameters import NOT_FOUND, api_router
 from collector.api.parts import TheNames, TheStore
 from collector.api.records import record_filter
 from collector.api.sessions import session_filter
@@ -28,12 +28,7 @@ _LOOK_S: Final = 0.3
 @cache
 def facets_router() -> APIRouter:
     """Make the routes below `/api/v1/facets`."""
-    router = APIRouter(
-        prefix="/api/v1/facets",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up)],
-    )
+    router = api_router("/facets")
 
     @router.get("/evaluations", responses=NOT_FOUND)
     def evaluations(

@@ -12,7 +12,7 @@ from collector.api.parameters import (
     Reader,
     Time,
     answer_of,
-    caught_up_router,
+    api_router,
     read_bucket,
     read_cursor,
     read_time,
@@ -29,7 +29,7 @@ from scouter.client.models.traces import GenAIUsage
 @cache
 def genai_router() -> APIRouter:
     """Make the routes below `/api/v1/genai`."""
-    router = caught_up_router(below="/genai", tag="genai")
+    router = api_router("/genai", tag="genai")
 
     @router.get("/usage")
     def usage(

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
+from collector.api.parameters import NOT_FOUND, Profiler, Reader, api_router
 from collector.api.parts import TheAnswers, TheGold
 from collector.items.times import time_at
 from collector.judging.gold import GoldTask
@@ -46,9 +46,7 @@ class JudgeAnswerBody(BaseModel):
 @cache
 def judge_answers_router() -> APIRouter:
     """Make the routes of the cache."""
-    router = APIRouter(
-        prefix="/api/v1/judge-answers", tags=["judges"], responses=PROBLEMS, dependencies=COMMON
-    )
+    router = api_router("/judge-answers", tag="judges", is_caught_up=False)
 
     @router.get("/{key}", responses=NOT_FOUND)
     async def answer(answers: TheAnswers, caller: Reader, key: Key) -> JudgeAnswer:
@@ -78,9 +76,7 @@ def judge_answers_router() -> APIRouter:
 @cache
 def judges_router() -> APIRouter:
     """Make the route `/api/v1/judges/gold`."""
-    router = APIRouter(
-        prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=[*COMMON]
-    )
+    router = api_router(is_caught_up=False)
 
     @router.get("/judges/gold")
     def gold_judges(gold: TheGold, caller: Reader) -> GoldJudges:

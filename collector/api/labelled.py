@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from starlette.responses import Response, StreamingResponse
 
 from collector.api.export import cell
-from collector.api.parameters import NOT_FOUND, Reader, answer_of, caught_up_router
+from collector.api.parameters import NOT_FOUND, Reader, answer_of, api_router
 from collector.api.parts import TheRegistry, TheStore
 from collector.items.times import time_at
 from collector.labelling.agreement import Agreement, Pair, Scores, agreement_of
@@ -173,7 +173,7 @@ TaskId: TypeAlias = Annotated[str, Query(min_length=1, max_length=512)]
 @cache
 def labelled_router() -> APIRouter:
     """Make the routes that sum labels up."""
-    router = caught_up_router(tag="labels")
+    router = api_router(tag="labels")
 
     @router.get("/labels/records", responses=NOT_FOUND)
     def labelled_records(

@@ -23,7 +23,7 @@ from collector.api.parameters import (
     Limit,
     Reader,
     Text,
-    caught_up_router,
+    api_router,
     read_cursor,
     write_cursor,
 )
@@ -89,7 +89,7 @@ class LabelBody(BaseModel):
 @cache
 def labels_router() -> APIRouter:
     """Make the routes below `/api/v1/labels`."""
-    router = caught_up_router(tag="labels")
+    router = api_router(tag="labels")
 
     @router.get("/labels")
     def labels(

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Body
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from collector.api.parameters import COMMON, PROBLEMS, Admin, read_trace_id
+from collector.api.parameters import Admin, api_router, read_trace_id
 from collector.api.parts import OwnSpace, TheOperation
 from collector.care.backups import KnownBackup
 from collector.items.times import time_at
@@ -74,9 +74,7 @@ class BackupRequest(_Asked):
 @cache
 def operation_router() -> APIRouter:
     """Make the routes for those who run the collector."""
-    router = APIRouter(
-        prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
-    )
+    router = api_router(tag="operation", is_caught_up=False)
 
     @router.post("/erase", responses=problems(409))
     def erase(

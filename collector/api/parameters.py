@@ -3,8 +3,10 @@
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Final, TypeAlias, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from inspect import iscoroutinefunction
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -101,19 +103,64 @@ async def caught_up(catch_up: CatchUp, request: Request) -> None:
         request.state.is_behind = True  # `front.IS_BEHIND`
 
 
-def caught_up_router(*, below: str = "", tag: str = "results") -> APIRouter:
-    """Make a router whose answers have what was acknowledged before the question.
+def api_router(
+    below: str = "",
+    *,
+    tag: str = "results",
+    responses: Mapping[int | str, dict[str, Any]] = PROBLEMS,
+    is_caught_up: bool = True,
+) -> APIRouter:
+    """Make a router below `/api/v1`.
 
     Args:
-        below: Path below `/api/v1`, with its slash.
+        below: Path below that, with its slash.
         tag: The routes' heading in the OpenAPI document.
+        responses: Error answers that each of the routes may give.
+        is_caught_up: True if the answers have what was acknowledged before the question.
     """
     return APIRouter(
         prefix=f"/api/v1{below}",
         tags=[tag],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up)],
+        responses={**responses},
+        dependencies=[*COMMON, Depends(caught_up)] if is_caught_up else list(COMMON),
+        route_class=_Route,
     )
+
+
+TAKEN: Final[ContextVar[list[object] | None]] = ContextVar("TAKEN", default=None)
+"""Where the answer of a route is left for the page, which takes it as it is and not as JSON."""
+
+
+class _Route(APIRoute):
+    """A route whose answer the page may take."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Make the handler of the route."""
+        self.dependant.call = _leaving(self.endpoint)
+        return super().get_route_handler()
+
+
+def _leaving(endpoint: Callable[..., object]) -> Callable[..., object]:
+    """An endpoint that leaves its answer where it is wanted, and gives an empty one then."""
+
+    def left(answer: object) -> object:
+        taken = TAKEN.get()
+        if taken is None or isinstance(answer, Response):
+            return answer
+        taken.append(answer)
+        return Response()
+
+    if iscoroutinefunction(endpoint):
+
+        async def later(**given: object) -> object:
+            return left(await endpoint(**given))
+
+        return later
+
+    def now(**given: object) -> object:
+        return left(endpoint(**given))
+
+    return now
 
 
 def read_time(name: str, value: str | None) -> int | None:

@@ -14,14 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from collector.access.caller import Caller, Scope
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Admin,
     Profiler,
     Reader,
     Text,
     answer_of,
+    api_router,
     read_cursor,
     read_time,
     write_cursor,
@@ -81,7 +80,7 @@ Uid = Annotated[str, Path(max_length=64, description="As the profile's listing h
 @cache
 def profiles_router() -> APIRouter:
     """Make the routes below `/api/v1/profiles`."""
-    router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
+    router = api_router(tag="profiles", is_caught_up=False)
     # They are read one at a time: whoever waits for that takes no thread.
     thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-profiles")
 
@@ -289,7 +288,7 @@ class ReevaluationRequest(BaseModel):
 @cache
 def reevaluations_router() -> APIRouter:
     """Make the route below `/api/v1/reevaluations`."""
-    router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
+    router = api_router(tag="profiles", is_caught_up=False)
 
     def meant(
         registry: ProfileRegistry, reader: ProfileReader, caller: Caller, body: ReevaluationRequest

@@ -21,7 +21,7 @@ from collector.api.parameters import (
     Text,
     Time,
     answer_of,
-    caught_up_router,
+    api_router,
     match_answer,
     read_cursor,
     read_time,
@@ -136,7 +136,7 @@ async def record_filter(
 @cache
 def records_router() -> APIRouter:
     """Make the routes below `/api/v1/records`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/records", responses=NOT_FOUND)
     def records(

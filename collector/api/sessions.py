@@ -19,7 +19,7 @@ from collector.api.parameters import (
     Tags,
     Text,
     Time,
-    caught_up_router,
+    api_router,
     match_answer,
     read_cursor,
     read_tags,
@@ -85,7 +85,7 @@ async def session_filter(
 @cache
 def sessions_router() -> APIRouter:
     """Make the routes below `/api/v1/sessions`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/sessions", responses=NOT_FOUND)
     def sessions(

@@ -21,7 +21,7 @@ from collector.api.parameters import (
     Tags,
     Text,
     Time,
-    caught_up_router,
+    api_router,
     read_tags,
     read_time,
 )
@@ -242,7 +242,7 @@ def read_span_cursor(text: str) -> tuple[SpanPosition, int | None]:
 @cache
 def spans_router() -> APIRouter:
     """Make the route `/api/v1/spans`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/spans", response_model_exclude_unset=True, responses=NOT_FOUND)
     def spans(

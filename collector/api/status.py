@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from collector.access.caller import BEARER, Needs, Scope, caller_of, may
 from collector.access.port import Token
-from collector.api.parameters import COMMON, PROBLEMS, Reader, caught_up_router
+from collector.api.parameters import PROBLEMS, Reader, api_router
 from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, TheStore, TheTokens, UnreadyNow
 from collector.problem import Problem, ProblemError, problems
 from collector.store.conservation import RecordSheet
@@ -155,9 +155,7 @@ _READ: Final = (
 @cache
 def status_router() -> APIRouter:
     """Make the route `/api/v1/status`."""
-    router = APIRouter(
-        prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
-    )
+    router = api_router(tag="operation", is_caught_up=False)
 
     @router.get("/status")
     def status(metrics: TheMetrics, tokens: TheTokens, space: OwnSpace, caller: Reader) -> Status:
@@ -260,7 +258,7 @@ def _valid(tokens: Iterable[Token], space: str | None) -> tuple[TokenStatus, ...
 @cache
 def conservation_router() -> APIRouter:
     """Make the routes below `/api/v1/conservation`."""
-    router = caught_up_router(tag="operation")
+    router = api_router(tag="operation")
 
     @router.get("/conservation")
     def conservation(store: TheStore, caller: Reader) -> ConservationSheet:

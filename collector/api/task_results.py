@@ -16,7 +16,7 @@ from collector.api.parameters import (
     Reader,
     Text,
     Time,
-    caught_up_router,
+    api_router,
     read_time,
 )
 from collector.api.parts import TheNames, TheStore
@@ -156,7 +156,7 @@ class Part:
 @cache
 def task_results_router() -> APIRouter:
     """Make the route `/api/v1/tasks/failures`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/tasks/failures", responses=NOT_FOUND)
     def failures(

@@ -17,7 +17,7 @@ from collector.api.parameters import (
     Reader,
     Text,
     Time,
-    caught_up_router,
+    api_router,
     json_response,
     read_bucket,
     read_time,
@@ -157,7 +157,7 @@ Counted = Annotated[TaskQuery, Depends(task_query)]
 @cache
 def tasks_router() -> APIRouter:
     """Make the routes below `/api/v1/tasks`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/tasks", responses=NOT_FOUND)
     def tasks(

@@ -19,8 +19,8 @@ from collector.api.parameters import (
     Limit,
     Reader,
     answer_of,
+    api_router,
     caught_up,
-    caught_up_router,
     json_response,
     match_answer,
     read_trace_id,
@@ -71,7 +71,7 @@ TraceId = Annotated[
 @cache
 def traces_router() -> APIRouter:
     """Make the routes below `/api/v1/traces`."""
-    router = caught_up_router()
+    router = api_router()
 
     @router.get("/traces", responses=NOT_FOUND)
     def traces(

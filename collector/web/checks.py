@@ -7,7 +7,8 @@ from typing import Final, cast
 
 from collector.web.incidents import OPEN
 from collector.web.render import cut
-from collector.web.source import Answer
+from scouter.client.models.alerts import DriftAlert
+from scouter.client.models.evaluations import Evaluation, TaskResult
 
 _LEAST: Final = 6
 """Letters of a citation; shorter ones stand anywhere."""
@@ -126,7 +127,7 @@ BAD: Final = ("failed", "errored")
 class Check:
     """A check that did not pass, and the first span that it is about."""
 
-    task: Answer
+    task: TaskResult
     span_id: str
     """Empty if it is about none."""
     span_name: str
@@ -137,8 +138,8 @@ class Check:
 class Judged:
     """The evaluation of a record, and those of its checks that did not pass."""
 
-    evaluation: Answer
-    alerts: list[Answer]
+    evaluation: Evaluation
+    alerts: list[DriftAlert]
     """The open ones of its profile and version."""
     checks: list[Check]
 
@@ -154,12 +155,12 @@ class Checks:
     rest: list[Judged]
     left_out: int
     """Checks that are in neither list."""
-    others: list[Answer]
+    others: list[Evaluation]
     """Evaluations without a check that failed or errored."""
 
 
 def read_checks(
-    evaluations: Sequence[Answer], names: Mapping[str, str], alerts: Sequence[Answer]
+    evaluations: Sequence[Evaluation], names: Mapping[str, str], alerts: Sequence[DriftAlert]
 ) -> Checks:
     """Sort out what did not pass.
 
@@ -168,44 +169,46 @@ def read_checks(
         names: Of spans, by their ids.
         alerts: Alerts of the detectors.
     """
-    bad = [(each, task) for each in evaluations for task in each["tasks"] if task["outcome"] in BAD]
+    bad = [(each, task) for each in evaluations for task in each.tasks if task.outcome in BAD]
     shown = FIRST if len(bad) > FIRST + 2 else len(bad)
-    told = {each["uid"] for each, _ in bad}
+    told = {each.uid for each, _ in bad}
     return Checks(
         count=len(bad),
-        of=sum(len(each["tasks"]) for each in evaluations),
+        of=sum(len(each.tasks) for each in evaluations),
         first=list(_grouped(bad[:shown], names, alerts)),
         rest=list(_grouped(bad[shown:_CHECK_MOST], names, alerts)),
         left_out=max(0, len(bad) - _CHECK_MOST),
-        others=[each for each in evaluations if each["uid"] not in told],
+        others=[each for each in evaluations if each.uid not in told],
     )
 
 
-def has_bad(evaluations: Sequence[Answer]) -> bool:
+def has_bad(evaluations: Sequence[Evaluation]) -> bool:
     """True if a check failed or errored."""
-    return any(task["outcome"] in BAD for each in evaluations for task in each["tasks"])
+    return any(task.outcome in BAD for each in evaluations for task in each.tasks)
 
 
 def _grouped(
-    bad: Sequence[tuple[Answer, Answer]], names: Mapping[str, str], alerts: Sequence[Answer]
+    bad: Sequence[tuple[Evaluation, TaskResult]],
+    names: Mapping[str, str],
+    alerts: Sequence[DriftAlert],
 ) -> Iterator[Judged]:
     groups: dict[str, Judged] = {}
     for evaluation, task in bad:
         group = groups.setdefault(
-            evaluation["uid"],
+            evaluation.uid,
             Judged(evaluation=evaluation, alerts=_alerts_of(evaluation, alerts), checks=[]),
         )
-        span_id = next(iter(task["span_ids"]), "")
+        span_id = next(iter(task.span_ids), "")
         group.checks.append(Check(task=task, span_id=span_id, span_name=names.get(span_id, "")))
     yield from groups.values()
 
 
-def _alerts_of(evaluation: Answer, alerts: Sequence[Answer]) -> list[Answer]:
+def _alerts_of(evaluation: Evaluation, alerts: Sequence[DriftAlert]) -> list[DriftAlert]:
     return [
         each
         for each in alerts
-        if each["state"] in OPEN
-        and each["profile"] == evaluation["profile"]
-        and each["version"] in ("", evaluation["service_version"])
-        and each["environment"] in ("", evaluation["environment"])
+        if each.state in OPEN
+        and each.profile == evaluation.profile
+        and each.version in ("", evaluation.service_version)
+        and each.environment in ("", evaluation.environment)
     ]

@@ -10,7 +10,19 @@ from typing import Final, Literal, TypeAlias, cast
 from collector.store.evaluation_queries import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.render import text_of, took
-from collector.web.source import Answer, AskError, Source
+from collector.web.source import AskError, Shown, Source
+from scouter.client.models.answer import Page
+from scouter.client.models.comparison import (
+    ComparedChange,
+    ComparedRate,
+    Comparison,
+    Look,
+    LookedTask,
+    RunItem,
+    VersionItem,
+    Versions,
+)
+from scouter.client.models.records import ProfileItem, ToolCall
 
 Kind: TypeAlias = Literal["same", "changed", "gone", "new"]
 _MOST_VALUES: Final = 200
@@ -25,8 +37,8 @@ class Aligned:
 
     kind: Kind
     """`changed` is the same tool with other arguments."""
-    before: Answer | None
-    after: Answer | None
+    before: ToolCall | None
+    after: ToolCall | None
 
     @property
     def is_slower(self) -> bool:
@@ -37,11 +49,11 @@ class Aligned:
         return after > max(2 * before, before + _SLOWER_MS)
 
 
-def _took(call: Answer | None) -> float | None:
-    return None if call is None else call["duration_ms"]
+def _took(call: ToolCall | None) -> float | None:
+    return None if call is None else call.duration_ms
 
 
-def align(before: Sequence[Answer], after: Sequence[Answer]) -> list[Aligned]:
+def align(before: Sequence[ToolCall], after: Sequence[ToolCall]) -> list[Aligned]:
     """Lay two sequences of calls side by side, by the tools' names.
 
     Args:
@@ -61,12 +73,12 @@ def align(before: Sequence[Answer], after: Sequence[Answer]) -> list[Aligned]:
     return lines
 
 
-def _names(calls: Sequence[Answer]) -> list[str]:
-    return [str(each["name"]) for each in calls]
+def _names(calls: Sequence[ToolCall]) -> list[str]:
+    return [each.name for each in calls]
 
 
-def _pair(before: Answer, after: Answer) -> Aligned:
-    is_same = before["arguments"] in (None, after["arguments"])
+def _pair(before: ToolCall, after: ToolCall) -> Aligned:
+    is_same = before.arguments in (None, after.arguments)
     return Aligned(kind="same" if is_same else "changed", before=before, after=after)
 
 
@@ -75,8 +87,8 @@ class AlignedTask:
     """One task on both sides; None where a side has no such task."""
 
     task_id: str
-    before: Answer | None
-    after: Answer | None
+    before: LookedTask | None
+    after: LookedTask | None
 
     @property
     def is_changed(self) -> bool:
@@ -84,9 +96,9 @@ class AlignedTask:
         return _outcome(self.before) != _outcome(self.after)
 
 
-def align_tasks(before: Sequence[Answer], after: Sequence[Answer]) -> list[AlignedTask]:
+def align_tasks(before: Sequence[LookedTask], after: Sequence[LookedTask]) -> list[AlignedTask]:
     """Lay the results of tasks side by side, those that end otherwise first."""
-    sides = [{each["task_id"]: each for each in side} for side in (before, after)]
+    sides = [{each.task_id: each for each in side} for side in (before, after)]
     lines = [
         AlignedTask(task_id=name, before=sides[0].get(name), after=sides[1].get(name))
         for name in dict.fromkeys([*sides[1], *sides[0]])
@@ -94,8 +106,8 @@ def align_tasks(before: Sequence[Answer], after: Sequence[Answer]) -> list[Align
     return sorted(lines, key=lambda line: not line.is_changed)
 
 
-def _outcome(result: Answer | None) -> str | None:
-    return None if result is None else result["outcome"]
+def _outcome(result: LookedTask | None) -> str | None:
+    return None if result is None else result.outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +120,7 @@ class AlignedValue:
     after: str | None
 
 
-def align_values(before: Answer, after: Answer) -> tuple[list[AlignedValue], int]:
+def align_values(before: Shown, after: Shown) -> tuple[list[AlignedValue], int]:
     """Lay two objects side by side, value by value.
 
     Returns:
@@ -150,7 +162,6 @@ _NOTHING: Final = (404, 409)
 """Statuses of a comparison of which a side is empty or gone: no fault, but something to say."""
 _WIDTH: Final = 120.0
 _REACHES: Final = (5, 10, 25, 50, 100)
-_BOUNDS: Final = ("lower", "upper")
 _EXACT: Final = ("before_since", "before_until", "since", "until")
 _SWAPPED: Final[Mapping[str, str]] = dict(zip(_EXACT, (*_EXACT[2:], *_EXACT[:2]), strict=True))
 
@@ -193,7 +204,7 @@ class Choices:
     periods: Sequence[Choice]
 
 
-async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -> Answer:
+async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -> Shown:
     """Collect the view of a comparison.
 
     Args:
@@ -207,10 +218,12 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
     """
     asked = given.get("profile", "")
     listed, kept, told = await asyncio.gather(
-        source.get("profiles"), source.get("runs"), _versions(source, asked)
+        source.get(Page[ProfileItem], "profiles"),
+        source.get(Page[RunItem], "runs"),
+        _versions(source, asked),
     )
-    aliases = sorted({each["alias"] for each in listed["items"] if each["is_active"]})
-    runs: list[Answer] = kept["items"]
+    aliases = sorted({each.alias for each in listed.items if each.is_active})
+    runs = kept.items
     profile = asked or (aliases[0] if len(aliases) == 1 else "")
     versions = told if profile == asked else await _versions(source, profile)
     before, after = _sides(given, versions, runs)
@@ -222,12 +235,12 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
             "environment": given.get("environment", ""),
         }  # fmt: skip
         try:
-            comparison = await source.get("comparison", profile=profile, **chosen)
+            comparison = await source.get(Comparison, "comparison", profile=profile, **chosen)
         except AskError as error:
             if error.status not in _NOTHING:
                 raise
             problem = error.detail
-    rates: list[Answer] = comparison["rates"] if comparison is not None else []
+    rates = comparison.rates if comparison is not None else ()
     reach = reach_of(rates)
     swapped = {_SWAPPED[name]: value for name, value in exact.items()}
     environment = given.get("environment", "")
@@ -248,8 +261,8 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         "figures": [] if comparison is None else _figures(comparison),
         "bars": [bar(each, reach) for each in rates],
         "reach": reach,
-        "better": sum(each["lower"] is not None and each["lower"] > 0 for each in rates),
-        "changes": [] if comparison is None else [_change(each) for each in comparison["changes"]],
+        "better": sum(each.lower is not None and each.lower > 0 for each in rates),
+        "changes": [] if comparison is None else [_change(each) for each in comparison.changes],
         "failed": [
             {"when": when, "query": found}
             for when, side, times in (("now", after, exact), ("before", before, swapped))
@@ -259,18 +272,18 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
     }  # fmt: skip
 
 
-async def _versions(source: Source, profile: str) -> list[Answer]:
+async def _versions(source: Source, profile: str) -> Sequence[VersionItem]:
     """The versions of a profile, the newest first; none without a profile."""
-    return (await source.get("versions", profile=profile))["items"] if profile else []
+    return (await source.get(Versions, "versions", profile=profile)).items if profile else ()
 
 
 def _sides(
-    given: Mapping[str, str], versions: Sequence[Answer], runs: Sequence[Answer]
+    given: Mapping[str, str], versions: Sequence[VersionItem], runs: Sequence[RunItem]
 ) -> tuple[str, str]:
     """The sides that were chosen; of what was not, the last version and the one before it."""
     before, after = given.get("before", ""), given.get("after", "")
-    named = [f"version:{each['version']}" for each in versions]
-    kept = [f"run:{each['run_id']}" for each in runs]
+    named = [f"version:{each.version}" for each in versions]
+    kept = [f"run:{each.run_id}" for each in runs]
     if not after:
         is_several = len(named) > 1 or (before and named)
         after = named[0] if is_several and before != named[0] else "last:24h"
@@ -296,17 +309,17 @@ def _asked(side: str, prefix: str, now_s: float) -> dict[str, str]:
     return found if kind == "last" else {**found, f"{prefix}until": str(end)}
 
 
-def _choices(versions: Sequence[Answer], runs: Sequence[Answer]) -> Choices:
+def _choices(versions: Sequence[VersionItem], runs: Sequence[RunItem]) -> Choices:
     return Choices(
         versions=[
             Choice(
-                value=f"version:{each['version']}",
-                label=f"{each['version']} ({each['records']:,} records)",
+                value=f"version:{each.version}",
+                label=f"{each.version} ({each.records:,} records)",
             )
             for each in versions
         ],
         runs=[
-            Choice(value=f"run:{each['run_id']}", label=f"{each['name']}, {each['added_at'][:16]}")
+            Choice(value=f"run:{each.run_id}", label=f"{each.name}, {each.added_at:%Y-%m-%dT%H:%M}")
             for each in runs
         ],
         periods=[
@@ -317,16 +330,14 @@ def _choices(versions: Sequence[Answer], runs: Sequence[Answer]) -> Choices:
     )
 
 
-def reach_of(rates: Iterable[Answer]) -> int:
+def reach_of(rates: Iterable[ComparedRate]) -> int:
     """Points on either side of 0 that a line needs to hold the intervals of all differences."""
-    ends: list[float] = [
-        each[name] for each in rates if each["lower"] is not None for name in _BOUNDS
-    ]
+    ends = [end for each in rates for end in (each.lower, each.upper) if end is not None]
     most = 100 * max(map(abs, ends), default=1.0)
     return next((each for each in _REACHES if most <= each), 100)
 
 
-def bar(rate: Answer, reach: int) -> tuple[float, float, float] | None:
+def bar(rate: ComparedRate, reach: int) -> tuple[float, float, float] | None:
     """Left end, dot and right end of a difference on a line.
 
     Args:
@@ -336,17 +347,17 @@ def bar(rate: Answer, reach: int) -> tuple[float, float, float] | None:
     Returns:
         In units of a line of 120; None where there is no interval.
     """
-    if rate["lower"] is None:
+    if rate.lower is None or rate.upper is None:
         return None
     low, middle, high = (
-        (1 + 100 * rate[name] / reach) / 2 * _WIDTH for name in ("lower", "difference", "upper")
+        (1 + 100 * each / reach) / 2 * _WIDTH for each in (rate.lower, rate.difference, rate.upper)
     )
     return low, middle, high
 
 
 def _failed(
     side: str, profile: str, environment: str, times: Mapping[str, str], now_s: float
-) -> Answer:
+) -> Shown:
     """The filters of a side's evaluations that did not pass; of a run there are none."""
     if side.startswith("run:"):
         return {}
@@ -357,10 +368,11 @@ def _failed(
     return {"profile": profile, "outcome": NOT_PASSED, "environment": environment, **asked}
 
 
-def _figures(comparison: Answer) -> list[Figure]:
+def _figures(comparison: Comparison) -> list[Figure]:
     """Length and tokens of both sides' traces; a line that neither side knows is left out."""
-    before: Answer = comparison["before"]["figures"] or {}
-    after: Answer = comparison["after"]["figures"] or {}
+    before, after = (
+        dict(side.figures) if side.figures else {} for side in (comparison.before, comparison.after)
+    )
     return [
         _figure(label, shown, before.get(name), after.get(name))
         for name, label, shown in _FIGURES
@@ -384,22 +396,22 @@ def _difference(before: float | None, after: float | None) -> str:
     return f"{after / before - 1:+.0%}".replace("-", "\u2212")
 
 
-def _change(change: Answer) -> Answer:
+def _change(change: ComparedChange) -> Shown:
     """A change with both sides' tasks, values and calls side by side."""
-    before, after = change["before"], change["after"]
+    before, after = change.before, change.after
     values, left_out = align_values(_shown(before), _shown(after))
     return {
-        **change,
-        "tasks": align_tasks(before["tasks"], after["tasks"]),
+        **dict(change),
+        "tasks": align_tasks(before.tasks, after.tasks),
         "values": values,
         "values_left_out": left_out,
         "calls": None
-        if None in (before["calls"], after["calls"])
-        else align(before["calls"], after["calls"]),
+        if before.calls is None or after.calls is None
+        else align(before.calls, after.calls),
     }
 
 
-def _shown(look: Answer) -> Answer:
+def _shown(look: Look) -> Shown:
     """The content that a side shows: of a record its context."""
-    shown: Answer = look["shown"]
-    return shown["context"] if isinstance(shown.get("context"), dict) else shown
+    context = look.shown.get("context")
+    return dict(context if isinstance(context, dict) else look.shown)

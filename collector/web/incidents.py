@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from collector.web.source import Answer, Source
+from collector.web.source import Shown, Source
+from scouter.client.models.alerts import Alerts, DriftAlert, FallenTask
+from scouter.client.models.answer import Page, Searched
+from scouter.client.models.operation import ConservationSheet, DeadLetter, Status
+from scouter.client.models.records import RecordItem
 
 _SUMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "records": (
@@ -21,7 +25,7 @@ _PATIENCE_S: Final = 60
 """Evaluation that stood still for longer, while something is due, is a fault."""
 
 
-async def health_view(source: Source) -> Answer:
+async def health_view(source: Source) -> Shown:
     """Collect the view of the collector's health.
 
     Args:
@@ -31,38 +35,40 @@ async def health_view(source: Source) -> Answer:
         AskError: The API refused.
     """
     sheet, state, letters, alerts, newest = await asyncio.gather(
-        source.get("conservation"), source.get("status"), source.get("dead-letters", limit=20),
-        source.get("alerts"), source.get("records", limit=1),
+        source.get(ConservationSheet, "conservation"), source.get(Status, "status"),
+        source.get(Page[DeadLetter], "dead-letters", limit=20), source.get(Alerts, "alerts"),
+        source.get(Searched[RecordItem], "records", limit=1),
     )  # fmt: skip
-    lag = state["lag"]
+    lag = state.lag
     return {
         "sheet": sheet,
         "state": state,
         "kinds": {
             kind: {
-                "whole": sheet[kind][whole],
-                "states": {name: sheet[kind][name] for name in states},
+                "whole": counts[whole],
+                "states": {name: counts[name] for name in states},
                 "beside": {
                     name: count
-                    for name, count in sheet[kind].items()
+                    for name, count in counts.items()
                     if name != whole and name not in states
                 },
-                "missing": sheet[kind][whole] - sum(sheet[kind][name] for name in states),
+                "missing": counts[whole] - sum(counts[name] for name in states),
             }
             for kind, (whole, states) in _SUMS.items()
+            for counts in [dict(getattr(sheet, kind))]
         },
-        "trouble": alerts["trouble"],
-        "is_stalled": lag is not None and lag["stalled_s"] > _PATIENCE_S,
-        "lost": sum(sheet[kind]["lost"] for kind in _SUMS),
-        "quiet_ms": _age_ms(newest["items"][0]["received_at"]) if newest["items"] else None,
-        "letters": letters["items"],
-        "may_replay": "admin" in state["scopes"],
+        "trouble": alerts.trouble,
+        "is_stalled": lag is not None and lag.stalled_s > _PATIENCE_S,
+        "lost": sum(getattr(sheet, kind).lost for kind in _SUMS),
+        "quiet_ms": _age_ms(newest.items[0].received_at) if newest.items else None,
+        "letters": letters.items,
+        "may_replay": "admin" in state.scopes,
     }
 
 
-def _age_ms(text: str) -> float:
+def _age_ms(time: datetime) -> float:
     """Milliseconds since a time of the API."""
-    return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds() * 1000)
+    return max(0.0, (datetime.now(UTC) - time).total_seconds() * 1000)
 
 
 OPEN: Final = ("firing", "acknowledged", "silenced")
@@ -78,34 +84,34 @@ class Incident:
     service: str
     environment: str
     version: str
-    alerts: Sequence[Answer]
+    alerts: Sequence[DriftAlert]
     """Proven falls, that of the whole record first, then the condition of the profile."""
 
     @property
-    def since(self) -> str:
+    def since(self) -> datetime:
         """When it most likely began."""
-        return min(each["opened"]["since"] for each in self.alerts)
+        return min(each.opened.since for each in self.alerts)
 
     def is_in(self, environment: str) -> bool:
         """Tell whether it is about an environment; a condition alone is about all."""
-        return self.environment == environment or bool(self.alerts[0]["condition"])
+        return self.environment == environment or bool(self.alerts[0].condition)
 
     @property
-    def record(self) -> Answer | None:
+    def record(self) -> FallenTask | None:
         """Records that passed, in this version and the one before; None where that is alike."""
-        return next((each for each in self._fell if not each["task"]), None)
+        return next((each for each in self._fell if not each.task), None)
 
     @property
-    def tasks(self) -> Sequence[Answer]:
+    def tasks(self) -> Sequence[FallenTask]:
         """The tasks that pass less than in the version before, the worst first."""
-        return [each for each in self._fell if each["task"]]
+        return [each for each in self._fell if each.task]
 
     @property
-    def _fell(self) -> Sequence[Answer]:
-        return max((each["fell"] for each in self.alerts), key=len)
+    def _fell(self) -> Sequence[FallenTask]:
+        return max((each.fell for each in self.alerts), key=len)
 
 
-def incidents_of(alerts: Iterable[Answer]) -> list[Incident]:
+def incidents_of(alerts: Iterable[DriftAlert]) -> list[Incident]:
     """Put open alerts together, in the order in which they are given; resolved ones are left out.
 
     A condition is of all versions of its profile: it joins the version that fell last.
@@ -113,30 +119,30 @@ def incidents_of(alerts: Iterable[Answer]) -> list[Incident]:
     Args:
         alerts: As the API has them.
     """
-    found: dict[tuple[str, ...], list[Answer]] = {}
-    conditions: list[Answer] = []
+    found: dict[tuple[str, ...], list[DriftAlert]] = {}
+    conditions: list[DriftAlert] = []
     for each in alerts:
-        if each["state"] == "resolved":
+        if each.state == "resolved":
             continue
-        if each["condition"]:
+        if each.condition:
             conditions.append(each)
         else:
-            key = each["profile"], each["service"], each["environment"], each["version"]
+            key = each.profile, each.service, each.environment, each.version
             found.setdefault(key, []).append(each)
     for each in conditions:
-        key = next((key for key in found if key[0] == each["profile"]), None)
-        version = each["fell"][0]["now"]["version"] if each["fell"] else ""
-        found.setdefault(key or (each["profile"], "", "", version), []).append(each)
+        key = next((key for key in found if key[0] == each.profile), None)
+        version = each.fell[0].now.version if each.fell else ""
+        found.setdefault(key or (each.profile, "", "", version), []).append(each)
     return [
         Incident(
             profile=profile, service=service, environment=environment, version=version,
-            alerts=sorted(its, key=lambda each: (bool(each["condition"]), bool(each["task"]))),
+            alerts=sorted(its, key=lambda each: (bool(each.condition), bool(each.task))),
         )
         for (profile, service, environment, version), its in found.items()
     ]  # fmt: skip
 
 
-def alerts_of(alerts: Answer, profile: str) -> Answer:
+def alerts_of(alerts: Alerts, profile: str) -> Shown:
     """Sort out what is open of a profile, or of all.
 
     Args:
@@ -146,24 +152,22 @@ def alerts_of(alerts: Answer, profile: str) -> Answer:
     Returns:
         `incidents`; `firing`, conditions that hold and have no alert yet; `trouble`.
     """
-    ours = {
-        name: [each for each in alerts[name] if profile in ("", each["profile"])]
-        for name in ("drift", "items", "trouble")
-    }
     return {
-        "incidents": incidents_of(ours["drift"]),
+        "incidents": incidents_of(each for each in alerts.drift if profile in ("", each.profile)),
         "firing": [
-            each for each in ours["items"] if each["state"] == "firing" and not each["alert_id"]
+            each
+            for each in alerts.items
+            if profile in ("", each.profile) and each.state == "firing" and not each.alert_id
         ],
-        "trouble": ours["trouble"],
+        "trouble": [each for each in alerts.trouble if profile in ("", each.profile)],
     }
 
 
-def named(alert: Answer) -> str:
+def named(alert: DriftAlert) -> str:
     """Say in a few words what an alert is about, below a heading that says of which profile.
 
     Args:
         alert: As the API has it.
     """
-    title = alert["title"].rsplit(" since ", 1)[0].rstrip(",")
-    return title.removeprefix(f"{alert['profile']}: ")
+    title = alert.title.rsplit(" since ", 1)[0].rstrip(",")
+    return title.removeprefix(f"{alert.profile}: ")

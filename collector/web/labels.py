@@ -1,10 +1,20 @@
 """Labelling: the tasks that there are, the record that is next, and what people said."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from collector.web.render import natural, pruned, text_of
-from collector.web.source import Answer, Source
+from collector.web.source import Shown, Source
+from scouter.client.models.answer import Page
+from scouter.client.models.labels import (
+    LabelAgreement,
+    LabelItem,
+    LabelledRecord,
+    LabelledRecords,
+    LabelQueue,
+    LabelTasks,
+    QueueItem,
+)
 
 _TEN: Final = "t"
 """Key of the number 10, which has no digit of its own."""
@@ -20,6 +30,7 @@ _SURE: Final = 0.4
 """Width of an interval of kappa beyond which there are too few labels to say anything."""
 DRAWN: Final = ("outcome", "random")
 """Orders that draw at random: only of their labels a rate can be made."""
+_Labels: TypeAlias = Page[LabelItem]
 STANDINGS: Final = {
     "contested": "people differ",
     "tied": "people are tied",
@@ -33,7 +44,7 @@ STANDINGS: Final = {
 """In words, with a place for `judge` or `check`."""
 
 
-async def label_tasks_view(source: Source, rater: str) -> Answer:
+async def label_tasks_view(source: Source, rater: str) -> Shown:
     """Collect the tasks that can be labelled: judges' first, then checks of a record's texts.
 
     Args:
@@ -43,22 +54,22 @@ async def label_tasks_view(source: Source, rater: str) -> Answer:
     Raises:
         AskError: The API refused.
     """
-    rows = (await source.get("labels/tasks"))["items"]
-    newest = (await source.get("labels", limit=10))["items"]
-    mine: list[Answer] = []
+    rows = (await source.get(LabelTasks, "labels/tasks")).items
+    newest = (await source.get(_Labels, "labels", limit=10)).items
+    mine: Sequence[LabelItem] = ()
     if rater:
-        mine = (await source.get("labels", rater=rater, limit=5))["items"]
-    ordered = sorted(rows, key=lambda each: (not each["is_judge"], each["profile"]))
+        mine = (await source.get(_Labels, "labels", rater=rater, limit=5)).items
+    ordered = sorted(rows, key=lambda each: (not each.is_judge, each.profile))
     return {
-        "rows": [each for each in ordered if each["is_readable"]],
-        "of_spans": [each for each in ordered if not each["is_readable"]],
+        "rows": [each for each in ordered if each.is_readable],
+        "of_spans": [each for each in ordered if not each.is_readable],
         "newest": newest,
         "mine": mine,
         "rater": rater,
     }
 
 
-async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
+async def queue_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the next record of a person's queue.
 
     Args:
@@ -80,6 +91,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
     is_shown = given.get("reveal") == "yes"
     asked = {"profile": kept["profile"], "task_id": kept["task"], "rater": kept["rater"]}
     queue = await source.get(
+        LabelQueue,
         "labels/queue",
         **asked,
         order=kept["order"],
@@ -88,16 +100,16 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         offset=offset,
         limit="1" if kept["rater"] else "0",
     )
-    kept["rater"] = _spelt(kept["rater"], queue["people"])
-    item = queue["items"][0] if queue["items"] and kept["rater"] else None
+    kept["rater"] = _spelt(kept["rater"], queue.people)
+    item = queue.items[0] if queue.items and kept["rater"] else None
     elsewhere = 0
     if item is not None:
-        item["context"] = pruned(item["context"])
+        item = item.model_copy(update={"context": pruned(item.context)})
     elif kept["rater"] and kept["order"] not in DRAWN:
-        elsewhere = (await source.get("labels/queue", **asked, limit="0"))["waiting"]
-    last: list[Answer] = []
+        elsewhere = (await source.get(LabelQueue, "labels/queue", **asked, limit="0")).waiting
+    last: Sequence[LabelItem] = ()
     if kept["rater"]:
-        last = (await source.get("labels", **asked, limit=_LAST))["items"]
+        last = (await source.get(_Labels, "labels", **asked, limit=_LAST)).items
     return {
         "queue": queue,
         "item": item,
@@ -109,11 +121,11 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "is_shown": is_shown,
         "is_blind": not is_shown and _is_blind(item, given.get("seen", ""), kept["order"]),
         "elsewhere": elsewhere,
-        "it": "judge" if queue["is_judge"] else "check",
-        "orders": _orders(is_judge=queue["is_judge"]),
+        "it": "judge" if queue.is_judge else "check",
+        "orders": _orders(is_judge=queue.is_judge),
         "drawn": _drawn(given, kept["order"]),
         "is_example": kept["order"] not in DRAWN,
-        "steps": _keyed(queue["scale"]["steps"] if queue["scale"] else ()),
+        "steps": _keyed(queue.scale.steps if queue.scale else ()),
     }
 
 
@@ -135,11 +147,11 @@ def _orders(*, is_judge: bool) -> list[tuple[str, str]]:
     ]
 
 
-def _is_blind(item: Answer | None, seen: str, order: str) -> bool:
+def _is_blind(item: QueueItem | None, seen: str, order: str) -> bool:
     """Tell whether a person who does not see the outcome now has not seen it before either."""
-    if item is None or item["uid"] == seen or order == "failed":
+    if item is None or item.uid == seen or order == "failed":
         return False
-    return item["own"] is None or item["own"]["is_blind"] is not False
+    return item.own is None or item.own.is_blind is not False
 
 
 def _drawn(given: Mapping[str, str], order: str) -> str:
@@ -159,7 +171,7 @@ def _keyed(steps: Sequence[float]) -> list[tuple[float, str]]:
     return [(each, digits[int(each)] if is_own else digits[at]) for at, each in enumerate(steps)]
 
 
-async def labelled_view(source: Source, given: Mapping[str, str]) -> Answer:
+async def labelled_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect records that have labels on a task.
 
     Args:
@@ -179,23 +191,29 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Answer:
     offset = natural(given.get("offset", ""))
     asked = {"profile": kept["profile"], "task_id": kept["task"]}
     found = await source.get(
-        "labels/records", **asked, standing=kept["standing"], rater=kept["rater"], offset=offset,
+        LabelledRecords, "labels/records", **asked, standing=kept["standing"], rater=kept["rater"],
+        offset=offset,
         limit=_PAGE,
     )  # fmt: skip
-    kept["rater"] = _spelt(kept["rater"], found["people"])
-    it = "judge" if found["is_judge"] else "check"
-    for each in found["items"]:
-        each["beginning"] = beginning_of(each["context"])
-        if kept["rater"] and not kept["standing"]:  # a list of one's own tells no other's label
-            each["labels"] = [one for one in each["labels"] if one["rater"] == kept["rater"]]
+    kept["rater"] = _spelt(kept["rater"], found.people)
+    it = "judge" if found.is_judge else "check"
+    # A list of one's own tells no other's label.
+    own = kept["rater"] if not kept["standing"] else ""
     return {
         "found": found,
+        "records": [_listed(each, own) for each in found.items],
         "kept": kept,
         "offset": offset,
         "page": _PAGE,
         "it": it,
         "standings": {name: words.format(it) for name, words in STANDINGS.items()},
     }
+
+
+def _listed(record: LabelledRecord, rater: str = "") -> Shown:
+    """A record as a row of a list, with the labels of one person, or of all."""
+    labels = [each for each in record.labels if rater in ("", each.rater)]
+    return {**dict(record), "labels": labels, "beginning": beginning_of(record.context)}
 
 
 def beginning_of(context: object) -> list[tuple[str, str]]:
@@ -207,7 +225,7 @@ def beginning_of(context: object) -> list[tuple[str, str]]:
     ]
 
 
-async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:
+async def agreement_view(source: Source, profile: str, task_id: str) -> Shown:
     """Collect the agreement of people, and of the judge with them.
 
     Args:
@@ -219,23 +237,23 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:
         AskError: The API refused.
     """
     asked = {"profile": profile, "task_id": task_id}
-    found = await source.get("labels/agreement", **asked)
-    contested: list[Answer] = []
-    if found["contested"]:
-        listed = await source.get("labels/records", **asked, standing="contested", limit=5)
-        contested = listed["items"]
-    for each in contested:
-        each["beginning"] = beginning_of(each["context"])
-    judge = found["judge"]
-    agreed = judge["good_passed"] + judge["bad_failed"]
-    compared = agreed + judge["good_failed"] + judge["bad_passed"]
-    kappas = [judge["kappa"], *(each["kappa"] for each in found["pairs"])]
+    found = await source.get(LabelAgreement, "labels/agreement", **asked)
+    contested: list[Shown] = []
+    if found.contested:
+        listed = await source.get(
+            LabelledRecords, "labels/records", **asked, standing="contested", limit=5
+        )
+        contested = [_listed(each) for each in listed.items]
+    judge = found.judge
+    agreed = judge.good_passed + judge.bad_failed
+    compared = agreed + judge.good_failed + judge.bad_passed
+    kappas = [judge.kappa, *(each.kappa for each in found.pairs)]
     return {
         "found": found,
         "contested": contested,
-        "it": "judge" if found["is_judge"] else "check",
+        "it": "judge" if found.is_judge else "check",
         "agreed": agreed,
         "compared": compared,
-        "undecided": found["records"] - found["tied"] - compared,
-        "is_sure": all(each["upper"] - each["lower"] <= _SURE for each in kappas),
+        "undecided": found.records - found.tied - compared,
+        "is_sure": all(each.upper - each.lower <= _SURE for each in kappas),
     }

@@ -9,12 +9,17 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from collector.store.evaluation_queries import NOT_PASSED
 from collector.web.period import PERIODS
-from collector.web.source import Answer, AskError, Source
+from collector.web.source import AskError, Shown, Source
 from scouter.cli.parquet import write_parquet
+from scouter.client.models.answer import Facet, FacetList, Page, Searched
+from scouter.client.models.evaluations import Evaluation
+from scouter.client.models.records import RecordItem, SessionItem
+from scouter.client.models.traces import TraceItem
 from scouter.client.request import NEXT_CURSOR
 
 _PAGE: Final = 50
@@ -51,6 +56,8 @@ class Listing:
     """The meaning of a row, in a sentence."""
     path: str
     """The API's route."""
+    item: type[BaseModel]
+    """One of its items."""
     filters: Sequence[Filter]
     exports: Sequence[str] = ()
     """Kinds that the API exports of it."""
@@ -76,6 +83,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             title="Evaluations",
             about="One row is one record, or one conversation, with the results of its checks.",
             path="evaluations",
+            item=Evaluation,
             exports=("evaluations", "task_results"),
             filters=(
                 Filter(name="profile", label="Profile"),
@@ -101,6 +109,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             title="Records",
             about="One row is one record as an agent sent it, be it evaluated or not.",
             path="records",
+            item=RecordItem,
             exports=("records",),
             filters=(
                 Filter(name="profile", label="Profile"),
@@ -120,6 +129,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             title="Traces",
             about="One row is one trace: all spans of one run of an agent.",
             path="traces",
+            item=TraceItem,
             filters=(
                 Filter(name="name", label="Span name", is_rare=True),
                 Filter(name=_TEXT, label="Text in the spans"),
@@ -149,6 +159,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             about="One row is one conversation: all records of one session. One in which a "
             "record failed and another one errored counts as both.",
             path="sessions",
+            item=SessionItem,
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(name=_TEXT, label="Text in records or spans"),
@@ -169,7 +180,7 @@ LISTS: Final[Mapping[str, Listing]] = {
 
 async def list_view(
     source: Source, listing: Listing, given: Mapping[str, str], now_s: float
-) -> Answer:
+) -> Shown:
     """Collect one page of a list.
 
     Args:
@@ -183,13 +194,15 @@ async def list_view(
     """
     filters = _known(listing, given)
     asked = _asked(filters, now_s)
-    page = await source.get(listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked)
+    page = await source.get(
+        Page[listing.item], listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked
+    )
     return {
         "listing": listing,
         "filters": filters,
-        "items": page["items"],
-        "next_cursor": page["next_cursor"],
-        "looked_until": page.get("looked_until"),
+        "items": page.items,
+        "next_cursor": page.next_cursor,
+        "looked_until": page.looked_until if isinstance(page, Searched) else None,
         "is_first": not given.get("cursor"),
         "exports": () if _TEXT in filters else listing.exports,
         "has_facets": _TEXT not in filters,
@@ -199,7 +212,7 @@ async def list_view(
 
 async def facets_view(
     source: Source, listing: Listing, given: Mapping[str, str], now_s: float
-) -> Answer:
+) -> Shown:
     """Count a list's items by value.
 
     Args:
@@ -212,16 +225,19 @@ async def facets_view(
         AskError: The API refused a filter.
     """
     filters = _known(listing, given)
-    facets = await source.get(f"facets/{listing.path}", **_asked(filters, now_s))
+    facets = await source.get(FacetList, f"facets/{listing.path}", **_asked(filters, now_s))
     labels = {each.name: each.label for each in listing.filters}
-    facets["items"] = [
-        _alone(each, filters[_TAG]) if each["name"] == _TAG and _TAG in filters else each
-        for each in _in_order(list(labels), facets["items"])
+    shown = [
+        _alone(each, filters[_TAG]) if each.name == _TAG and _TAG in filters else each
+        for each in _in_order(list(labels), facets.items)
     ]
     return {
-        "listing": listing, "filters": filters, "facets": facets, "labels": labels,
+        "listing": listing,
+        "filters": filters,
+        "facets": {**dict(facets), "items": shown},
+        "labels": labels,
         "longest": _LONGEST,
-    }  # fmt: skip
+    }
 
 
 async def download_list(
@@ -286,15 +302,15 @@ def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in given.items() if name in names and value}
 
 
-def _in_order(names: Sequence[str], facets: Sequence[Answer]) -> list[Answer]:
+def _in_order(names: Sequence[str], facets: Sequence[Facet]) -> list[Facet]:
     """The facets in the order of the form."""
-    return sorted(facets, key=lambda each: names.index(each["name"]))
+    return sorted(facets, key=lambda each: names.index(each.name))
 
 
-def _alone(facet: Answer, value: str) -> Answer:
+def _alone(facet: Facet, value: str) -> Facet:
     """One value of a facet: the form takes one tag, so that no other one joins the filter."""
-    values = [each for each in facet["values"] if each["value"] == value]
-    return {**facet, "values": values, "others": 0}
+    values = tuple(each for each in facet.values if each.value == value)
+    return Facet(name=facet.name, values=values, others=0)
 
 
 def _asked(filters: Mapping[str, str], now_s: float) -> dict[str, str]:

@@ -2,14 +2,20 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 from collector.web.incidents import OPEN, Incident, alerts_of
 from collector.web.period import Period, Traffic, split_of
-from collector.web.source import Answer, AskError, Source
+from collector.web.source import AskError, Shown, Source
+from scouter.client.models.alerts import Alert, Alerts, DriftAlert, DriftSeries, DriftSeriesList
+from scouter.client.models.answer import Page
+from scouter.client.models.comparison import Versions
+from scouter.client.models.evaluations import RatedTask, RateLine, TaskRates
+from scouter.client.models.operation import RecordStates
+from scouter.client.models.records import ProfileItem
 from scouter.evaluate.show.rate_plot import Plot, beginning, sketch_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
@@ -28,13 +34,13 @@ class TaskRow:
     """One task of a profile in a period."""
 
     task_id: str
-    rate: Answer | None
+    rate: RatedTask | None
     """As `GET /api/v1/tasks` counts it; None where nothing was evaluated."""
     plot: Plot | None
     state: State
-    fall: Answer | None
+    fall: DriftAlert | None
     """The open alert of the detectors about it."""
-    series: Answer | None
+    series: DriftSeries | None
     """Its standing with the detectors."""
 
 
@@ -44,7 +50,7 @@ class ProfileRows:
 
     alias: str
     name: str
-    alert: Answer | None
+    alert: Alert | None
     incident: Incident | None
     """Its open alerts in the environment that is shown."""
     tasks: Sequence[TaskRow]
@@ -55,7 +61,7 @@ class ProfileRows:
 
 async def overview(
     source: Source, period: Period, traffic: Traffic, now_s: float, profile: str = ""
-) -> Answer:
+) -> Shown:
     """Collect the overview, of all active profiles or of one.
 
     Args:
@@ -69,19 +75,20 @@ async def overview(
         AskError: The API refused, or there is no such profile.
     """
     since = period.since(now_s)
-    profiles, (rates, bucket_s), alerts, standings, records = await asyncio.gather(
-        _items(source, "profiles"),
+    profiles, (rates, bucket_s), alerts, series, records = await asyncio.gather(
+        source.get(Page[ProfileItem], "profiles"),
         _rates(source, {"since": since, "profile": profile, **traffic.asked}),
-        source.get("alerts"),
-        _items(source, "drift/series", profile=profile),
-        source.get("conservation/records"),
+        source.get(Alerts, "alerts"),
+        source.get(DriftSeriesList, "drift/series", profile=profile),
+        source.get(RecordStates, "conservation/records"),
     )
+    standings = series.items
     shown = alerts_of(alerts, profile)
     rows = _rows(
-        [each for each in profiles if profile in ("", each["alias"])],
+        [each for each in profiles.items if profile in ("", each.alias)],
         rates,
         _plots(rates, since, now_s, bucket_s) if bucket_s else {},
-        alerts["items"],
+        alerts.items,
         shown["incidents"],
         standings,
         traffic.environment,
@@ -90,15 +97,15 @@ async def overview(
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
         **shown,
         "records": records,
-        "is_empty": not records["accepted"],
+        "is_empty": not records.accepted,
         "versions": _versions(standings),
-        "environments": sorted({each["environment"] for each in standings} - {""}),
+        "environments": sorted({each.environment for each in standings} - {""}),
     }
 
 
 async def profile_view(
     source: Source, alias: str, period: Period, traffic: Traffic, now_s: float
-) -> Answer:
+) -> Shown:
     """Collect the view of one profile: its part of the overview, and where failures are parted.
 
     Args:
@@ -112,7 +119,8 @@ async def profile_view(
         AskError: The API refused, or there is no such profile.
     """
     shown, known = await asyncio.gather(
-        overview(source, period, traffic, now_s, alias), source.get("versions", profile=alias)
+        overview(source, period, traffic, now_s, alias),
+        source.get(Versions, "versions", profile=alias),
     )
     if not shown["profiles"]:
         raise AskError(HTTPStatus.NOT_FOUND, f"no active profile is called {alias[:100]!r}")
@@ -123,7 +131,7 @@ async def profile_view(
         "bad": [
             each
             for each in profile.tasks
-            if each.rate and each.rate["failed"] + each.rate["errored"]
+            if each.rate and each.rate.failed + each.rate.errored
         ],
         "split": split_of(
             [
@@ -131,45 +139,43 @@ async def profile_view(
                 for each in shown["incidents"]
                 if not traffic.environment or each.is_in(traffic.environment)
             ],
-            known["items"], period.since(now_s),
+            known.items, period.since(now_s),
         ),
-        "versions": [each["version"] for each in known["items"]],
+        "versions": [each.version for each in known.items],
     }  # fmt: skip
 
 
-def _versions(standings: Iterable[Answer]) -> list[str]:
+def _versions(standings: Sequence[DriftSeries]) -> list[str]:
     """The versions that ran last, then those before them."""
-    now = [each["version"] for each in standings]
-    before = [each["version_before"]["version"] for each in standings if each["version_before"]]
+    now = [each.version for each in standings]
+    before = [each.version_before.version for each in standings if each.version_before]
     return [name for name in dict.fromkeys([*sorted(now), *sorted(before)]) if name]
 
 
-async def _items(source: Source, path: str, **query: str | int | None) -> list[Answer]:
-    return (await source.get(path, **query))["items"]
-
-
-async def _rates(source: Source, asked: Answer) -> tuple[list[Answer], int | None]:
+async def _rates(
+    source: Source, asked: Mapping[str, str | int]
+) -> tuple[Sequence[RatedTask], int | None]:
     """The rate of each task with its line, and the seconds of a bucket of that.
 
     There are no lines where tasks are too many for them.
     """
     try:
-        found = await source.get("tasks", points=_POINTS, **asked)
+        found = await source.get(TaskRates, "tasks", points=_POINTS, **asked)
     except AskError as error:
         if error.status != HTTPStatus.BAD_REQUEST:
             raise
-        found = await source.get("tasks", **asked)
-    return found["items"], found["bucket_s"]
+        found = await source.get(TaskRates, "tasks", **asked)
+    return found.items, found.bucket_s
 
 
 def _plots(
-    rates: Iterable[Answer], since_s: float, until_s: float, bucket_s: float
+    rates: Iterable[RatedTask], since_s: float, until_s: float, bucket_s: float
 ) -> dict[tuple[str, str], Plot]:
     """The plot of each task that has a line, by alias and id."""
-    lines: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    lines: dict[tuple[str, str], list[RateLine]] = defaultdict(list)
     for each in rates:
-        if each["line"] is not None:
-            lines[each["profile"], each["task_id"]].append(each["line"])
+        if each.line is not None:
+            lines[each.profile, each.task_id].append(each.line)
     found: dict[tuple[str, str], Plot] = {}
     for key, versions in lines.items():
         places = [
@@ -181,47 +187,47 @@ def _plots(
     return found
 
 
-def _merged(lines: Sequence[Answer]) -> Iterable[tuple[float, float]]:
+def _merged(lines: Sequence[RateLine]) -> Iterable[tuple[float, float]]:
     """Begin and rate of each bucket; where versions of a profile share one, of that with more."""
     if len(lines) == 1:
-        return zip(lines[0]["start_s"], lines[0]["pass_rate"], strict=True)
+        return zip(lines[0].start_s, lines[0].pass_rate, strict=True)
     most: dict[float, tuple[int, float]] = {}
     for each in lines:
-        for at, rate, total in zip(each["start_s"], each["pass_rate"], each["total"], strict=True):
+        for at, rate, total in zip(each.start_s, each.pass_rate, each.total, strict=True):
             most[at] = max(most.get(at, (0, 0.0)), (total, rate))
     return [(at, rate) for at, (_, rate) in sorted(most.items())]
 
 
 def _rows(
-    profiles: Iterable[Answer],
-    rates: Iterable[Answer],
+    profiles: Iterable[ProfileItem],
+    rates: Iterable[RatedTask],
     plots: dict[tuple[str, str], Plot],
-    alerts: Iterable[Answer],
+    alerts: Iterable[Alert],
     incidents: Sequence[Incident],
-    standings: Sequence[Answer],
+    standings: Sequence[DriftSeries],
     environment: str,
 ) -> list[ProfileRows]:
-    alert_of = {each["profile"]: each for each in alerts}
-    rate_of = {(each["profile_version"], each["task_id"]): each for each in rates}
+    alert_of = {each.profile: each for each in alerts}
+    rate_of = {(each.profile_version, each.task_id): each for each in rates}
     series_of = {
-        (each["profile"], each["task"], each["environment"]): each
+        (each.profile, each.task, each.environment): each
         for each in standings
-        if each["kind"] == "pass"
+        if each.kind == "pass"
     }
     rows: list[ProfileRows] = []
     for profile in profiles:
-        if not profile["is_active"]:
+        if not profile.is_active:
             continue
-        alias = profile["alias"]
+        alias = profile.alias
         environments = environments_of(alias, standings, environment)
         its = [each for each in incidents if each.profile == alias]
         here = [each for each in its if not environments or each.is_in(environments[0])]
         alert, incident = alert_of.get(alias), here[0] if here else None
-        fell = [each["task"] for each in incident.tasks] if incident else []
-        fall_of = {one["task"]: one for each in here for one in each.alerts}
+        fell = [each.task for each in incident.tasks] if incident else []
+        fall_of = {one.task: one for each in here for one in each.alerts}
         tasks: list[TaskRow] = []
-        for task_id in profile["tasks"]:
-            rate = rate_of.get((profile["profile_version"], task_id))
+        for task_id in profile.tasks:
+            rate = rate_of.get((profile.profile_version, task_id))
             fall = fall_of.get(task_id)
             series = series_of.get((alias, task_id, environments[0])) if environments else None
             is_calm = bool(fell) and task_id not in fell
@@ -238,11 +244,11 @@ def _rows(
                 order.get(each.task_id, len(order)), _URGENT.get(each.state, len(_URGENT))
             )
         )  # fmt: skip
-        is_firing = alert is not None and alert["state"] == "firing"
+        is_firing = alert is not None and alert.state == "firing"
         rows.append(
             ProfileRows(
                 alias=alias,
-                name=profile["name"],
+                name=profile.name,
                 alert=alert,
                 incident=incident,
                 tasks=tasks,
@@ -253,7 +259,7 @@ def _rows(
     return rows
 
 
-def environments_of(alias: str, standings: Iterable[Answer], asked: str) -> list[str]:
+def environments_of(alias: str, standings: Iterable[DriftSeries], asked: str) -> list[str]:
     """The environments of a profile, the one that is shown first.
 
     Args:
@@ -266,17 +272,17 @@ def environments_of(alias: str, standings: Iterable[Answer], asked: str) -> list
     """
     records: Counter[str] = Counter()
     for each in standings:
-        if each["profile"] == alias and each["kind"] == "pass":
-            records[each["environment"]] += each["records"]
+        if each.profile == alias and each.kind == "pass":
+            records[each.environment] += each.records
     found = sorted(records, key=lambda name: (-records[name], name))
     return sorted(found, key=lambda name: name != asked)
 
 
 def state_of(
-    rate: Answer | None,
-    alert: Answer | None,
-    fall: Answer | None,
-    series: Answer | None,
+    rate: RatedTask | None,
+    alert: Alert | None,
+    fall: DriftAlert | None,
+    series: DriftSeries | None,
     *,
     is_calm: bool,
 ) -> State:
@@ -291,13 +297,13 @@ def state_of(
     """
     if fall is not None:
         return "regressed"
-    if rate is None or not rate["total"]:
+    if rate is None or not rate.total:
         return "silent"
-    is_open = alert is not None and alert["state"] in OPEN and not is_calm
-    if is_open and rate["passed"] < rate["total"]:
+    is_open = alert is not None and alert.state in OPEN and not is_calm
+    if is_open and rate.passed < rate.total:
         return "alert"
-    if rate["total"] < FEW:
+    if rate.total < FEW:
         return "few"
-    if alert is None and (series is None or series["state"] in ("learning", "never_passed")):
+    if alert is None and (series is None or series.state in ("learning", "never_passed")):
         return "unwatched"
     return "watched"

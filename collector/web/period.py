@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from collector.web.incidents import Incident
-from collector.web.source import Answer
+from collector.web.source import Shown
+from scouter.client.models.answer import written
+from scouter.client.models.comparison import VersionItem
 
 _HOUR_S: Final = 3600
 
@@ -76,7 +77,9 @@ def read_period(name: str | None) -> Period:
     return next((each for each in PERIODS if each.name == name), USUAL)
 
 
-def split_of(incidents: Sequence[Incident], versions: Sequence[Answer], since_s: float) -> Answer:
+def split_of(
+    incidents: Sequence[Incident], versions: Sequence[VersionItem], since_s: float
+) -> Shown:
     """The moment that parts the failures before from those since, and its words.
 
     It is the begin of the version that fell, or of the newest one; without another version before
@@ -88,16 +91,11 @@ def split_of(incidents: Sequence[Incident], versions: Sequence[Answer], since_s:
         since_s: Begin of the period; a version that began earlier parts nothing.
     """
     opened = incidents[0] if incidents else None
-    newest = versions[0]["version"] if versions else ""
+    newest = versions[0].version if versions else ""
     wanted = (opened and opened.version) or newest
-    begun = next((each for each in versions[:-1] if each["version"] == wanted), None)
-    if begun is not None and at_s(begun["first_at"]) > since_s:
-        return {"at": begun["first_at"], "words": f"version {wanted} began"}
-    if opened is not None and at_s(opened.since) > since_s:
-        return {"at": opened.since, "words": "the fall began"}
+    begun = next((each for each in versions[:-1] if each.version == wanted), None)
+    if begun is not None and begun.first_at.timestamp() > since_s:
+        return {"at": written(begun.first_at), "words": f"version {wanted} began"}
+    if opened is not None and opened.since.timestamp() > since_s:
+        return {"at": written(opened.since), "words": "the fall began"}
     return {"at": "", "words": ""}
-
-
-def at_s(text: str) -> float:
-    """A time of the API in seconds since 1970."""
-    return datetime.fromisoformat(text).timestamp()

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
@@ -11,7 +12,17 @@ from collector.web.incidents import alerts_of
 from collector.web.period import Period, Traffic
 from collector.web.reasons import cause
 from collector.web.render import natural
-from collector.web.source import Answer, AskError, Source
+from collector.web.source import AskError, Shown, Source
+from scouter.client.models.alerts import Alerts, DriftSeries, DriftSeriesList
+from scouter.client.models.answer import Page
+from scouter.client.models.evaluations import (
+    Evaluation,
+    RatedTask,
+    TaskRates,
+    TaskResult,
+    TaskUsage,
+)
+from scouter.client.models.records import Profile, ProfileItem
 from scouter.evaluate.show.definition import Definition, definition_of
 from scouter.evaluate.show.words import Words, listed, selected, told
 
@@ -21,7 +32,7 @@ _RESULTS: Final = 1_000
 """Results that they have together, about: of a profile with many tasks fewer are looked at."""
 FIRST: Final = 200
 """Tasks that the view shows at a time; a profile has a thousand at most."""
-Results: TypeAlias = Sequence[tuple[str, Answer]]
+Results: TypeAlias = Sequence[tuple[datetime, TaskResult]]
 """Results of one task, the newest first, with the time of each."""
 _UNDECIDED: Final = ("skipped", "pending")
 
@@ -45,7 +56,7 @@ class Newest:
 
     seen: int
     """Evaluations that have it."""
-    last_at: str | None
+    last_at: datetime | None
     """Time of the newest one in which it ran."""
     reasons: Sequence[tuple[int, str, str]]
     """Count, outcome and reason of those that did not pass or fail, the largest count first."""
@@ -58,7 +69,7 @@ class TaskLook:
     """A task with what became of it."""
 
     definition: Definition
-    rate: Answer | None
+    rate: RatedTask | None
     """As `GET /api/v1/tasks` counts it in the period."""
     newest: Newest
     idle: str
@@ -67,7 +78,7 @@ class TaskLook:
 
 async def tasks_view(
     source: Source, given: Mapping[str, str], period: Period, traffic: Traffic, now_s: float
-) -> Answer:
+) -> Shown:
     """Collect the view of a profile.
 
     Args:
@@ -86,12 +97,12 @@ async def tasks_view(
     item = _chosen(versions, alias, given.get("digest", ""))
     users, alerts, (body, rates, newest) = await asyncio.gather(
         _users(source, item),
-        source.get("alerts"),
+        source.get(Alerts, "alerts"),
         _content(source, item, period.since(now_s), traffic),
     )
-    tasks: list[Answer] = body.get("tasks", [])
+    tasks: list[Shown] = body.get("tasks", [])
     begin = natural(given.get("from", ""))
-    rate_of = {each["task_id"]: each for each in rates}
+    rate_of = {each.task_id: each for each in rates}
     results = results_of(newest)
     return {
         "alias": alias,
@@ -128,8 +139,8 @@ async def definition_in(source: Source, alias: str, task_id: str) -> Definition 
         AskError: The API refused.
     """
     versions = await _versions(source, alias)
-    item = next((each for each in versions if task_id in each["tasks"]), None)
-    tasks: list[Answer] = (await _body(source, item))["tasks"] if item else []
+    item = next((each for each in versions if task_id in each.tasks), None)
+    tasks: list[Shown] = (await _body(source, item))["tasks"] if item else []
     return next((definition_of(each) for each in tasks if each["id"] == task_id), None)
 
 
@@ -145,14 +156,14 @@ async def definitions_in(
         AskError: The API refused.
     """
     versions = await _versions(source, alias)
-    item = next((each for each in versions if each["profile_version"] == digest), None)
-    if item is None or item["unusable"]:
+    item = next((each for each in versions if each.profile_version == digest), None)
+    if item is None or item.unusable:
         return "", {}
     tasks = (await _body(source, item))["tasks"]
-    return item["version"], {each["id"]: definition_of(each) for each in tasks}
+    return item.version, {each["id"]: definition_of(each) for each in tasks}
 
 
-async def profile_body(source: Source, alias: str, digest: str) -> Answer:
+async def profile_body(source: Source, alias: str, digest: str) -> Shown:
     """All that one version of a profile says, as a profile file has it.
 
     Raises:
@@ -162,44 +173,44 @@ async def profile_body(source: Source, alias: str, digest: str) -> Answer:
     return await _body(source, item)
 
 
-async def _versions(source: Source, alias: str) -> list[Answer]:
+async def _versions(source: Source, alias: str) -> list[ProfileItem]:
     """The versions of a profile, the active one first, then the newest, then the unusable."""
     if not alias:
         return []
-    found: list[Answer] = (await source.get("profiles", alias=alias))["items"]
-    return sorted(found, key=lambda each: not each["is_active"])
+    found = await source.get(Page[ProfileItem], "profiles", alias=alias)
+    return sorted(found.items, key=lambda each: not each.is_active)
 
 
-def _chosen(versions: Sequence[Answer], alias: str, digest: str) -> Answer:
+def _chosen(versions: Sequence[ProfileItem], alias: str, digest: str) -> ProfileItem:
     for each in versions:
-        if digest in ("", each["profile_version"]):
+        if digest in ("", each.profile_version):
             return each
     if digest and versions:
         raise AskError(404, f"profile {alias[:100]!r} has no version {digest[:12]!r}")
     raise AskError(404, f"profile: {alias[:100]!r} is not registered")
 
 
-async def _body(source: Source, item: Answer) -> Answer:
-    return (await source.get(f"profiles/{quote(item['uid'], safe='')}"))["body"]
+async def _body(source: Source, item: ProfileItem) -> Shown:
+    return dict((await source.get(Profile, f"profiles/{quote(item.uid, safe='')}")).body)
 
 
 async def _content(
-    source: Source, item: Answer, since_s: int, traffic: Traffic
-) -> tuple[Answer, list[Answer], list[Answer]]:
+    source: Source, item: ProfileItem, since_s: int, traffic: Traffic
+) -> tuple[Shown, Sequence[RatedTask], Sequence[Evaluation]]:
     """All that a version says, its rates, and its newest evaluations; nothing of one of no use."""
-    if item["unusable"]:
+    if item.unusable:
         return {}, [], []
-    uid, limit = item["uid"], max(1, min(_NEWEST, _RESULTS // len(item["tasks"])))
+    uid, limit = item.uid, max(1, min(_NEWEST, _RESULTS // len(item.tasks)))
     body, rates, newest = await asyncio.gather(
         _body(source, item),
-        source.get("tasks", profile=uid, since=since_s, **traffic.asked),
-        source.get("evaluations", profile=uid, limit=limit, **traffic.asked),
+        source.get(TaskRates, "tasks", profile=uid, since=since_s, **traffic.asked),
+        source.get(Page[Evaluation], "evaluations", profile=uid, limit=limit, **traffic.asked),
     )
-    return body, rates["items"], newest["items"]
+    return body, rates.items, newest.items
 
 
 def _look(
-    task: Answer, rate: Answer | None, results: Results, profile: Answer, traffic: Traffic
+    task: Shown, rate: RatedTask | None, results: Results, profile: ProfileItem, traffic: Traffic
 ) -> TaskLook:
     definition = definition_of(task)
     newest = newest_of(results)
@@ -211,12 +222,12 @@ def _look(
     )
 
 
-def results_of(evaluations: Iterable[Answer]) -> Mapping[str, Results]:
+def results_of(evaluations: Iterable[Evaluation]) -> Mapping[str, Results]:
     """The results of each task in evaluations, in their order, with the time of each."""
-    found: defaultdict[str, list[tuple[str, Answer]]] = defaultdict(list)
+    found: defaultdict[str, list[tuple[datetime, TaskResult]]] = defaultdict(list)
     for each in evaluations:
-        for task in each["tasks"]:
-            found[task["task_id"]].append((each["evaluated_at"], task))
+        for task in each.tasks:
+            found[task.task_id].append((each.evaluated_at, task))
     return found
 
 
@@ -224,14 +235,14 @@ def newest_of(results: Results) -> Newest:
     """Sum up results of a task, the newest first."""
     last_at = None
     reasons: Counter[tuple[str, str]] = Counter()
-    usages: list[Answer] = []
+    usages: list[TaskUsage] = []
     for at, task in results:
-        if task["outcome"] not in _UNDECIDED:
+        if task.outcome not in _UNDECIDED:
             last_at = last_at or at
-        if task["outcome"] not in ("passed", "failed"):
-            reasons[task["outcome"], task["reason"] or ""] += 1
-        if task["usage"] is not None:
-            usages.append(task["usage"])
+        if task.outcome not in ("passed", "failed"):
+            reasons[task.outcome, task.reason or ""] += 1
+        if task.usage is not None:
+            usages.append(task.usage)
     return Newest(
         seen=len(results),
         last_at=last_at,
@@ -242,29 +253,33 @@ def newest_of(results: Results) -> Newest:
     )
 
 
-def _cost(usages: Sequence[Answer]) -> Cost:
-    prices = [each["cost_usd"] for each in usages if each["cost_usd"] is not None]
+def _cost(usages: Sequence[TaskUsage]) -> Cost:
+    prices = [each.cost_usd for each in usages if each.cost_usd is not None]
     return Cost(
-        calls=sum(each["calls"] for each in usages),
-        cached=sum(each["cached"] for each in usages),
-        input_tokens=sum(each["input_tokens"] or 0 for each in usages),
-        output_tokens=sum(each["output_tokens"] or 0 for each in usages),
+        calls=sum(each.calls for each in usages),
+        cached=sum(each.cached for each in usages),
+        input_tokens=sum(each.input_tokens or 0 for each in usages),
+        output_tokens=sum(each.output_tokens or 0 for each in usages),
         cost_usd=sum(prices) if prices else None,
-        unpriced_calls=sum(each["unpriced_calls"] for each in usages),
+        unpriced_calls=sum(each.unpriced_calls for each in usages),
     )
 
 
 def idle(
-    definition: Definition, rate: Answer | None, newest: Newest, profile: Answer, traffic: Traffic
+    definition: Definition,
+    rate: RatedTask | None,
+    newest: Newest,
+    profile: ProfileItem,
+    traffic: Traffic,
 ) -> str:
     """Say why a task decided nothing in a period; empty where it decided something."""
-    if rate is not None and rate["passed"] + rate["failed"] + rate["errored"]:
+    if rate is not None and rate.passed + rate.failed + rate.errored:
         return ""
-    if not profile["is_active"]:
+    if not profile.is_active:
         return "This version is not active."
-    if rate is not None and rate["skipped"]:
+    if rate is not None and rate.skipped:
         whys = [f": {why}" for _, outcome, why in newest.reasons if outcome == "skipped" and why]
-        return f"All {rate['skipped']:,} were skipped{''.join(whys[:1])}."
+        return f"All {rate.skipped:,} were skipped{''.join(whys[:1])}."
     if any(outcome == "pending" for _, outcome, _ in newest.reasons):
         return "Its judge has yet to answer."
     where = f" of version {traffic.version}" if traffic.version else ""
@@ -274,11 +289,11 @@ def idle(
     return f"No record{where} was evaluated by this version in the period."
 
 
-def _asks(task: Answer) -> bool:
+def _asks(task: Shown) -> bool:
     return bool(task.get("prompt") or task.get("prompt_without_reference"))
 
 
-def _watched(body: Answer) -> Words | None:
+def _watched(body: Shown) -> Words | None:
     """The traces that a profile evaluates without a record, in words; None for none."""
     watch = body.get("watch")
     if watch is None:
@@ -297,9 +312,9 @@ def _watched(body: Answer) -> Words | None:
     return told("traces with a span {parts}", parts=listed(parts, " and "))
 
 
-async def _users(source: Source, item: Answer) -> list[Answer]:
+async def _users(source: Source, item: ProfileItem) -> list[DriftSeries]:
     """Services that ran last, each in each environment, with the rate of whole records."""
-    if not item["is_active"] or item["unusable"]:
+    if not item.is_active or item.unusable:
         return []
-    standings = await source.get("drift/series", profile=item["uid"])
-    return [each for each in standings["items"] if each["kind"] == "pass" and not each["task"]]
+    standings = await source.get(DriftSeriesList, "drift/series", profile=item.uid)
+    return [each for each in standings.items if each.kind == "pass" and not each.task]

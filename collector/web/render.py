@@ -170,12 +170,12 @@ def ends(text: str, most: int = 20) -> str:
     return text if len(text) <= most else f"{text[:8]}…{text[-8:]}"
 
 
-def moment(text: str | None) -> str:
-    """A time of the API as a person reads it: to the second, in UTC."""
-    if not text:
+def moment(time: datetime.datetime | str | None) -> str:
+    """A time of the API, or of an address, as a person reads it: to the second, in UTC."""
+    if not time:
         return ""
-    at = datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
-    return at.strftime("%Y-%m-%d %H:%M:%S")
+    at = datetime.datetime.fromisoformat(time) if isinstance(time, str) else time
+    return at.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def took(milliseconds: float) -> str:

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote, unquote
 
+from pydantic import JsonValue
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
@@ -20,7 +21,10 @@ from collector.web.answering import endpoint, read_form
 from collector.web.compare import compare_view
 from collector.web.labels import agreement_view, label_tasks_view, labelled_view, queue_view
 from collector.web.render import download, path_part, query, render
-from collector.web.source import Answer, AskError, Source
+from collector.web.source import AskError, Source
+from scouter.client.models.comparison import RemovedRun, RunItem
+from scouter.client.models.evaluations import Reevaluation
+from scouter.client.models.labels import LabelItem
 
 _FILE_BYTES: Final = 32 * 2**20
 """Bytes of an uploaded run that the API takes."""
@@ -69,12 +73,12 @@ async def _upload(request: Request, source: Source) -> Response:
         if not isinstance(file, UploadFile):
             raise AskError(HTTPStatus.BAD_REQUEST, "choose a file that scouter eval --save wrote")
         name = name or (file.filename or "").rpartition(".")[0]
-        kept = await source.send("runs", await file.read(), name=name[:200])
-    return RedirectResponse(f"/compare?after=run:{kept['run_id']}", HTTPStatus.SEE_OTHER)
+        kept = await source.send(RunItem, "runs", await file.read(), name=name[:200])
+    return RedirectResponse(f"/compare?after=run:{kept.run_id}", HTTPStatus.SEE_OTHER)
 
 
 async def _remove(request: Request, source: Source) -> Response:
-    await source.post(f"runs/{path_part(request.path_params['run_id'])}/remove", {})
+    await source.post(RemovedRun, f"runs/{path_part(request.path_params['run_id'])}/remove", {})
     return RedirectResponse("/compare#runs", HTTPStatus.SEE_OTHER)
 
 
@@ -113,6 +117,7 @@ async def _label(request: Request, source: Source) -> Response:
     if not form.get("task"):
         raise AskError(HTTPStatus.BAD_REQUEST, "choose the task that the label is for")
     stored = await source.post(
+        LabelItem,
         "labels",
         {
             "uid": form.get("uid", ""),
@@ -124,7 +129,7 @@ async def _label(request: Request, source: Source) -> Response:
             "order": form.get("drawn") or None,
         },
     )
-    form["drawn"] = stored["order"] or ""
+    form["drawn"] = stored.order or ""
     return RedirectResponse(_after(form, is_undone=bool(undone)), HTTPStatus.SEE_OTHER)
 
 
@@ -146,7 +151,7 @@ def _after(form: Mapping[str, str], *, is_undone: bool) -> str:
     return f"/labels/queue?{query(kept)}"
 
 
-def _said(form: Mapping[str, str]) -> Answer:
+def _said(form: Mapping[str, str]) -> dict[str, JsonValue]:
     """Read the label of a form, or its score.
 
     Raises:
@@ -220,13 +225,14 @@ async def _again(request: Request, source: Source) -> Response:
     form = await read_form(request)
     uid = form.get("uid", "")
     done = await source.post(
+        Reevaluation,
         "reevaluations",
         {"profile": form.get("profile", ""), "record_id": uid, "dry_run": False, "limit": 1},
     )
-    came = "stored" if done["stored"] else "gone" if done["gone"] else "same"
-    flipped = sum(len(each["tasks"]) for each in done["items"])
+    came = "stored" if done.stored else "gone" if done.gone else "same"
+    flipped = sum(len(each.tasks) for each in done.items)
     told = {
-        "again": came, "flipped": str(flipped), "digest": done["profile_version"],
+        "again": came, "flipped": str(flipped), "digest": done.profile_version,
         "at": datetime.datetime.now(datetime.UTC).isoformat(),
     }  # fmt: skip
     target = f"/records/{path_part(uid)}"

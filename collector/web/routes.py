@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote
 
 from fastapi import FastAPI
+from pydantic import JsonValue
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
@@ -46,9 +47,13 @@ from collector.web.render import (
     text_of,
 )
 from collector.web.review import TOLD, review_routes
-from collector.web.source import Answer, AskError, Source
+from collector.web.source import AskError, Source
 from collector.web.task import spread_view, task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
+from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook
+from scouter.client.models.evaluations import Failures
+from scouter.client.models.operation import ConservationSheet, ReplayedLetter, ReplayedLetters
+from scouter.client.models.traces import TraceAgents
 
 _FORMS: Final = {
     "csv": "text/csv",
@@ -217,12 +222,12 @@ async def _failures(request: Request, source: Source) -> Response:
         asked.get(name, "") for name in ("profile", "task", "split", "words")
     )
     shown = await source.get(
-        "tasks/failures", profile=profile, task_id=task_id,
+        Failures, "tasks/failures", profile=profile, task_id=task_id,
         since=period.since(time.time()), split=split, **traffic.asked,
     )  # fmt: skip
     return await render(
         request, "failures.html", layout=_layout(request), period=period, traffic=traffic,
-        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], **shown,
+        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], **dict(shown),
     )  # fmt: skip
 
 
@@ -248,9 +253,9 @@ async def _trace(request: Request, source: Source) -> Response:
 
 async def _agents(request: Request, source: Source) -> Response:
     trace_id = request.path_params["trace_id"]
-    found = await source.get(f"{path_of(trace_id)}/agents")
+    found = await source.get(TraceAgents, f"{path_of(trace_id)}/agents")
     return await render(
-        request, "agents.html", layout=_layout(request), trace_id=trace_id, agents=found["items"]
+        request, "agents.html", layout=_layout(request), trace_id=trace_id, agents=found.items
     )
 
 
@@ -291,22 +296,22 @@ def _accepts(request: Request) -> str:
 
 
 async def _alerts(request: Request, source: Source) -> Response:
-    found = await source.get("alerts")
-    return await render(request, "alerts.html", incidents=incidents_of(found["drift"]), **found)
+    found = await source.get(Alerts, "alerts")
+    return await render(request, "alerts.html", incidents=incidents_of(found.drift), **dict(found))
 
 
 async def _alert(request: Request, source: Source) -> Response:
     alert_id = request.path_params["alert_id"]
-    shown = await source.get(f"alerts/{quote(alert_id, safe='')}")
+    shown = await source.get(DriftAlertLook, f"alerts/{quote(alert_id, safe='')}")
     others = await _beside(source, alert_id)
-    return await render(request, "alert.html", others=others, **shown)
+    return await render(request, "alert.html", others=others, **dict(shown))
 
 
-async def _beside(source: Source, alert_id: str) -> list[Answer]:
+async def _beside(source: Source, alert_id: str) -> list[DriftAlert]:
     """The other open alerts of the same incident."""
-    for incident in incidents_of((await source.get("alerts"))["drift"]):
-        if any(each["alert_id"] == alert_id for each in incident.alerts):
-            return [each for each in incident.alerts if each["alert_id"] != alert_id]
+    for incident in incidents_of((await source.get(Alerts, "alerts")).drift):
+        if any(each.alert_id == alert_id for each in incident.alerts):
+            return [each for each in incident.alerts if each.alert_id != alert_id]
     return []
 
 
@@ -314,20 +319,20 @@ async def _act(request: Request, source: Source) -> Response:
     """Acknowledge, silence or resolve an alert, or all of its incident, then show it."""
     alert_id, act = request.path_params["alert_id"], request.path_params["act"]
     form = await read_form(request)
-    body: dict[str, object] = {"note": form.get("note", ""), "name": form.get("name", "")}
+    body: dict[str, JsonValue] = {"note": form.get("note", ""), "name": form.get("name", "")}
     if act == "silence":
         body["seconds"] = form.get("seconds", "")
     elif act not in ("acknowledge", "resolve"):
         raise AskError(HTTPStatus.NOT_FOUND, f"an alert cannot be told to {act[:100]}")
     others = await _beside(source, alert_id) if form.get("all") == "yes" else []
     if act != "resolve":  # nobody was told of one on trial
-        others = [each for each in others if each["state"] != "shadow"]
+        others = [each for each in others if each.state != "shadow"]
     is_new_normal = act == "resolve" and form.get("accept") == "yes"
     for each in (None, *others):
-        is_held = each is None or not each["condition"]  # a condition is learnt from nothing
-        accepted = {"accept": True} if is_new_normal and is_held else {}
-        wanted = quote(alert_id if each is None else each["alert_id"], safe="")
-        await source.post(f"alerts/{wanted}/{act}", body | accepted)
+        is_held = each is None or not each.condition  # a condition is learnt from nothing
+        accepted: dict[str, JsonValue] = {"accept": True} if is_new_normal and is_held else {}
+        wanted = quote(alert_id if each is None else each.alert_id, safe="")
+        await source.post(DriftAlert, f"alerts/{wanted}/{act}", body | accepted)
     return RedirectResponse(f"/alerts/{quote(alert_id, safe='')}", 303)
 
 
@@ -341,10 +346,12 @@ async def _replay(request: Request, source: Source) -> Response:
     """Take in again one dead letter, or the newest hundred, then say what became of them."""
     letter_id = (await read_form(request)).get("letter_id", "")
     if letter_id:
-        one = await source.post(f"dead-letters/{quote(letter_id, safe='')}/replay", {})
-        counts = {one["result"]: 1}
+        one = await source.post(
+            ReplayedLetter, f"dead-letters/{quote(letter_id, safe='')}/replay", {}
+        )
+        counts = {one.result: 1}
     else:
-        counts = await source.post("dead-letters/replay", {})
+        counts = dict(await source.post(ReplayedLetters, "dead-letters/replay", {}))
     told = {name: str(counts.get(name, 0)) for name in _REPLAYED}
     return RedirectResponse(f"/health?{query(told)}#letters", 303)
 
@@ -403,7 +410,7 @@ async def _login(request: Request) -> Response:
     try:
         if not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
             raise AskError(HTTPStatus.UNAUTHORIZED, "this is no token; one begins with sct_")
-        await Source(request, token).get("conservation")
+        await Source(request, token).get(ConservationSheet, "conservation")
     except AskError as error:
         return await render(
             request, "login.html", error.status, target=target, problem=error.detail

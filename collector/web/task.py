@@ -1,16 +1,32 @@
 """One task: its rate over time, and the values behind it."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import quote
 
 from collector.web.incidents import incidents_of
-from collector.web.period import Period, Traffic, at_s, split_of
+from collector.web.period import Period, Traffic, split_of
 from collector.web.render import clock, took
-from collector.web.source import Answer, Source
+from collector.web.source import Shown, Source
+from scouter.client.models.alerts import (
+    Alerts,
+    DriftAlert,
+    DriftAlertLook,
+    DriftSeries,
+    DriftSeriesList,
+)
+from scouter.client.models.answer import written
+from scouter.client.models.comparison import VersionItem, Versions
+from scouter.client.models.evaluations import (
+    Distribution,
+    Distributions,
+    TaskBucket,
+    TaskRates,
+    TaskSeries,
+)
 from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
 
 POINTS: Final = 60
@@ -30,7 +46,11 @@ class RateLine:
 
 
 async def rate_lines(
-    source: Source, asked: Answer, whole: Answer, versions: Sequence[Answer], now_s: float
+    source: Source,
+    asked: Mapping[str, str | int],
+    whole: TaskSeries,
+    versions: Sequence[VersionItem],
+    now_s: float,
 ) -> list[RateLine]:
     """Ask for the lines of a task.
 
@@ -44,15 +64,17 @@ async def rate_lines(
     Returns:
         The newest version first.
     """
-    bucket_s = whole["bucket_s"]
-    points = _points(whole["items"], bucket_s, now_s)
+    bucket_s = whole.bucket_s
+    points = _points(whole.items, bucket_s, now_s)
     total = sum(each.n for each in points)
-    its = [each["version"] for each in versions if at_s(each["last_at"]) >= asked["since"]]
+    since_s = int(asked["since"])
+    its = [each.version for each in versions if each.last_at.timestamp() >= since_s]
     if not asked["service_version"] and 1 < len(its) <= _MOST_LINES and total <= _FEW:
-        exact = {"since": whole["items"][0]["start"], "bucket": f"{bucket_s}s"} if total else {}
+        exact = {"since": written(whole.items[0].start), "bucket": f"{bucket_s}s"} if total else {}
         found = await asyncio.gather(
             *(
                 source.get(
+                    TaskSeries,
                     "tasks/series",
                     **{**asked, **exact, "service_version": version},
                 )
@@ -60,7 +82,7 @@ async def rate_lines(
             )
         )
         lines = [
-            RateLine(version=version, points=_points(each["items"], bucket_s, now_s))
+            RateLine(version=version, points=_points(each.items, bucket_s, now_s))
             for version, each in zip(its, found, strict=True)
         ]
         if sum(each.n for line in lines for each in line.points) >= total:
@@ -69,7 +91,7 @@ async def rate_lines(
     return [RateLine(version="", points=points)] if points else []
 
 
-def columns_of(lines: Sequence[RateLine], bucket_s: float) -> Answer:
+def columns_of(lines: Sequence[RateLine], bucket_s: float) -> Shown:
     """The numbers of lines as columns over the same times; without a result there is null.
 
     So that a line has a gap where a bucket has no result, one stands between buckets that are
@@ -89,7 +111,7 @@ def columns_of(lines: Sequence[RateLine], bucket_s: float) -> Answer:
     return {"x": times, "lines": [_column(line, times) for line in lines]}
 
 
-def _column(line: RateLine, times: Iterable[float]) -> Answer:
+def _column(line: RateLine, times: Iterable[float]) -> Shown:
     at = {each.at_s: each for each in line.points}
     found: dict[str, Any] = {"version": line.version, "rate": [], "lower": [], "upper": [], "n": []}
     for time in times:
@@ -99,19 +121,19 @@ def _column(line: RateLine, times: Iterable[float]) -> Answer:
     return found
 
 
-def _points(items: Iterable[Answer], bucket_s: float, now_s: float) -> list[Point]:
+def _points(items: Iterable[TaskBucket], bucket_s: float, now_s: float) -> list[Point]:
     """Buckets that have a rate, as points in the middle of each, or of what is over of it."""
     found: list[Point] = []
     for each in items:
-        if each["pass_rate"] is not None:
-            start_s = at_s(each["start"])
+        if each.pass_rate is not None:
+            start_s = each.start.timestamp()
             found.append(
                 Point(
                     at_s=(start_s + max(start_s, min(start_s + bucket_s, now_s))) / 2,
-                    rate=each["pass_rate"],
-                    lower=each["lower"],
-                    upper=each["upper"],
-                    n=each["total"],
+                    rate=each.pass_rate,
+                    lower=each.lower,
+                    upper=each.upper,
+                    n=each.total,
                 )
             )
     return found
@@ -140,7 +162,7 @@ class Bar:
 async def spread_view(
     source: Source, profile: str, task_id: str, period: Period, traffic: Traffic, split: str,
     now_s: float,
-) -> Answer:  # fmt: skip
+) -> Shown:  # fmt: skip
     """Collect the distributions of a task.
 
     Args:
@@ -156,24 +178,24 @@ async def spread_view(
         AskError: The API refused, or there is no such profile or task.
     """
     found = await source.get(
-        "tasks/distributions", profile=profile, task_id=task_id,
+        Distributions, "tasks/distributions", profile=profile, task_id=task_id,
         since=period.since(now_s), split=split, **traffic.asked,
     )  # fmt: skip
     return {
-        "spreads": [_spread(each) for each in found["items"]],
+        "spreads": [_spread(each) for each in found.items],
         "split": split,
-        "looked_at": found["looked_at"],
-        "is_partial": found["is_partial"],
+        "looked_at": found.looked_at,
+        "is_partial": found.is_partial,
     }
 
 
-def _spread(item: Answer) -> Answer:
-    measure, bins = item["measure"], item["bins"]
+def _spread(item: Distribution) -> Shown:
+    measure, bins = item.measure, item.bins
     rows = [
-        {**each, "range": f"{_told(measure, each['low'])} – {_told(measure, each['high'])}"}
+        {**dict(each), "range": f"{_told(measure, each.low)} – {_told(measure, each.high)}"}
         for each in bins
     ]
-    edges = [each["low"] for each in bins] + [bins[-1]["high"]]
+    edges = [each.low for each in bins] + [bins[-1].high]
     every = -(-len(edges) // _TICKS)
     step = _WIDTH / len(bins)
     last = len(edges) - 1
@@ -191,22 +213,23 @@ def _spread(item: Answer) -> Answer:
             if number % every == 0
         ],
         "rows": rows,
-        "before": item["before"],
-        "since": item["since"],
-        "median_before": _told(measure, item["median_before"]),
-        "median_since": _told(measure, item["median_since"]),
+        "before": item.before,
+        "since": item.since,
+        "median_before": _told(measure, item.median_before),
+        "median_since": _told(measure, item.median_since),
     }  # fmt: skip
 
 
-def _bars(item: Answer, rows: list[Answer]) -> Iterator[Bar]:
+def _bars(item: Distribution, rows: list[Shown]) -> Iterator[Bar]:
     """Shares of each part's own values, so that a short time since is seen beside a long before."""
-    parts = [part for part in ("before", "since") if item[part]]
-    most = max(row[part] / item[part] for row in rows for part in parts)
+    counts = {"before": item.before, "since": item.since}
+    parts = [part for part, count in counts.items() if count]
+    most = max(row[part] / counts[part] for row in rows for part in parts)
     step = _WIDTH / len(rows)
     width = step * 0.8 / len(parts)
     for number, row in enumerate(rows):
         for place, part in enumerate(parts):
-            share = row[part] / item[part]
+            share = row[part] / counts[part]
             if share:
                 height = share / most * _HEIGHT
                 yield Bar(
@@ -238,7 +261,7 @@ class DrawnLine:
 
 async def task_view(
     source: Source, profile: str, task_id: str, period: Period, traffic: Traffic, now_s: float
-) -> Answer:
+) -> Shown:
     """Collect the view of a task.
 
     Args:
@@ -253,34 +276,35 @@ async def task_view(
         AskError: The API refused, or there is no such profile or task.
     """
     since = period.since(now_s)
-    asked = {"profile": profile, "since": since, **traffic.asked}
+    asked: dict[str, str | int] = {"profile": profile, "since": since, **traffic.asked}
     counted, whole, found, standings, known = await asyncio.gather(
-        source.get("tasks", **asked),
-        source.get("tasks/series", task_id=task_id, points=POINTS, **asked),
-        source.get("alerts"),
-        source.get("drift/series", profile=profile),
-        source.get("versions", profile=profile),
+        source.get(TaskRates, "tasks", **asked),
+        source.get(TaskSeries, "tasks/series", task_id=task_id, points=POINTS, **asked),
+        source.get(Alerts, "alerts"),
+        source.get(DriftSeriesList, "drift/series", profile=profile),
+        source.get(Versions, "versions", profile=profile),
     )
-    versions: list[Answer] = known["items"]
-    bucket_s = whole["bucket_s"]
+    versions = known.items
+    bucket_s = whole.bucket_s
     lines = await rate_lines(source, {**asked, "task_id": task_id}, whole, versions, now_s)
     incidents = [
         each
-        for each in incidents_of(found["drift"])
+        for each in incidents_of(found.drift)
         if each.profile == profile and (not traffic.environment or each.is_in(traffic.environment))
     ]
     about = profile, task_id, traffic.environment
-    falls = [each for each in found["drift"] if _is_about(each, *about)]
-    stands = [each for each in standings["items"] if _is_about(each, *about)]
-    own = next((each for each in falls if each["state"] != "resolved"), None)
-    look = await source.get(f"alerts/{quote(own['alert_id'], safe='')}") if own else None
-    healthy = stands[0]["healthy"] if stands else None
+    falls = [each for each in found.drift if _is_about(each, *about)]
+    stands = [each for each in standings.items if _is_about(each, *about)]
+    own = next((each for each in falls if each.state != "resolved"), None)
+    path = f"alerts/{quote(own.alert_id, safe='')}" if own else ""
+    look = await source.get(DriftAlertLook, path) if own else None
+    healthy = stands[0].healthy if stands else None
     first_s = min((line.points[0].at_s for line in lines), default=None)
     begin_s = beginning(first_s, since, now_s, bucket_s)
     drawn = _drawn(lines, begin_s, now_s, bucket_s)
     marks = marks_of(falls, versions if len(versions) > 1 else (), begin_s, now_s)
     return {
-        "rates": [each for each in counted["items"] if each["task_id"] == task_id],
+        "rates": [each for each in counted.items if each.task_id == task_id],
         "lines": drawn,
         "plotted": {
             **columns_of(lines, bucket_s), "since_s": begin_s, "until_s": now_s,
@@ -299,12 +323,12 @@ async def task_view(
         "incidents": [
             each
             for each in incidents
-            if any(one["task"] in ("", task_id) for one in (*each.alerts, *each.tasks))
+            if any(one.task in ("", task_id) for one in (*each.alerts, *each.tasks))
         ],
         "split": split_of(incidents, versions, since),
-        "versions": [each["version"] for each in versions],
+        "versions": [each.version for each in versions],
         "environments": sorted(
-            {each["environment"] for each in standings["items"] if each["profile"] == profile}
+            {each.environment for each in standings.items if each.profile == profile}
             - {""}
         ),
     }  # fmt: skip
@@ -322,16 +346,16 @@ def _drawn(
     ]
 
 
-def _is_about(each: Answer, profile: str, task_id: str, environment: str) -> bool:
+def _is_about(each: DriftAlert | DriftSeries, profile: str, task_id: str, environment: str) -> bool:
     """Tell whether an alert or a standing is about the pass rate of a task in an environment."""
-    is_same = (each["profile"], each["task"], each["kind"]) == (profile, task_id, "pass")
-    is_here = environment in ("", each["environment"])
-    return is_same and is_here and not each.get("condition")
+    is_same = (each.profile, each.task, each.kind) == (profile, task_id, "pass")
+    is_here = environment in ("", each.environment)
+    return is_same and is_here and not (isinstance(each, DriftAlert) and each.condition)
 
 
 def marks_of(
-    falls: Iterable[Answer], versions: Sequence[Answer], begin_s: float, end_s: float
-) -> list[Answer]:
+    falls: Iterable[DriftAlert], versions: Sequence[VersionItem], begin_s: float, end_s: float
+) -> list[Shown]:
     """Marks of a plot: where a version began, where a fall began, and where it alarmed.
 
     Args:
@@ -344,14 +368,14 @@ def marks_of(
         Those within the plot, by time; some that stand together are one, an alert if one of them
         is.
     """
-    found: list[Answer] = []
+    found: list[Shown] = []
     for each in versions:
-        label = f"version {each['version']}"
-        found.append({"at_s": at_s(each["first_at"]), "kind": "change", "label": label})
+        label = f"version {each.version}"
+        found.append({"at_s": each.first_at.timestamp(), "kind": "change", "label": label})
     for each in falls:
-        found.append({"at_s": at_s(each["opened"]["since"]), "kind": "change", "label": "falls"})
-        found.append({"at_s": at_s(each["opened_at"]), "kind": "alert", "label": "alert"})
-    joined: list[Answer] = []
+        found.append({"at_s": each.opened.since.timestamp(), "kind": "change", "label": "falls"})
+        found.append({"at_s": each.opened_at.timestamp(), "kind": "alert", "label": "alert"})
+    joined: list[Shown] = []
     for each in sorted(found, key=lambda mark: mark["at_s"]):
         if not begin_s <= each["at_s"] <= end_s:
             continue

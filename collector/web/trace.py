@@ -12,7 +12,10 @@ from starlette.responses import Response
 
 from collector.web.checks import BAD, has_bad, read_checks
 from collector.web.render import CUT, HEADERS
-from collector.web.source import Answer, AskError, Source
+from collector.web.source import AskError, Shown, Source
+from scouter.client.models.alerts import Alerts, DriftAlert
+from scouter.client.models.traces import SpanDetail, TraceAgents, TraceMatches, TraceRows
+from scouter.evaluate.show.trace_columns import TimeAxis, TraceColumns
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 
 FIRST: Final = 2_000
@@ -75,7 +78,7 @@ PRESETS: Final = (
 )
 
 
-async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) -> Answer:
+async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) -> Shown:
     """Collect the view of a trace.
 
     Args:
@@ -88,28 +91,28 @@ async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) ->
         AskError: The API refused, or no span of it is stored.
     """
     at, wanted, span_id = path_of(trace_id), given.get("filter", ""), given.get("span", "")
-    found = await source.get(f"{at}/columns", limit=FIRST)
-    columns, evaluations = found["columns"], found["evaluations"]
+    found = await source.get(TraceRows, f"{at}/columns", limit=FIRST)
+    columns, evaluations = found.columns, found.evaluations
     rows = list(rows_of(columns))
     hits, problem = await _hits(source, at, wanted)
     preset = next((each for each in PRESETS[1:] if each.name == given.get("show")), None)
     if preset and not wanted:
         hits = {row.span_id for row in rows if preset.selects(row)}
-    is_long = columns["total"] > FIRST
-    alerts: list[Answer] = []
+    is_long = columns.total > FIRST
+    alerts: Sequence[DriftAlert] = ()
     if has_bad(evaluations):
-        alerts = (await source.get("alerts"))["drift"]
+        alerts = (await source.get(Alerts, "alerts")).drift
     return {
         "trace": found,
         "name": rows[0].name,
         "first": FIRST,
-        "trace_id": found["trace_id"],
+        "trace_id": found.trace_id,
         "columns": columns,
         "rows": kept_rows(rows, hits),
-        "shown_kinds": {columns["kinds"][kind] for kind in columns["kind"]},
-        "agents": None if is_long else (await source.get(f"{at}/agents"))["items"],
+        "shown_kinds": {columns.kinds[kind] for kind in columns.kind},
+        "agents": None if is_long else (await source.get(TraceAgents, f"{at}/agents")).items,
         "checks": read_checks(evaluations, {row.span_id: row.name for row in rows}, alerts),
-        "conversations": sorted({each["session_id"] for each in evaluations} - {""}),
+        "conversations": sorted({each.session_id for each in evaluations} - {""}),
         "presets": [(each, None if is_long else sum(map(each.selects, rows))) for each in PRESETS],
         "slowest": slowest_of(columns),
         "show": preset.name if preset and not wanted else "",
@@ -131,12 +134,12 @@ async def _hits(source: Source, at: str, wanted: str) -> tuple[set[str] | None, 
     if not wanted:
         return None, ""
     try:
-        return set((await source.get(f"{at}/matches", filter=wanted))["span_ids"]), ""
+        return set((await source.get(TraceMatches, f"{at}/matches", filter=wanted)).span_ids), ""
     except AskError as error:
         return None, error.detail
 
 
-async def span_detail(source: Source, trace_id: str, span_id: str) -> Answer:
+async def span_detail(source: Source, trace_id: str, span_id: str) -> Shown:
     """Collect the details of a span; long texts are cut.
 
     Args:
@@ -148,18 +151,18 @@ async def span_detail(source: Source, trace_id: str, span_id: str) -> Answer:
         AskError: The API refused, or there is no such span.
     """
     at = f"{path_of(trace_id)}/spans/{quote(span_id, safe='')}"
-    found = await source.get(at, text_limit=CUT)
-    _name_results([*found["span"]["input_messages"], *found["span"]["output_messages"]])
-    return {**found, "cuts": {each["pointer"]: each for each in found["cut"]}}
+    found = await source.get(SpanDetail, at, text_limit=CUT)
+    _name_results([*found.span.input_messages, *found.span.output_messages])
+    return {**dict(found), "cuts": {each.pointer: each for each in found.cut}}
 
 
 def _name_results(messages: Iterable[object]) -> None:
     """Give each result of a tool the name that its call has, where it says none."""
     parts = [
-        cast("Answer", part)
+        cast("Shown", part)
         for message in messages
         if isinstance(message, dict)
-        and isinstance(of_it := cast("Answer", message).get("parts"), list)
+        and isinstance(of_it := cast("Shown", message).get("parts"), list)
         for part in cast("list[object]", of_it)
         if isinstance(part, dict)
     ]
@@ -191,32 +194,32 @@ async def pass_on(source: Source, path: str, accepts: str, **asked: str | int | 
     return Response(body, headers={**headers, "Content-Encoding": "gzip"})
 
 
-def rows_of(columns: Answer) -> Iterator[Row]:
+def rows_of(columns: TraceColumns) -> Iterator[Row]:
     """The rows of the waterfall that columns hold.
 
     Args:
         columns: As the API has them.
     """
-    strings, kinds, axis = columns["strings"], columns["kinds"], columns["axis"]
+    strings, kinds, axis = columns.strings, columns.kinds, columns.axis
     results: dict[int, list[tuple[str, str]]] = {}
-    for row, task, outcome in columns["results"]:
+    for row, task, outcome in columns.results:
         results.setdefault(row, []).append((strings[task], strings[outcome]))
-    for row, after_ns in enumerate(columns["after_ns"]):
-        span_id = columns["span_ids"][16 * row : 16 * row + 16]
-        length_ns = columns["length_ns"][row]
+    for row, after_ns in enumerate(columns.after_ns):
+        span_id = columns.span_ids[16 * row : 16 * row + 16]
+        length_ns = columns.length_ns[row]
         left = place(axis, after_ns) * 100
         width = place(axis, after_ns + length_ns) * 100 - left
         yield Row(
             span_id=span_id,
-            depth=columns["depth"][row],
-            name=strings[columns["name"][row]],
-            kind=kinds[columns["kind"][row]],
+            depth=columns.depth[row],
+            name=strings[columns.name[row]],
+            kind=kinds[columns.kind[row]],
             after_ms=after_ns / 1e6,
             duration_ms=length_ns / 1e6,
             left=min(left, 100 - _LEAST),
             width=min(max(width, _LEAST), 100 - min(left, 100 - _LEAST)),
-            is_error=bool(columns["marks"][row] & _ERROR),
-            is_orphan=bool(columns["marks"][row] & _ORPHAN),
+            is_error=bool(columns.marks[row] & _ERROR),
+            is_orphan=bool(columns.marks[row] & _ORPHAN),
             results=results.get(row, []),
         )
 
@@ -243,23 +246,23 @@ def kept_rows(rows: Sequence[Row], hits: Set[str] | None) -> list[tuple[Row, boo
     return kept[::-1]
 
 
-def slowest_of(columns: Answer) -> str:
+def slowest_of(columns: TraceColumns) -> str:
     """The span that took the longest by itself: time of the spans directly below it is left out.
 
     Args:
         columns: As the API has them.
     """
-    own_ns = list(columns["length_ns"])
-    for row, parent in enumerate(columns["parent"]):
+    own_ns = list(columns.length_ns)
+    for row, parent in enumerate(columns.parent):
         if parent >= 0:
-            own_ns[parent] -= columns["length_ns"][row]
+            own_ns[parent] -= columns.length_ns[row]
     at = max(range(len(own_ns)), key=own_ns.__getitem__)
-    return columns["span_ids"][16 * at : 16 * at + 16]
+    return columns.span_ids[16 * at : 16 * at + 16]
 
 
-def place(axis: Answer, at_ns: int) -> float:
+def place(axis: TimeAxis, at_ns: int) -> float:
     """The place of a time on an axis, from 0 to 1."""
-    points, shares = axis["at_ns"], axis["share"]
+    points, shares = axis.at_ns, axis.share
     after = bisect_right(points, at_ns)
     if after >= len(points):
         return shares[-1]

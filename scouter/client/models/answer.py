@@ -23,12 +23,13 @@ class Answer(BaseModel, Shown):
     )
 
 
-def _written(time: datetime.datetime) -> str:
+def written(time: datetime.datetime) -> str:
+    """A time as answers have it: in UTC, with six digits behind the second."""
     return f"{time.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
 Time: TypeAlias = Annotated[
-    datetime.datetime, PlainSerializer(_written, return_type=str, when_used="json")
+    datetime.datetime, PlainSerializer(written, return_type=str, when_used="json")
 ]
 """A time in UTC, to the microsecond; as JSON always with six digits behind the second."""
 

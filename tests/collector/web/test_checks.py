@@ -1,30 +1,27 @@
 """The checks of a trace that did not pass."""
 
-from typing import Any
-
 import pytest
 
 from collector.web.checks import Judged, read_checks
+from scouter.client.models.alerts import DriftAlert
+from scouter.client.models.evaluations import Evaluation
+from tests.support.answers import answer
 
 SPAN = "1" * 16
 
 
-def evaluation(uid: str, *outcomes: str, version: str = "2") -> dict[str, Any]:
+def evaluation(uid: str, *outcomes: str, version: str = "2") -> Evaluation:
     tasks = [
         {"task_id": f"t{number}", "outcome": outcome, "span_ids": [SPAN] if not number else []}
         for number, outcome in enumerate(outcomes)
     ]
-    return {
-        "uid": uid, "profile": "desk", "service_version": version, "environment": "",
-        "tasks": tasks,
-    }  # fmt: skip
+    return answer(
+        Evaluation, uid=uid, profile="desk", service_version=version, environment="", tasks=tasks
+    )
 
 
 def listed(groups: list[Judged]) -> list[tuple[str, list[str]]]:
-    return [
-        (each.evaluation["uid"], [check.task["task_id"] for check in each.checks])
-        for each in groups
-    ]
+    return [(each.evaluation.uid, [check.task.task_id for check in each.checks]) for each in groups]
 
 
 def test_checks_stand_with_their_record() -> None:
@@ -34,7 +31,7 @@ def test_checks_stand_with_their_record() -> None:
     )  # fmt: skip
     assert (found.count, found.of) == (2, 5)
     assert listed(found.first) == [("a", ["t0", "t2"])]
-    assert [each["uid"] for each in found.others] == ["b"]
+    assert [each.uid for each in found.others] == ["b"]
     first, second = found.first[0].checks
     assert (first.span_id, first.span_name) == (SPAN, "chat")
     assert (second.span_id, second.span_name) == ("", "")
@@ -60,11 +57,10 @@ def test_many_checks_are_folded(
 
 
 def test_an_open_alert_of_the_profile_stands_with_it() -> None:
-    def alert(name: str, profile: str, version: str, state: str) -> dict[str, Any]:
-        return {
-            "alert_id": name, "profile": profile, "version": version, "state": state,
-            "environment": "",
-        }  # fmt: skip
+    def alert(name: str, profile: str, version: str, state: str) -> DriftAlert:
+        return answer(
+            DriftAlert, alert_id=name, profile=profile, version=version, state=state, environment=""
+        )
 
     alerts = [
         alert("mine", "desk", "2", "firing"),
@@ -74,4 +70,4 @@ def test_an_open_alert_of_the_profile_stands_with_it() -> None:
         alert("other", "shop", "2", "firing"),
     ]
     (group,) = read_checks([evaluation("a", "failed")], {}, alerts).first
-    assert [each["alert_id"] for each in group.alerts] == ["mine", "any"]
+    assert [each.alert_id for each in group.alerts] == ["mine", "any"]

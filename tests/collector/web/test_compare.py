@@ -12,9 +12,12 @@ import pytest
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.web.compare import Aligned, align, align_tasks, align_values, bar, reach_of
+from scouter.client.models.comparison import ComparedRate, LookedTask
+from scouter.client.models.records import ToolCall
 from tests.collector.api.test_comparison import push, send_version
 from tests.collector.conftest import Service, Start, save_answers
 from tests.collector.web.conftest import HOSTILE
+from tests.support.answers import answer
 from tests.support.browser import PHONE_PX, assert_everybody_can_read, browser_page, open_view
 from tests.support.replay_results import results, scenario, span
 from tests.support.served import serve
@@ -39,17 +42,17 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service
     service.stop()
 
 
-def calls(*names: str) -> list[dict[str, object]]:
-    return [{"name": name, "arguments": {}} for name in names]
+def calls(*names: str) -> list[ToolCall]:
+    return [ToolCall(name=name, arguments={}) for name in names]
 
 
 def test_calls_are_aligned_by_their_tools() -> None:
     """As the longest common subsequence has it; arguments alone make a change."""
-    before = [*calls("a", "b"), {"name": "c", "arguments": {"n": 1}}]
-    after = [*calls("a", "x"), {"name": "c", "arguments": {"n": 2}}, *calls("d")]
+    before = [*calls("a", "b"), ToolCall(name="c", arguments={"n": 1})]
+    after = [*calls("a", "x"), ToolCall(name="c", arguments={"n": 2}), *calls("d")]
     lines = align(before, after)
     found = [
-        (each.kind, each.before and each.before["name"], each.after and each.after["name"])
+        (each.kind, each.before and each.before.name, each.after and each.after.name)
         for each in lines
     ]
     assert found == [
@@ -73,8 +76,9 @@ def test_values_are_aligned_by_their_paths() -> None:
 
 
 def test_tasks_that_end_otherwise_come_first() -> None:
-    before = [{"task_id": name, "outcome": "passed"} for name in "abc"]
-    after = [{"task_id": "a", "outcome": "passed"}, {"task_id": "c", "outcome": "errored"}]
+    before = [answer(LookedTask, task_id=name, outcome="passed") for name in "abc"]
+    ends = {"a": "passed", "c": "errored"}
+    after = [answer(LookedTask, task_id=name, outcome=end) for name, end in ends.items()]
     lines = align_tasks(before, after)
     assert [(each.task_id, each.is_changed) for each in lines] == [
         ("c", True), ("b", True), ("a", False),
@@ -88,7 +92,8 @@ def test_tasks_that_end_otherwise_come_first() -> None:
 def test_a_call_that_takes_twice_the_time_is_slower(
     before: float | None, after: float, is_slower: bool
 ) -> None:
-    line = Aligned(kind="same", before={"duration_ms": before}, after={"duration_ms": after})
+    sides = [ToolCall(name="a", duration_ms=each) for each in (before, after)]
+    line = Aligned(kind="same", before=sides[0], after=sides[1])
     assert line.is_slower is is_slower
 
 
@@ -226,8 +231,8 @@ def test_hostile_texts_stay_text_in_a_comparison(start: Start, answers: Path) ->
     """As ids, versions, answers, names of tools and of runs."""
     service = start(profile=[str(answers)])
     plain = [text for text in HOSTILE if text.isprintable() and len(text.encode()) < 200]
-    for version, answer in (("1.0", 42), ("2.0", 41)):
-        send_version(service, version, [answer] * len(plain), ids=plain, tools=tuple(plain))
+    for version, said in (("1.0", 42), ("2.0", 41)):
+        send_version(service, version, [said] * len(plain), ids=plain, tools=tuple(plain))
     service.wait_for(2 * len(plain))
     for at, text in enumerate(plain):
         run = results([scenario(text, {"right": bool(at % 2)}, answer=text)])
@@ -249,11 +254,13 @@ def test_hostile_texts_stay_text_in_a_comparison(start: Start, answers: Path) ->
 def test_a_line_is_as_wide_as_the_widest_interval() -> None:
     """Of 120 units; 0 is in the middle, and a rate without an interval has no line."""
     rates = [
-        {"lower": -0.24, "difference": -0.125, "upper": 0.01},
-        {"lower": None, "difference": 0.9, "upper": None},
-    ]
-    reach = reach_of(rates)
+        answer(ComparedRate, lower=lower, difference=difference, upper=upper)
+        for lower, difference, upper in (
+            (-0.24, -0.125, 0.01), (None, 0.9, None), (-1, 0, 1)
+        )
+    ]  # fmt: skip
+    reach = reach_of(rates[:2])
     assert reach == 25
     assert bar(rates[0], reach) == pytest.approx((2.4, 30, 62.4))
     assert bar(rates[1], reach) is None
-    assert reach_of([]) == reach_of([{"lower": -1, "difference": 0, "upper": 1}]) == 100
+    assert reach_of([]) == reach_of(rates[2:]) == 100

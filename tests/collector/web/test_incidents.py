@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,12 +14,15 @@ from collector.web.overview import overview
 from collector.web.period import USUAL, Traffic, split_of
 from collector.web.source import Source
 from collector.web.task import marks_of, task_view
+from scouter.client.models.alerts import DriftAlert
+from scouter.client.models.comparison import VersionItem
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.api.test_comparison import send_version
 from tests.collector.conftest import Service, save_answers
 from tests.collector.web.test_views import view
+from tests.support.answers import answer
 from tests.support.browser import PHONE_PX, assert_everybody_can_read, browser_page
 from tests.support.processes import wait_until
 from tests.support.served import serve
@@ -125,12 +129,12 @@ def test_everybody_can_read_what_fell(fell: Fell) -> None:
 
 
 def alert(profile: str, version: str, task: str = "", condition: str = "", since: int = 0) -> Any:
-    return {
-        "profile": profile, "service": "bot", "environment": "", "version": version, "task": task,
-        "condition": condition, "fell": [], "state": "firing",
-        "opened": {"since": f"2026-11-26T10:00:0{since}Z"},
-        "title": f"{profile}: task 'a' fails more in version {version} since 2026-11-26 10:00 UTC",
-    }  # fmt: skip
+    return answer(
+        DriftAlert, profile=profile, service="bot", environment="", version=version, task=task,
+        condition=condition, fell=[], state="firing",
+        opened={"since": f"2026-11-26T10:00:0{since}Z"},
+        title=f"{profile}: task 'a' fails more in version {version} since 2026-11-26 10:00 UTC",
+    )  # fmt: skip
 
 
 def test_alerts_of_one_version_are_one_incident() -> None:
@@ -142,16 +146,16 @@ def test_alerts_of_one_version_are_one_incident() -> None:
         alert("desk", "1"),
         alert("shop", "", condition="pass rate below 80.0%"),
     ]
-    over = alert("desk", "3") | {"state": "resolved"}
+    over = alert("desk", "3").model_copy(update={"state": "resolved"})
     found = incidents_of([over, *given])
     assert [each.is_in("prod") for each in found] == [False, False, True]
     assert [(each.profile, each.version, len(each.alerts)) for each in found] == [
         ("desk", "2", 3), ("desk", "1", 1), ("shop", "", 1),
     ]  # fmt: skip
-    assert [each["condition"] or each["task"] for each in found[0].alerts] == [
+    assert [each.condition or each.task for each in found[0].alerts] == [
         "", "a", "pass rate below 90.0%",
     ]  # fmt: skip
-    assert found[0].since == "2026-11-26T10:00:00Z"
+    assert found[0].since == datetime.fromisoformat("2026-11-26T10:00:00Z")
     assert named(given[1]) == "task 'a' fails more in version 2"
 
 
@@ -163,9 +167,10 @@ def elsewhere(view: Coroutine[Any, Any, Any]) -> Any:
 
 def test_an_environment_shows_its_own_falls() -> None:
     """Production, which has more records, is well; task a fell in staging, task b did not."""
-    fall = alert("desk", "2", "a") | {
-        "environment": "staging", "kind": "pass", "alert_id": "x", "opened_at": "2026-11-26T10:00Z",
-    }  # fmt: skip
+    began = datetime.fromisoformat("2026-11-26T10:00Z")
+    fall = alert("desk", "2", "a").model_copy(
+        update={"environment": "staging", "kind": "pass", "alert_id": "x", "opened_at": began}
+    )
     series = [
         {"profile": "desk", "task": task, "environment": name, "kind": "pass", "records": records,
          "version": "2", "version_before": None, "state": "watched", "healthy": 0.9}
@@ -181,7 +186,7 @@ def test_an_environment_shows_its_own_falls() -> None:
         "tasks": {"items": [rate | {"task_id": each} for each in ("a", "b")], "bucket_s": None},
         "tasks/series": {"items": [], "bucket_s": 3600},
         "alerts": {"drift": [fall], "items": [], "trouble": []},
-        "alerts/x": fall,
+        "alerts/x": dict(fall),
         "drift/series": {"items": series},
         "conservation/records": {"accepted": 130},
         "versions": {"items": []},
@@ -190,8 +195,8 @@ def test_an_environment_shows_its_own_falls() -> None:
     class Told(Source):
         def __init__(self) -> None: ...
 
-        async def get(self, path: str, **_: object) -> Any:
-            return answers[path]
+        async def get(self, model: Any, path: str, **_: object) -> Any:
+            return answer(model, **answers[path])
 
     def states(environment: str) -> list[str]:
         traffic = Traffic(version="", environment=environment)
@@ -210,8 +215,8 @@ def test_an_environment_shows_its_own_falls() -> None:
 
 
 VERSIONS: Any = [
-    {"version": "2", "first_at": "2026-11-26T09:30:00Z"},
-    {"version": "1", "first_at": "2026-11-26T09:00:00Z"},
+    answer(VersionItem, version=version, first_at=f"2026-11-26T09:{minute}:00Z")
+    for version, minute in (("2", "30"), ("1", "00"))
 ]
 NINE = 1_795_683_600
 """2026-11-26 09:00 UTC in seconds since 1970."""
@@ -220,9 +225,9 @@ NINE = 1_795_683_600
 @pytest.mark.parametrize(
     ("versions", "since_s", "moment", "words"),
     [
-        pytest.param(VERSIONS, NINE, "2026-11-26T09:30:00Z", "version 2 began", id="its-begin"),
-        pytest.param(VERSIONS, NINE + 2_000, "2026-11-26T10:00:03Z", "the fall began", id="older"),
-        pytest.param(VERSIONS[:1], NINE, "2026-11-26T10:00:03Z", "the fall began", id="the-first"),
+        pytest.param(VERSIONS, NINE, "09:30:00", "version 2 began", id="its-begin"),
+        pytest.param(VERSIONS, NINE + 2_000, "10:00:03", "the fall began", id="older"),
+        pytest.param(VERSIONS[:1], NINE, "10:00:03", "the fall began", id="the-first"),
         pytest.param(VERSIONS, NINE + 9_000, "", "", id="all-is-older"),
     ],
 )
@@ -231,16 +236,19 @@ def test_failures_are_parted_where_the_version_that_fell_began(
 ) -> None:
     opened = incidents_of([alert("desk", "2", since=3)])
     found = split_of(opened, versions, since_s)
-    assert (found["at"], found["words"]) == (moment, words)
+    at = f"2026-11-26T{moment}.000000Z" if moment else ""
+    assert (found["at"], found["words"]) == (at, words)
 
 
 def test_marks_that_stand_together_are_one() -> None:
     """In a plot of 1,000 s those that are apart by less than 30 s; what is older has no mark."""
-    falls: Any = [
-        {"opened": {"since": "2026-11-26T09:30:10Z"}, "opened_at": "2026-11-26T09:35:00Z"}
-    ]
+    fall = answer(
+        DriftAlert,
+        opened={"since": "2026-11-26T09:30:10Z"},
+        opened_at="2026-11-26T09:35:00Z",
+    )
     begin_s = NINE + 1_500
-    assert marks_of(falls, VERSIONS, begin_s, begin_s + 1_000) == [
+    assert marks_of([fall], VERSIONS, begin_s, begin_s + 1_000) == [
         {"at_s": NINE + 1_800, "kind": "change", "label": "version 2, falls"},
         {"at_s": NINE + 2_100, "kind": "alert", "label": "alert"},
     ]

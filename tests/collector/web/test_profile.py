@@ -1,6 +1,7 @@
 """The view of a profile: its versions, its tasks with what became of them, and why one is idle."""
 
 import html
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,19 @@ import pytest
 
 from collector.web.period import Traffic
 from collector.web.profile import Cost, idle, newest_of, results_of
+from scouter.client.models.evaluations import Evaluation, RatedTask
+from scouter.client.models.records import ProfileItem
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.show.definition import definition_of
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.conftest import Start, save_answers
 from tests.collector.web.test_views import Parts, view
+from tests.support.answers import answer
 from tests.support.judged_desk import judged_desk
 
 ALL = Traffic(version="", environment="")
-ACTIVE = {"is_active": True}
+ACTIVE = answer(ProfileItem, is_active=True)
 TASK: dict[str, Any] = AssertionTask("t", "a", 1, "Equals").model_dump(mode="json")
 
 
@@ -32,17 +36,17 @@ def usage(calls: int, tokens: int | None, cost_usd: float | None) -> dict[str, A
     }  # fmt: skip
 
 
-def evaluations(*results: dict[str, Any]) -> list[dict[str, Any]]:
+def evaluations(*results: dict[str, Any]) -> list[Evaluation]:
     """One evaluation of each result, a minute apart, the newest first; all have another task."""
     other = {**result("errored", "type"), "task_id": "other"}
     return [
-        {"evaluated_at": f"2026-01-01T00:0{9 - at}:00Z", "tasks": [other, each]}
+        answer(Evaluation, evaluated_at=f"2026-01-01T00:0{9 - at}:00Z", tasks=[other, each])
         for at, each in enumerate(results)
     ]
 
 
-def counts(**given: int) -> dict[str, int]:
-    return {"passed": 0, "failed": 0, "errored": 0, "skipped": 0, **given}
+def counts(**given: int) -> RatedTask:
+    return answer(RatedTask, **{"passed": 0, "failed": 0, "errored": 0, "skipped": 0, **given})
 
 
 def test_the_newest_results_of_a_task_are_summed_up() -> None:
@@ -55,9 +59,9 @@ def test_the_newest_results_of_a_task_are_summed_up() -> None:
             result("failed", usage=usage(3, None, None)),
         )
     )
-    assert [task["outcome"] for _, task in results["other"]] == ["errored"] * 5
+    assert [task.outcome for _, task in results["other"]] == ["errored"] * 5
     found = newest_of(results["t"])
-    assert (found.seen, found.last_at) == (5, "2026-01-01T00:08:00Z")
+    assert (found.seen, found.last_at) == (5, datetime(2026, 1, 1, 0, 8, tzinfo=UTC))
     assert found.reasons == [
         (2, "skipped", "not among the sampled records"),
         (1, "errored", "there are no spans"),
@@ -72,7 +76,7 @@ def test_the_newest_results_of_a_task_are_summed_up() -> None:
     ("rate", "results", "profile", "traffic", "why"),
     [
         (counts(failed=1), (), ACTIVE, ALL, ""),
-        (None, (), {"is_active": False}, ALL, "This version is not active."),
+        (None, (), answer(ProfileItem, is_active=False), ALL, "This version is not active."),
         (counts(skipped=1_200), (result("skipped", "gate"),), ACTIVE, ALL,
          "All 1,200 were skipped: a gate before it did not pass."),
         (counts(skipped=2), (), ACTIVE, ALL, "All 2 were skipped."),
@@ -82,7 +86,7 @@ def test_the_newest_results_of_a_task_are_summed_up() -> None:
     ],
 )  # fmt: skip
 def test_an_idle_task_says_why(
-    rate: dict[str, int] | None, results: tuple[Any, ...], profile: Any, traffic: Traffic, why: str
+    rate: RatedTask | None, results: tuple[Any, ...], profile: Any, traffic: Traffic, why: str
 ) -> None:
     newest = newest_of(results_of(evaluations(*results))["t"])
     found = idle(definition_of(TASK), rate, newest, profile, traffic)

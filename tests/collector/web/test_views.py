@@ -270,6 +270,49 @@ def test_a_record_of_any_size_makes_a_small_view(start: Start, answers: Path) ->
     assert "more is left out" in text
 
 
+def test_a_view_refuses_what_the_api_refuses(start: Start, answers: Path) -> None:
+    """To tokens of another space nothing is there; without the scope `read` nothing is shown."""
+    service = start(profile=[str(answers)])
+    data = encode_request([span(1, name="a secret")]).SerializeToString()
+    assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    service.send(
+        {"uid": "u1", "profile": "answers", "session_id": "s1", "trace_id": TRACE,
+         "context": {"answer": "a secret"}},
+    )  # fmt: skip
+    service.wait_for(1)
+    tokens = service.collector.tokens
+    tokens_of = {
+        name: {"Authorization": f"Bearer {tokens.create(name, scopes, space)[1]}"}
+        for name, scopes, space in (
+            ("own", [Scope.READ], "default"),
+            ("of another space", list(Scope), "shop"),
+            ("without the scope", [Scope.INGEST], "default"),
+        )
+    }
+    wait_until(lambda: service.http.get("/api/v1/alerts").status_code == 401, what="the tokens")
+    for page, api in (
+        ("records/u1", "records/u1"),
+        ("record.json?uid=u1", "records/u1"),
+        ("record.yaml?uid=u1", "scenarios/u1"),
+        (f"traces/{TRACE}", f"traces/{TRACE}/columns"),
+        (f"traces/{TRACE}/export", f"traces/{TRACE}/export"),
+        (f"traces/{TRACE}/spans/{1:016x}", f"traces/{TRACE}/spans/{1:016x}"),
+        ("conversations/s1", "sessions/s1"),
+        ("labels/agreement?profile=answers&task=right",
+         "labels/agreement?profile=answers&task_id=right"),
+        ("records", "records"),
+        ("", "profiles"),
+    ):  # fmt: skip
+        for name, headers in tokens_of.items():
+            shown = service.http.get(f"/{page}", headers=headers, follow_redirects=False)
+            told = service.http.get(f"/api/v1/{api}", headers=headers)
+            assert shown.status_code == told.status_code, (page, name, shown.text, told.text)
+            assert (told.status_code < 400) == (name == "own" or page in ("records", "")) or (
+                told.status_code in (403, 404, 409)
+            )
+            assert name == "own" or "a secret" not in shown.text
+
+
 def test_a_token_opens_the_page_and_nothing_else_does(start: Start, tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path / "data")
     _, reader = tokens.create("", [Scope.READ], "default")
