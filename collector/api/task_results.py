@@ -120,7 +120,6 @@ def _counted(values: Sequence[float], edges: Sequence[float]) -> list[int]:
     return counts
 
 
-_Name = Annotated[str, Query(min_length=1, max_length=512)]
 _FAILURE_LIMIT: Final = 200
 _EXAMPLES: Final = 3
 _MOST_TOOLS: Final = 12

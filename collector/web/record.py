@@ -19,7 +19,7 @@ from scouter.client.models.evaluations import Evaluation, TaskResult
 from scouter.client.models.labels import LabelItem
 from scouter.client.models.records import Record, RecordItem, Session, TaskTrajectories
 from scouter.client.models.traces import TraceTurn
-from scouter.evaluate.show.trace_work import TurnView
+from scouter.evaluate.show.agent_lines import TurnView
 
 _RECORDS: Final = 200
 """The newest records of a conversation, of which the turns are made."""

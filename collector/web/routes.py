@@ -351,7 +351,8 @@ async def _replay(request: Request, source: Source) -> Response:
         )
         counts = {one.result: 1}
     else:
-        counts = dict(await source.post(ReplayedLetters, "dead-letters/replay", {}))
+        done = await source.post(ReplayedLetters, "dead-letters/replay", {})
+        counts = {name: getattr(done, name) for name in _REPLAYED}
     told = {name: str(counts.get(name, 0)) for name in _REPLAYED}
     return RedirectResponse(f"/health?{query(told)}#letters", 303)
 

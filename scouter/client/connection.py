@@ -18,7 +18,7 @@ from scouter.client.models.answer import Page
 from scouter.client.request import NEXT_CURSOR, Request
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.config import HttpConfig
-from scouter.transport.http_client import Bound, trusted
+from scouter.transport.http_client import Bound, retry_after_s, trusted
 
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _SHOWN: Final = 500
@@ -235,8 +235,6 @@ class Connection:
         status, detail, where = answer.status_code, _detail(answer), self._where(request)
         if status not in _BUSY:
             raise ApiError(status, detail, where)
-        from scouter.transport.http_client import retry_after_s
-
         wanted = retry_after_s(answer.headers.get("Retry-After"))
         # 429 refuses a request before anything is done; of the others nobody knows.
         may_repeat = request.is_repeatable or status == 429

@@ -11,13 +11,11 @@ class Alert(Answer):
 
     space: str
     profile: str = Field(description="Alias of the profile.")
-    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str
     alias: str = Field(description="The same as `profile`.")
     state: str = Field(description="inactive, firing, acknowledged, silenced or resolved.")
-    alert_id: str = Field(
-        default="", description="Of the open alert about it; empty while there is none."
-    )
+    alert_id: str = Field(description="Of the open alert about it; empty while there is none.")
     since: Time | None = Field(description="When the state was entered.")
     condition: str = Field(description="In words.")
     pass_rate: float | None
@@ -34,7 +32,7 @@ class UnwatchedAlert(Answer):
 
     space: str
     profile: str = Field(description="Alias of the profile.")
-    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str
     uid: str = Field(description="Key of the version, for POST /api/v1/profiles/{uid}/activate.")
     condition: str = Field(description="In words.")
@@ -48,9 +46,8 @@ class DriftFigures(Answer):
     failed: int = Field(description="Of them the ones that failed; of an error series, erred.")
     evidence: float = Field(description="E-value of the fall.")
     mean: float | None = Field(
-        default=None,
         description="Mean outcome of the conversations or single records since then; of trouble, "
-        "and of alerts of earlier versions, null.",
+        "and of alerts of earlier versions, null."
     )
     healthy: float | None = Field(description="Mean of the reference; of trouble null.")
     healthy_lower: float | None = Field(description="Lower bound of that mean.")
@@ -67,7 +64,7 @@ class DriftExample(Answer):
     trace_id: str | None
     link: str = Field(description="Path of the trace, or of the record where it has none.")
     reason: str = Field(
-        default="", description="Why its task erred, such as `missing_path`; empty if it failed."
+        description="Why its task erred, such as `missing_path`; empty if it failed."
     )
 
 
@@ -103,41 +100,32 @@ class DriftAlert(Answer):
         " 1; trouble: something keeps results from being made, and there are no "
         "counts."
     )
-    trouble: str = Field(
-        default="", description="Of the kind trouble: which one, as in the list `trouble`."
-    )
+    trouble: str = Field(description="Of the kind trouble: which one, as in the list `trouble`.")
     service: str
     environment: str
     version: str = Field(description="Of the agent; empty where no span tells it.")
     state: str = Field(description="shadow, firing, acknowledged, silenced or resolved.")
     opened_at: Time
     changed_at: Time
-    silenced_until: Time | None = None
-    by: str = Field(default="", description="Id of the token that changed it last, or empty.")
-    name: str = Field(
-        default="", description="Of the person or token that changed it last, or empty."
-    )
-    note: str = ""
+    silenced_until: Time | None
+    by: str = Field(description="Id of the token that changed it last, or empty.")
+    name: str = Field(description="Of the person or token that changed it last, or empty.")
+    note: str
     title: str = Field(description="In words: the thing that got worse, its agent, its begin.")
     condition: str = Field(
-        default="",
-        description="The condition of a profile that holds; empty for what a detector has proven.",
+        description="The condition of a profile that holds; empty for what a detector has proven."
     )
     opened: DriftFigures = Field(
         description="As it was proven; of a condition, as it was when it fired."
     )
-    now: DriftFigures | None = Field(
-        default=None, description="With what came since; null once it is over."
-    )
+    now: DriftFigures | None = Field(description="With what came since; null once it is over.")
     fell: tuple[FallenTask, ...] = Field(
-        default=(),
         description="While it is open, what passes less in its version than in the one before, by"
         " 95 % intervals that are apart: the whole record, then its tasks, the worst "
-        "first.",
+        "first."
     )
     stands: bool = Field(
-        default=False,
-        description="Stands among all open alerts of the space looked at together (e-BH).",
+        description="Stands among all open alerts of the space looked at together (e-BH)."
     )
 
 
@@ -149,7 +137,7 @@ class Culprit(Answer):
         "`tag tier=free`."
     )
     rate_before: float = Field(description="Its own; where it is new, that of all results.")
-    new: bool = Field(default=False, description="It had fewer than 30 results before the fall.")
+    new: bool = Field(description="It had fewer than 30 results before the fall.")
     rate: float = Field(description="Since the fall.")
     records: int = Field(description="Since the fall.")
     weight: float = Field(description="Its own fall times its share of the results since.")
@@ -185,17 +173,15 @@ class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
     explained_by: tuple[Culprit, ...] = Field(
-        default=(), description="Parts that fell, the largest share first; of the kind error empty."
+        description="Parts that fell, the largest share first; of the kind error empty."
     )
     examples: tuple[DriftExample, ...] = Field(
-        default=(),
         description="The newest failed records at its opening; of passes also those that errored "
-        "last since it began.",
+        "last since it began."
     )
-    history: tuple[DriftAlert, ...] = Field(default=(), description="Oldest first.")
+    history: tuple[DriftAlert, ...] = Field(description="Oldest first.")
     deliveries: tuple[DriftDelivery, ...] = Field(
-        default=(),
-        description="Whom it was told to: the last step for each channel and state, oldest first.",
+        description="Whom it was told to: the last step for each channel and state, oldest first."
     )
 
 
@@ -206,11 +192,9 @@ class Trouble(Answer):
         description="not_evaluated, judge_waits, judge_budget, errored, unknown_profile, "
         "incomplete, dead_letters, dropped, overtaken, lost or silent."
     )
-    alert_id: str = Field(
-        default="", description="Of the alert about it; empty until that is stored."
-    )
-    state: str = Field(default="", description="Of that alert: firing, acknowledged or silenced.")
-    profile: str = Field(default="", description="Alias of the profile, where it is about one.")
+    alert_id: str = Field(description="Of the alert about it; empty until that is stored.")
+    state: str = Field(description="Of that alert: firing, acknowledged or silenced.")
+    profile: str = Field(description="Alias of the profile, where it is about one.")
     message: str = Field(description="The fault, and the way to mend it.")
     since: Time = Field(description="Time at which it was found first.")
 
@@ -220,15 +204,13 @@ class Alerts(Answer):
 
     items: tuple[Alert, ...]
     drift: tuple[DriftAlert, ...] = Field(
-        default=(),
         description="Of the detectors that watch every active profile: those that are open, then "
-        "those that were resolved last.",
+        "those that were resolved last."
     )
-    trouble: tuple[Trouble, ...] = Field(default=(), description="Looked for each minute.")
+    trouble: tuple[Trouble, ...] = Field(description="Looked for each minute.")
     unwatched: tuple[UnwatchedAlert, ...] = Field(
-        default=(),
         description="Those of profiles that are not active, without versions that a later one "
-        "took the place of.",
+        "took the place of."
     )
 
 
@@ -246,24 +228,21 @@ class DriftSeries(Answer):
     records: int
     failed: int
     errored: int = Field(
-        default=0, description="Results that erred beside `records`; other kinds than pass: 0."
+        description="Results that erred beside `records`; other kinds than pass: 0."
     )
     version_before: VersionTally | None = Field(
-        default=None,
-        description="The version before, where there is one; other kinds than pass: null.",
+        description="The version before, where there is one; other kinds than pass: null."
     )
     rate: float = Field(description="Of the last 500 to 1,000 units.")
     lower: float
     upper: float
     evidence: float
     state: str = Field(
-        default="",
         description="learning, never_passed (nothing can be worse), watched or fallen: looked at "
-        "alone.",
+        "alone."
     )
     stands: bool = Field(
-        default=False,
-        description="A fall is proven among all series of the space looked at together (e-BH).",
+        description="A fall is proven among all series of the space looked at together (e-BH)."
     )
     healthy: float | None
     healthy_lower: float | None
@@ -303,7 +282,7 @@ class DriftResult(Answer):
     at: Time
     evaluation_id: str
     outcomes: tuple[DriftOutcome, ...]
-    numbers: tuple[DriftNumber, ...] = ()
+    numbers: tuple[DriftNumber, ...]
 
 
 class DriftSlice(Answer):

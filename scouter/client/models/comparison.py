@@ -31,9 +31,9 @@ class TraceFigures(Answer):
     median_ms: float = Field(description="From the first span's start to the last one's end.")
     p95_ms: float
     input_tokens: float | None = Field(
-        default=None, description="A trace's mean; null where no model call tells its tokens."
+        description="A trace's mean; null where no model call tells its tokens."
     )
-    output_tokens: float | None = None
+    output_tokens: float | None
 
 
 class ComparedSide(Answer):
@@ -41,11 +41,11 @@ class ComparedSide(Answer):
 
     label: str = Field(description="For people.")
     records: int
-    scenarios: int | None = Field(default=None, description="Of a run with scenarios.")
-    is_cut: bool = Field(default=False, description="There are more records, which are older.")
-    run_id: str | None = None
+    scenarios: int | None = Field(description="Of a run with scenarios.")
+    is_cut: bool = Field(description="There are more records, which are older.")
+    run_id: str | None
     figures: TraceFigures | None = Field(
-        default=None, description="Of a live side's newest 100 records; null without spans."
+        description="Of a live side's newest 100 records; null without spans."
     )
 
 
@@ -53,8 +53,8 @@ class ComparedRate(Answer):
     """One rate on both sides, and what the test says of it."""
 
     label: str = Field(description="For people.")
-    profile: str | None = None
-    task_id: str | None = Field(default=None, description="Null for whole records and sums.")
+    profile: str | None
+    task_id: str | None = Field(description="Null for whole records and sums.")
     before_passed: int
     before_count: int
     after_passed: int
@@ -63,16 +63,13 @@ class ComparedRate(Answer):
     after_rate: float
     difference: float = Field(description="After minus before.")
     lower: float | None = Field(
-        default=None,
-        description="Of the difference, 95 %; null where too few conversations stand behind it.",
+        description="Of the difference, 95 %; null where too few conversations stand behind it."
     )
-    upper: float | None = None
+    upper: float | None
     fell: int = Field(description="Pairs that passed before and do not now.")
     rose: int
-    p_value: float | None = Field(default=None, description="One-sided, of a fall.")
-    adjusted_p: float | None = Field(
-        default=None, description="The same corrected for all rates (Holm)."
-    )
+    p_value: float | None = Field(description="One-sided, of a fall.")
+    adjusted_p: float | None = Field(description="The same corrected for all rates (Holm).")
     word: str = Field(description="regressed, not cleared, or empty.")
     reason: str = Field(description="The row in words.")
 
@@ -88,11 +85,11 @@ class LookedTask(Answer):
 class ComparedRecord(Answer):
     """A record on one side of a change."""
 
-    uid: str = Field(default="", description="Of a live record; else empty.")
-    trace_id: str | None = Field(default=None, description="Of a live record.")
-    session_id: str = ""
+    uid: str = Field(description="Of a live record; else empty.")
+    trace_id: str | None = Field(description="Of a live record.")
+    session_id: str
     created_at: datetime.datetime | None = Field(
-        default=None, description="When the record was made; null of a scenario."
+        description="When the record was made; null of a scenario."
     )
 
 
@@ -102,7 +99,7 @@ class Look(ComparedRecord):
     outcome: Outcome
     tasks: tuple[LookedTask, ...]
     calls: tuple[ToolCall, ...] | None = Field(
-        default=None, description="Of tools, in their order; null where no span is stored."
+        description="Of tools, in their order; null where no span is stored."
     )
     shown: dict[str, JsonValue] = Field(
         description="Of a scenario `asked`, `answered`, `turns` and `error`; of a live record "
@@ -126,11 +123,10 @@ class ComparedChange(Answer):
     before: Look
     after: Look
     alike: tuple[AlikeChange, ...] = Field(
-        default=(),
         description="Live records, 20 at most, of which the same tasks ended otherwise and the "
-        "same tools were called.",
+        "same tools were called."
     )
-    more_alike: int = Field(default=0, description="Such records that are left out.")
+    more_alike: int = Field(description="Such records that are left out.")
 
 
 class Comparison(Answer):
@@ -141,9 +137,7 @@ class Comparison(Answer):
     reasons: tuple[str, ...]
     advice: tuple[str, ...] = Field(description="What to do about them.")
     exit_code: int = Field(description="0 go, 1 stop, 3 inconclusive; as `scouter compare`.")
-    ruled_out: float | None = Field(
-        default=None, description="A fall of more points than this is ruled out."
-    )
+    ruled_out: float | None = Field(description="A fall of more points than this is ruled out.")
     pairing: str = Field(
         description="scenarios; ids: records with an id of both sides in pairs; apart: two samples."
     )
@@ -164,22 +158,16 @@ class RunItem(Answer):
     run_id: str = Field(description="Digest of its file: the same file is one run.")
     name: str
     added_at: Time
-    added_by: str = Field(
-        default="", description="Id of the token; empty where none was asked for."
-    )
-    is_replay: bool = Field(
-        default=True, description="False of results of records without scenarios."
-    )
+    added_by: str = Field(description="Id of the token; empty where none was asked for.")
+    is_replay: bool = Field(description="False of results of records without scenarios.")
     profiles: dict[str, str] = Field(description="Digest of the profile by alias.")
     records: int
     pass_rate: float = Field(description="Of all task results.")
     scenarios: int
     scenarios_passed: int
-    agent: str = ""
-    agent_version: str = ""
-    ended_at: Time | None = Field(
-        default=None, description="When the run ended, where its file says so."
-    )
+    agent: str
+    agent_version: str
+    ended_at: Time | None = Field(description="When the run ended, where its file says so.")
 
 
 class RemovedRun(Answer):

@@ -15,15 +15,11 @@ class TaskUsage(Answer):
     model_config = ConfigDict(from_attributes=True)
 
     calls: int
-    cached: int = Field(
-        default=0, description="Questions that a cache answered; they take nothing."
-    )
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    unpriced_calls: int = Field(
-        default=0, description="Calls that the cost leaves out, as it is not known."
-    )
+    cached: int = Field(description="Questions that a cache answered; they take nothing.")
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    unpriced_calls: int = Field(description="Calls that the cost leaves out, as it is not known.")
 
 
 class TaskResult(Answer):
@@ -34,28 +30,24 @@ class TaskResult(Answer):
     task_id: str
     task_type: str
     outcome: Outcome
-    reason: str | None = Field(default=None, description="Why, where it errored or was skipped.")
+    reason: str | None = Field(description="Why, where it errored or was skipped.")
     score: float | None = Field(
-        default=None,
         description="The value of its judge or metric; of an assertion 1 if it passed, 0 if it "
-        "failed. Null where it was not decided, which is not 0.",
+        "failed. Null where it was not decided, which is not 0."
     )
-    expected: JsonValue = None
-    actual: JsonValue = None
+    expected: JsonValue
+    actual: JsonValue
     message: str
-    operator: str = ""
-    condition: bool = Field(default=False, description="True for a gate.")
-    stage: int = 0
-    usage: TaskUsage | None = Field(
-        default=None, description="Tokens and cost of a judge's answers."
-    )
+    operator: str
+    condition: bool = Field(description="True for a gate.")
+    stage: int
+    usage: TaskUsage | None = Field(description="Tokens and cost of a judge's answers.")
     question: str = Field(
-        default="",
-        description="Digest of all that a judge task's outcome follows from but the answer.",
+        description="Digest of all that a judge task's outcome follows from but the answer."
     )
-    answer: JsonValue = Field(default=None, description="A judge's whole answer.")
+    answer: JsonValue = Field(description="A judge's whole answer.")
     span_ids: tuple[str, ...] = Field(
-        default=(), description="The first 20 of the spans that it is about, by start time."
+        description="The first 20 of the spans that it is about, by start time."
     )
     calibration: JudgeKnown | None = Field(
         default=None,
@@ -71,21 +63,19 @@ class Evaluation(Answer):
     scope: str = Field(description="record or session.")
     record_id: str = Field(description="The user's name for the record; may be empty.")
     uid: str = Field(description="The record's key, or one made for the session.")
-    session_id: str = ""
-    trace_id: str | None = Field(
-        default=None, description="None for a session, which may have many."
-    )
+    session_id: str
+    trace_id: str | None = Field(description="None for a session, which may have many.")
     profile: str = Field(description="Alias of the profile.")
-    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str = Field(description="Digest of the profile's tasks.")
     revision: int
     outcome: Outcome
     completeness: str = Field(description="complete, quiet or deadline.")
-    missing_parents: int = 0
-    service_name: str = ""
-    service_version: str = ""
-    environment: str = ""
-    tags: dict[str, str] = Field(default_factory=dict)
+    missing_parents: int
+    service_name: str
+    service_version: str
+    environment: str
+    tags: dict[str, str]
     created_at: Time
     evaluated_at: Time
     tasks: tuple[TaskResult, ...]
@@ -142,36 +132,30 @@ class JudgeStanding(Answer):
         description="corrected; cannot_say: the labels are too few; another_judge: the calibrated"
         " judge was asked otherwise, and nothing of it is applied; not_calibrated."
     )
-    why: str = Field(
-        default="", description="Why there is no corrected rate; empty if there is one."
-    )
+    why: str = Field(description="Why there is no corrected rate; empty if there is one.")
     pass_rate: float | None = Field(description="As people would say.")
     lower: float | None = Field(description="Of its 95 % interval.")
     upper: float | None
     judged: int = Field(description="Records that the judge passed or failed.")
     is_by_record: bool = Field(
-        default=True,
         description="True: each of these records counts by itself, also turns of one "
         "conversation, so that the interval is too short where conversations have "
-        "several. `scouter judge correct` counts by conversation.",
+        "several. `scouter judge correct` counts by conversation."
     )
     calibration: JudgeKnown | None = Field(
-        default=None,
         description="The applied calibration; of several the last one, as each is applied to the "
-        "evaluations of its time.",
+        "evaluations of its time."
     )
-    calibrations: int = Field(default=0, description="How many were applied to any evaluation.")
+    calibrations: int = Field(description="How many were applied to any evaluation.")
 
 
 class TaskScores(Answer):
     """The scores of one task in a few numbers."""
 
-    mean: float | None = Field(default=None, description="Null where no result has a score.")
-    sd: float | None = Field(
-        default=None, description="Standard deviation, with n - 1; null of fewer than two."
-    )
-    n: int = Field(default=0, description="Results with a score: those that passed or failed.")
-    n_error: int = Field(default=0, description="Results that errored, and so have none.")
+    mean: float | None = Field(description="Null where no result has a score.")
+    sd: float | None = Field(description="Standard deviation, with n - 1; null of fewer than two.")
+    n: int = Field(description="Results with a score: those that passed or failed.")
+    n_error: int = Field(description="Results that errored, and so have none.")
 
 
 class RateLine(Answer):
@@ -188,7 +172,7 @@ class TaskRate(Answer):
     """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
 
     profile: str = Field(description="Alias of the profile.")
-    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str
     alias: str = Field(description="The same as `profile`.")
     task_id: str
@@ -200,27 +184,23 @@ class TaskRate(Answer):
     pass_rate: float | None
     lower: float
     upper: float
-    score: TaskScores = Field(
-        default=TaskScores(), description="Mean and standard deviation of its scores."
-    )
+    score: TaskScores = Field(description="Mean and standard deviation of its scores.")
     judge: JudgeStanding | None = Field(
-        default=None, description="Calibration of the judge; null of tasks that ask none."
+        description="Calibration of the judge; null of tasks that ask none."
     )
 
 
 class RatedTask(TaskRate):
     """The same, with the rate over time where it is asked for."""
 
-    line: RateLine | None = Field(default=None, description="Null without `bucket`.")
+    line: RateLine | None = Field(description="Null without `bucket`.")
 
 
 class TaskRates(Answer):
     """Rates of all tasks."""
 
     items: tuple[RatedTask, ...]
-    bucket_s: int | None = Field(
-        default=None, description="Seconds of a bucket of the lines; null without them."
-    )
+    bucket_s: int | None = Field(description="Seconds of a bucket of the lines; null without them.")
 
 
 class TaskBucket(TaskRate):
@@ -235,7 +215,7 @@ class TaskSeries(Answer):
     """Points by time, alias and task; a bucket without results has none."""
 
     items: tuple[TaskBucket, ...]
-    bucket_s: int = Field(default=0, description="Length of a bucket in seconds.")
+    bucket_s: int = Field(description="Length of a bucket in seconds.")
 
 
 class Bin(Answer):
@@ -254,8 +234,8 @@ class Distribution(Answer):
     bins: tuple[Bin, ...]
     before: int = Field(description="Values before `split`.")
     since: int = Field(description="Values from `split` on; all, where there is none.")
-    median_before: float | None = None
-    median_since: float | None = None
+    median_before: float | None
+    median_since: float | None
 
 
 class Distributions(Answer):
@@ -287,8 +267,8 @@ class Flip(Answer):
     scope: str = Field(description="record or session.")
     uid: str = Field(description="Of the record, or what stands for the session.")
     record_id: str
-    trace_id: str | None = None
-    session_id: str = ""
+    trace_id: str | None
+    session_id: str
     before: Outcome
     after: Outcome
     before_version: str = Field(description="Digest of the profile that judged it before.")
@@ -312,16 +292,13 @@ class Reevaluation(Answer):
         description="Evaluations of which neither the record, nor any of the session, is stored."
     )
     moved: int = Field(
-        default=0,
-        description="Evaluations with another outcome for new and removed tasks alone; no flips.",
+        description="Evaluations with another outcome for new and removed tasks alone; no flips."
     )
     new_tasks: tuple[TaskCount, ...] = Field(
-        default=(), description="Tasks that the earlier evaluations of this page lack."
+        description="Tasks that the earlier evaluations of this page lack."
     )
     removed_tasks: tuple[TaskCount, ...] = Field(
-        default=(), description="Tasks that this version lacks, with what they were."
+        description="Tasks that this version lacks, with what they were."
     )
     items: tuple[Flip, ...]
-    next_cursor: str | None = Field(
-        default=None, description="Pass it as `cursor` for the next page."
-    )
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")

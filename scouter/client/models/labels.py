@@ -13,17 +13,16 @@ class LabelTask(Answer):
     profile: str
     task_id: str
     asks: str = Field(
-        default="",
-        description="The task's description; without one its condition, or the judge's prompt.",
+        description="The task's description; without one its condition, or the judge's prompt."
     )
     is_judge: bool
     is_readable: bool = Field(
-        default=True, description="False if it looks at spans, which a record does not show."
+        description="False if it looks at spans, which a record does not show."
     )
     records: int = Field(description="Those with a label.")
     raters: int = Field(description="People who gave one.")
     calibration: JudgeKnown | None = Field(
-        default=None, description="The latest one of this very judge; null without any."
+        description="The latest one of this very judge; null without any."
     )
 
 
@@ -37,62 +36,50 @@ class LabelItem(Answer):
     """Label that a person gave a record, for one task."""
 
     uid: str
-    record_id: str = ""
+    record_id: str
     profile: str
     task_id: str
     label: bool | None = Field(
         description="True if the record is good; None where an earlier label was taken back."
     )
-    score: float | None = Field(
-        default=None, description="The person's number, where they gave one."
-    )
+    score: float | None = Field(description="The person's number, where they gave one.")
     rater: str
-    notes: str = ""
+    notes: str
     at: Time
-    by: str = Field(default="", description="Id of the token that it came with.")
+    by: str = Field(description="Id of the token that it came with.")
     is_blind: bool | None = Field(
-        default=None,
-        description="False if the person had seen the outcome or other labels; null: nobody said.",
+        description="False if the person had seen the outcome or other labels; null: nobody said."
     )
-    order: str | None = Field(
-        default=None, description="Order of the queue that it came from; null: none."
-    )
+    order: str | None = Field(description="Order of the queue that it came from; null: none.")
     stratum: str | None = Field(
-        default=None,
-        description="Records that it was drawn from: `passed`, `failed` or `all`; null: unknown.",
+        description="Records that it was drawn from: `passed`, `failed` or `all`; null: unknown."
     )
-    size: int | None = Field(
-        default=None, description="Number of records in the stratum at that moment."
-    )
+    size: int | None = Field(description="Number of records in the stratum at that moment.")
 
 
 class QueueResult(Answer):
     """Result of the task, for those who asked to see it."""
 
     outcome: Outcome
-    reason: str | None = None
-    score: float | None = None
-    message: str = ""
-    answer: JsonValue = Field(default=None, description="A judge's whole answer.")
+    reason: str | None
+    score: float | None
+    message: str
+    answer: JsonValue = Field(description="A judge's whole answer.")
 
 
 class QueueItem(Answer):
     """A record to be labelled."""
 
     uid: str
-    record_id: str = ""
-    session_id: str = ""
-    trace_id: str | None = None
+    record_id: str
+    session_id: str
+    trace_id: str | None
     created_at: Time
-    context: JsonValue = None
-    asks: str = Field(default="", description="The question with the record's values in it.")
-    result: QueueResult | None = Field(default=None, description="Null unless it is asked for.")
-    labels: tuple[LabelItem, ...] = Field(
-        default=(), description="Of others; empty unless asked for."
-    )
-    own: LabelItem | None = Field(
-        default=None, description="The person's own, of a record that was named."
-    )
+    context: JsonValue
+    asks: str = Field(description="The question with the record's values in it.")
+    result: QueueResult | None = Field(description="Null unless it is asked for.")
+    labels: tuple[LabelItem, ...] = Field(description="Of others; empty unless asked for.")
+    own: LabelItem | None = Field(description="The person's own, of a record that was named.")
 
 
 class LabelScale(Answer):
@@ -124,18 +111,15 @@ class LabelQueue(Answer):
         description="The question to decide: the judge's prompt; of a check its description, or "
         "else its condition in words."
     )
-    description: str = Field(default="", description="Of the task; may be empty.")
+    description: str = Field(description="Of the task; may be empty.")
     is_judge: bool
-    scale: LabelScale | None = Field(default=None, description="Null where a label is good or bad.")
+    scale: LabelScale | None = Field(description="Null where a label is good or bad.")
     labelled: int = Field(description="Records that this person has labelled.")
     waiting: int = Field(description="Records of the newest 500 results that wait for a label.")
     plan: LabelPlan | None = Field(
-        default=None,
-        description="Worth of further labels drawn at random; null where nothing is decided.",
+        description="Worth of further labels drawn at random; null where nothing is decided."
     )
-    people: tuple[str, ...] = Field(
-        default=(), description="Names that people labelled under, by first use."
-    )
+    people: tuple[str, ...] = Field(description="Names that people labelled under, by first use.")
     items: tuple[QueueItem, ...]
 
 
@@ -143,12 +127,10 @@ class LabelledRecord(Answer):
     """A record with its labels on one task."""
 
     uid: str
-    record_id: str = ""
-    trace_id: str | None = None
-    context: JsonValue = None
-    outcome: Outcome | None = Field(
-        default=None, description="How the task ended; null if no longer stored."
-    )
+    record_id: str
+    trace_id: str | None
+    context: JsonValue
+    outcome: Outcome | None = Field(description="How the task ended; null if no longer stored.")
     labels: tuple[LabelItem, ...]
 
 
@@ -157,11 +139,9 @@ class LabelledRecords(Answer):
 
     profile: str
     task_id: str
-    asks: str = Field(default="", description="The task's description, or else its question, cut.")
-    is_judge: bool = False
-    people: tuple[str, ...] = Field(
-        default=(), description="Names that people labelled under, by first use."
-    )
+    asks: str = Field(description="The task's description, or else its question, cut.")
+    is_judge: bool
+    people: tuple[str, ...] = Field(description="Names that people labelled under, by first use.")
     total: int = Field(description="All that fit, whatever `offset` and `limit`.")
     items: tuple[LabelledRecord, ...]
 
@@ -201,9 +181,9 @@ class RaterPair(Answer):
     records: int
     agreed: int
     kappa: AgreementKappa
-    scored: int = Field(default=0, description="Records that both scored.")
+    scored: int = Field(description="Records that both scored.")
     alpha: AgreementKappa | None = Field(
-        default=None, description="Krippendorff's alpha of their scores; null without any."
+        description="Krippendorff's alpha of their scores; null without any."
     )
 
 
@@ -226,8 +206,8 @@ class LabelAgreement(Answer):
 
     profile: str
     task_id: str
-    asks: str = Field(default="", description="The task's description, or else its question, cut.")
-    is_judge: bool = False
+    asks: str = Field(description="The task's description, or else its question, cut.")
+    is_judge: bool
     raters: dict[str, int] = Field(description="Labels by person, the busiest first.")
     records: int = Field(description="Those with a label.")
     good: int = Field(description="Records that most people pass.")
@@ -236,12 +216,8 @@ class LabelAgreement(Answer):
     left_out: int = Field(description="People who are in no pair, as 20 labelled more.")
     everybody: AgreementKappa = Field(description="Fleiss' kappa of all people.")
     judge: JudgeAgreement
-    scores: ScoreAgreement | None = Field(
-        default=None, description="Null where nobody gave a score."
-    )
-    not_blind: int = Field(
-        default=0, description="Labels of people who had seen the outcome or other labels."
-    )
+    scores: ScoreAgreement | None = Field(description="Null where nobody gave a score.")
+    not_blind: int = Field(description="Labels of people who had seen the outcome or other labels.")
     contested: tuple[str, ...] = Field(description="Uids of 50 records that people differ on.")
 
 
@@ -251,7 +227,7 @@ class JudgeAnswer(Answer):
     response: str = Field(
         description="The answer, written as JSON: as it stands, whatever JSON can say."
     )
-    model: str = Field(default="", description="The model that answered.")
+    model: str = Field(description="The model that answered.")
 
 
 class KeptJudgeAnswer(Answer):
@@ -280,15 +256,12 @@ class GoldWindow(Answer):
     specificity: GoldAgreement = Field(description="Of items that people fail.")
     undecided: int = Field(description="Items that the judge neither passed nor failed.")
     has_drifted: bool | None = Field(
-        default=None,
         description="Decided otherwise than in the calibration, at a level of 1 % for both rates "
         "together; null while the window goes on, and without a calibration of this "
-        "judge.",
+        "judge."
     )
-    sensitivity_p: float | None = Field(
-        default=None, description="Fisher's exact test, corrected (Holm)."
-    )
-    specificity_p: float | None = None
+    sensitivity_p: float | None = Field(description="Fisher's exact test, corrected (Holm).")
+    specificity_p: float | None
 
 
 class GoldJudge(Answer):

@@ -18,16 +18,13 @@ class RecordStates(Answer):
     expired: int = Field(description="Taken out by retention.")
     dead_lettered: int
     erased: int = Field(description="Taken out because somebody wanted it so.")
-    lost: int = Field(default=0, description="Gone or damaged at a start with --accept-loss.")
+    lost: int = Field(description="Gone or damaged at a start with --accept-loss.")
     duplicates: int = Field(description="Re-deliveries, beside the sum.")
     derived: int = Field(
-        default=0,
-        description="Of the accepted: made of traces that a profile watches; beside the sum.",
+        description="Of the accepted: made of traces that a profile watches; beside the sum."
     )
     superseded: int = Field(
-        default=0,
-        description="Of the erased: derived records in whose place a sender's came; beside the "
-        "sum.",
+        description="Of the erased: derived records in whose place a sender's came; beside the sum."
     )
 
 
@@ -38,7 +35,7 @@ class SpanStates(Answer):
     stored: int
     expired: int = Field(description="Stored once, taken out since by retention.")
     erased: int = Field(description="Stored once, taken out since because somebody wanted it so.")
-    lost: int = Field(default=0, description="Gone or damaged at a start with --accept-loss.")
+    lost: int = Field(description="Gone or damaged at a start with --accept-loss.")
     duplicates: int
     late: int = Field(description="Of the stored: came after their trace had been judged.")
     dead_lettered: int = Field(description="Refused and put aside; never accepted.")
@@ -65,8 +62,7 @@ class ConservationSheet(Answer):
     events: EventStates
     dead_letters: dict[str, int] = Field(description="Everything put aside, by reason.")
     has_uncounted_losses: bool = Field(
-        default=False,
-        description="True once something was lost and nobody knows how much: `lost` is the least.",
+        description="True once something was lost and nobody knows how much: `lost` is the least."
     )
 
 
@@ -86,9 +82,7 @@ class DeadLetter(Answer):
     was_accepted: bool = Field(description="True for a record whose state is dead_lettered.")
     size_bytes: int
     payload: str = Field(description="The first 65536 bytes, as text.")
-    payload_base64: str | None = Field(
-        default=None, description="The same bytes, where they are no text."
-    )
+    payload_base64: str | None = Field(description="The same bytes, where they are no text.")
 
 
 class ReplayedLetter(Answer):
@@ -106,7 +100,7 @@ class ReplayedLetters(Answer):
     accepted: int
     waiting: int
     refused: int
-    next_cursor: str | None = Field(default=None, description="Pass it as `cursor` to go on.")
+    next_cursor: str | None = Field(description="Pass it as `cursor` to go on.")
 
 
 class Backup(Answer):
@@ -114,9 +108,8 @@ class Backup(Answer):
 
     name: str = Field(description="Of its folder.")
     path: str | None = Field(
-        default=None,
         description="Of its folder, on the collector's machine; null for tokens of other spaces "
-        "than the collector's own.",
+        "than the collector's own."
     )
     made_at: Time
 
@@ -128,18 +121,16 @@ class Erased(Answer):
     spans: int
     evaluations: int = Field(description="Evaluations, every revision of each.")
     dead_letters: int
-    runs: int = Field(default=0, description="Results of runs that spoke of it; each as a whole.")
+    runs: int = Field(description="Results of runs that spoke of it; each as a whole.")
     is_gone: bool = Field(
-        default=True,
         description="False while files of the data folder may still hold bytes of it; the next "
         "round of housekeeping, within ten minutes, writes them anew. In a fleet "
         "always false: bytes go as Kafka drops its messages, and PostgreSQL writes "
-        "over deleted rows.",
+        "over deleted rows."
     )
     backups: tuple[Backup, ...] = Field(
-        default=(),
         description="Backups that were made before and may hold some of it: it is for you to "
-        "remove them. One that is older than all of it holds nothing.",
+        "remove them. One that is older than all of it holds nothing."
     )
 
 

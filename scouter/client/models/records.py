@@ -21,24 +21,21 @@ class _Accepted(Answer):
     session_id: str
     trace_id: str | None
     profile: str = Field(description="Alias of the profile, or what the sender called it.")
-    profile_name: str = Field(default="", description="Its full name; empty while it is not known.")
+    profile_name: str = Field(description="Its full name; empty while it is not known.")
     state: RecordState
     created_at: Time
     received_at: Time
-    tags: dict[str, str] = Field(default_factory=dict)
+    tags: dict[str, str]
 
 
 class RecordItem(_Accepted):
     """An accepted record, without its context."""
 
-    outcome: Outcome | None = Field(
-        default=None, description="Of the latest evaluation, where there is one."
-    )
-    context_bytes: int = Field(default=None, description="Size of the context as JSON.")
+    outcome: Outcome | None = Field(description="Of the latest evaluation, where there is one.")
+    context_bytes: int = Field(description="Size of the context as JSON.")
     match: TextMatch | None = Field(
-        default=None,
         description="The place of the text that was searched; null without one, or where contexts"
-        " are too long to look into.",
+        " are too long to look into."
     )
 
 
@@ -57,10 +54,8 @@ class Record(_Accepted):
     evaluations: tuple[Evaluation, ...] = Field(
         description="Every revision of its evaluation, newest first."
     )
-    dead_letter: LetterReason | None = None
-    waits_for: str = Field(
-        default="", description="Why it is not evaluated, in words; empty where it is."
-    )
+    dead_letter: LetterReason | None
+    waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
 
 
 class SessionItem(Answer):
@@ -79,15 +74,13 @@ class SessionItem(Answer):
         description="Records without an evaluation: waiting, pending or dead-lettered."
     )
     duration_ms: float | None = Field(
-        default=None,
-        description="From the start of the first span of its traces to the end of the last.",
+        description="From the start of the first span of its traces to the end of the last."
     )
-    input_tokens: int | None = Field(default=None, description="Of the model calls of its traces.")
-    output_tokens: int | None = None
+    input_tokens: int | None = Field(description="Of the model calls of its traces.")
+    output_tokens: int | None
     match: TextMatch | None = Field(
-        default=None,
         description="The place of the text that was searched; null without one, or where contexts"
-        " are too long to look into.",
+        " are too long to look into."
     )
 
 
@@ -107,11 +100,11 @@ class ToolCall(Answer):
     """A tool call on one side of a change."""
 
     name: str
-    arguments: JsonValue = Field(default=None, description="Null where any will do.")
-    result: JsonValue = Field(default=None, description="Null where none is known.")
-    error: str = Field(default="", description="Of a call that failed.")
+    arguments: JsonValue = Field(description="Null where any will do.")
+    result: JsonValue = Field(description="Null where none is known.")
+    error: str = Field(description="Of a call that failed.")
     duration_ms: float | None = Field(
-        default=None, description="Of its execution; null where no span tells of it."
+        description="Of its execution; null where no span tells of it."
     )
 
 
@@ -143,22 +136,18 @@ class ProfileItem(Answer):
     registered_at: Time
     tasks: tuple[str, ...] = Field(description="Ids of the tasks.")
     watch: dict[str, JsonValue] | None = Field(
-        default=None, description="Selects traces that it evaluates without records; null for none."
+        description="Selects traces that it evaluates without records; null for none."
     )
     alert: str | None = Field(
-        default=None,
-        description="Its alert's condition in words; it watches nothing while this is not active.",
+        description="Its alert's condition in words; it watches nothing while this is not active."
     )
     unusable: str = Field(
-        default="",
         description="Why this version of the collector cannot use it, though an earlier one took "
-        "it; it judges nothing, and has no tasks here.",
+        "it; it judges nothing, and has no tasks here."
     )
 
 
 class Profile(ProfileItem):
     """A registered profile with all that it says."""
 
-    body: dict[str, JsonValue] = Field(
-        default_factory=dict, description="As `AgentEvalProfile.save_to_json` writes it."
-    )
+    body: dict[str, JsonValue] = Field(description="As `AgentEvalProfile.save_to_json` writes it.")

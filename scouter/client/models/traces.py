@@ -50,69 +50,55 @@ class TraceItem(Answer):
     """A trace, counted over all of its spans."""
 
     trace_id: str
-    name: str = Field(
-        default=None, description="Of the root; without one, of the span that began first."
-    )
-    service_name: str = None
-    service_version: str = None
+    name: str = Field(description="Of the root; without one, of the span that began first.")
+    service_name: str
+    service_version: str
     start: Time
     duration_ms: float
     spans: int
     errors: int = Field(description="Spans with the status error.")
-    input_tokens: int | None = Field(default=None, description="Of its model calls.")
-    output_tokens: int | None = None
+    input_tokens: int | None = Field(description="Of its model calls.")
+    output_tokens: int | None
     tools: tuple[str, ...] = Field(
-        default=(),
-        description="Of its first 200 calls, each once, in the order of their first calls.",
+        description="Of its first 200 calls, each once, in the order of their first calls."
     )
-    records: int = Field(default=0, description="Evaluated ones.")
-    uid: str | None = Field(default=None, description="Of the record that was evaluated last.")
-    record_id: str | None = Field(default=None, description="Of that record.")
+    records: int = Field(description="Evaluated ones.")
+    uid: str | None = Field(description="Of the record that was evaluated last.")
+    record_id: str | None = Field(description="Of that record.")
     outcomes: tuple[Outcome, ...] = Field(
-        default=(), description="That the latest evaluation of at least one record has."
+        description="That the latest evaluation of at least one record has."
     )
     match: TextMatch | None = Field(
-        default=None, description="The place of the text that was searched; null without one."
+        description="The place of the text that was searched; null without one."
     )
 
 
 class GenAIUsage(Answer):
     """Spans with one value of what they are put together by."""
 
-    key: str = Field(default=None, description="Empty for model calls that do not tell it.")
+    key: str = Field(description="Empty for model calls that do not tell it.")
     start: Time | None = Field(
-        default=None,
         description="Of the bucket; null without `bucket`. Buckets are multiples of their length "
-        "since 1970, in UTC.",
+        "since 1970, in UTC."
     )
     calls: int = Field(description="One that several spans tell counts once.")
     errors: int = Field(description="Those with the status error.")
-    error_rate: float | None = Field(default=None, description="0 to 1; null without a call.")
-    input_tokens: int = Field(
-        default=None, description="Of the model calls among them; cached ones included."
-    )
-    output_tokens: int = Field(default=None, description="Reasoning tokens are included.")
-    cached_tokens: int = Field(
-        default=None, description="The part of the input that was read from a cache."
-    )
-    reasoning_tokens: int = Field(
-        default=None, description="The part of the output that nobody gets to read."
-    )
+    error_rate: float | None = Field(description="0 to 1; null without a call.")
+    input_tokens: int = Field(description="Of the model calls among them; cached ones included.")
+    output_tokens: int = Field(description="Reasoning tokens are included.")
+    cached_tokens: int = Field(description="The part of the input that was read from a cache.")
+    reasoning_tokens: int = Field(description="The part of the output that nobody gets to read.")
     cost: float | None = Field(
-        default=None,
-        description="US dollars by the collector's price_file; null where no call has a price.",
+        description="US dollars by the collector's price_file; null where no call has a price."
     )
-    unpriced_calls: int = Field(default=0, description="Model calls that the cost leaves out.")
-    mean_ms: float | None = Field(
-        default=None, description="Null without a call, as the quantiles."
-    )
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    p99_ms: float | None = None
+    unpriced_calls: int = Field(description="Model calls that the cost leaves out.")
+    mean_ms: float | None = Field(description="Null without a call, as the quantiles.")
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
     quantiles: Literal["exact", "estimated"] = Field(
-        default=None,
         description="Exact: the smallest duration that such a share of the calls does not exceed."
-        " Above a million calls on a page they are estimated by a t-digest.",
+        " Above a million calls on a page they are estimated by a t-digest."
     )
 
 
@@ -122,11 +108,11 @@ class ForeignResultItem(Answer):
     span_id: str
     time: Time
     name: str = Field(description="Of what was evaluated.")
-    score: float | None = None
-    label: str = ""
-    explanation: str = ""
-    response_id: str = ""
-    error: str = Field(default="", description="Why there is no result.")
+    score: float | None
+    label: str
+    explanation: str
+    response_id: str
+    error: str = Field(description="Why there is no result.")
 
 
 class Trace(Answer):
@@ -137,15 +123,13 @@ class Trace(Answer):
         description="With OTLP-JSON field names, by start time."
     )
     spanless_events: tuple[dict[str, JsonValue], ...] = Field(
-        default=(),
-        description="Log events whose span is not stored, each as a span below it, by time.",
+        description="Log events whose span is not stored, each as a span below it, by time."
     )
     evaluations: tuple[Evaluation, ...] = Field(
-        default=(), description="The 1000 newest at most, each record once."
+        description="The 1000 newest at most, each record once."
     )
     foreign_results: tuple[ForeignResultItem, ...] = Field(
-        default=(),
-        description="Events `gen_ai.evaluation.result` of its spans that are not ours, by time.",
+        description="Events `gen_ai.evaluation.result` of its spans that are not ours, by time."
     )
 
 
@@ -155,7 +139,7 @@ class TraceTree(Answer):
     trace_id: str
     view: TraceView = Field(description="Its spans as a tree, as far as `limit` goes.")
     evaluations: tuple[Evaluation, ...] = Field(
-        default=(), description="The 1000 newest at most, each record once."
+        description="The 1000 newest at most, each record once."
     )
 
 
@@ -163,11 +147,9 @@ class TraceRows(Answer):
     """A trace as columns, the evaluations of its records, and results that name no span of it."""
 
     trace_id: str
-    service_name: str = Field(
-        default="", description="Of the root, as the next two; empty if it tells none."
-    )
-    service_version: str = ""
-    environment: str = ""
+    service_name: str = Field(description="Of the root, as the next two; empty if it tells none.")
+    service_version: str
+    environment: str
     columns: TraceColumns
     evaluations: tuple[Evaluation, ...]
     tasks: tuple[ResultView, ...]

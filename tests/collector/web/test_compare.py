@@ -43,13 +43,13 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service
 
 
 def calls(*names: str) -> list[ToolCall]:
-    return [ToolCall(name=name, arguments={}) for name in names]
+    return [answer(ToolCall, name=name, arguments={}) for name in names]
 
 
 def test_calls_are_aligned_by_their_tools() -> None:
     """As the longest common subsequence has it; arguments alone make a change."""
-    before = [*calls("a", "b"), ToolCall(name="c", arguments={"n": 1})]
-    after = [*calls("a", "x"), ToolCall(name="c", arguments={"n": 2}), *calls("d")]
+    before = [*calls("a", "b"), answer(ToolCall, name="c", arguments={"n": 1})]
+    after = [*calls("a", "x"), answer(ToolCall, name="c", arguments={"n": 2}), *calls("d")]
     lines = align(before, after)
     found = [
         (each.kind, each.before and each.before.name, each.after and each.after.name)
@@ -92,7 +92,7 @@ def test_tasks_that_end_otherwise_come_first() -> None:
 def test_a_call_that_takes_twice_the_time_is_slower(
     before: float | None, after: float, is_slower: bool
 ) -> None:
-    sides = [ToolCall(name="a", duration_ms=each) for each in (before, after)]
+    sides = [answer(ToolCall, name="a", duration_ms=each) for each in (before, after)]
     line = Aligned(kind="same", before=sides[0], after=sides[1])
     assert line.is_slower is is_slower
 

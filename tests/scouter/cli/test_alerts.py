@@ -6,21 +6,23 @@ from typing import Any
 
 import pytest
 
+from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook, DriftFigures, Trouble
 from tests.scouter.cli.conftest import Scouter
+from tests.support.answers import whole
 from tests.support.served import Say, Script, run_script
 
-FIGURES: dict[str, Any] = {
+FIGURES = whole(DriftFigures, **{
     "since": "2026-01-02T14:02:00Z", "records": 400, "failed": 118, "evidence": 1e4,
     "healthy": 0.91, "healthy_lower": 0.9, "against": "version 1 before it",
     "message": "118 of 400 failed",
-}  # fmt: skip
-ALERT: dict[str, Any] = {
+})  # fmt: skip
+ALERT = whole(DriftAlert, **{
     "alert_id": "5f0c", "space": "default", "profile": "answers", "profile_name": "answers",
     "profile_version": "d" * 64, "task": "right", "kind": "pass", "service": "bot",
     "environment": "", "version": "2", "state": "firing", "opened_at": "2026-01-02T15:00:00Z",
     "changed_at": "2026-01-02T15:00:00Z", "silenced_until": None, "by": "", "note": "",
     "title": "answers: task 'right' fails more", "opened": FIGURES, "now": None, "stands": True,
-}  # fmt: skip
+})  # fmt: skip
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
 
 
 def body(*alerts: Any) -> dict[str, Any]:
-    return {"items": [], "unwatched": [], "drift": list(alerts)}
+    return whole(Alerts, drift=list(alerts))
 
 
 def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -> None:
@@ -48,7 +50,8 @@ def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -
 
 def test_alerts_for_programs(script: Script, scouter: Scouter) -> None:
     over = {**ALERT, "alert_id": "0ld", "state": "resolved"}
-    script.answers = [Say(body=body(ALERT, over)), Say(body=ALERT)]
+    look = whole(DriftAlertLook, **ALERT)
+    script.answers = [Say(body=body(ALERT, over)), Say(body=look)]
     done = scouter("alerts", "list", "--json")
     assert done.returncode == 1
     assert [each["alert_id"] for each in json.loads(done.stdout)["drift"]] == ["5f0c"]
@@ -66,10 +69,9 @@ def test_alerts_on_trial_stand_apart(script: Script, scouter: Scouter) -> None:
 
 
 def test_trouble_is_told_first_and_ends_with_1(script: Script, scouter: Scouter) -> None:
-    trouble = {
-        "trouble": "not_evaluated", "profile": "", "message": "9 records wait",
-        "since": "2026-01-02T14:02:00Z",
-    }  # fmt: skip
+    trouble = whole(
+        Trouble, trouble="not_evaluated", message="9 records wait", since="2026-01-02T14:02:00Z"
+    )
     script.answers = [Say(body={**body(), "trouble": [trouble]})]
     done = scouter("alerts", "list")
     assert done.returncode == 1
@@ -92,13 +94,14 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         "channel": "slack", "told": "firing", "state": "sent", "at": "2026-01-02T15:00:01Z",
         "attempts": 1, "answer": "status 200: ok",
     }  # fmt: skip
-    look = {
+    look = whole(
+        DriftAlertLook,
         **ALERT,
-        "deliveries": [delivery],
-        "examples": examples,
-        "explained_by": [culprit],
-        "history": history,
-    }
+        deliveries=[delivery],
+        examples=examples,
+        explained_by=[culprit],
+        history=history,
+    )
     script.answers = [Say(body=look)]
     lines = scouter("alerts", "show", "5f0c").stdout.splitlines()
     assert lines == [

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from scouter.client.models.evaluations import Evaluation
+from scouter.client.models.records import Record
 from scouter.formats.watsonx.datasets import read_dataset
 from tests.scouter.cli.conftest import Scouter
+from tests.support.answers import whole
 from tests.support.served import Say, Script, run_script
 
 AT = "2026-01-02T03:04:05Z"
@@ -23,19 +26,19 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
 
 
 def verdict(uid: str, outcome: str) -> dict[str, Any]:
-    return {
+    return whole(Evaluation, **{
         "evaluation_id": f"e{uid}", "scope": "record", "record_id": "", "uid": uid, "profile": "a",
         "profile_version": "d", "revision": 1, "outcome": outcome, "completeness": "complete",
         "created_at": AT, "evaluated_at": AT, "tasks": [],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def record(uid: str) -> dict[str, Any]:
-    return {
+    return whole(Record, **{
         "uid": uid, "record_id": "", "session_id": "", "trace_id": None, "profile": "a",
         "state": "evaluated", "created_at": AT, "received_at": AT, "evaluations": [],
         "context": {"question": "Where to?", "answer": f"To Lyon, {uid}."},
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def test_only_what_passed_is_an_example(project: Path, script: Script, scouter: Scouter) -> None:

@@ -12,23 +12,27 @@ from typing import Any
 import pytest
 
 from scouter.cli.asking import moment
+from scouter.client.models.evaluations import Evaluation, Reevaluation
+from scouter.client.models.operation import DeadLetter, Erased, ReplayedLetters
+from scouter.client.models.records import ProfileItem, Record
 from scouter.errors import ConfigError
 from tests.scouter.cli.conftest import Scouter
+from tests.support.answers import whole
 from tests.support.processes import wait_until
 from tests.support.served import Say, Script, run_script
 
-ERASED = {
+ERASED = whole(Erased, **{
     "records": 2, "spans": 3, "evaluations": 4, "dead_letters": 5, "is_gone": True,
     "backups": [
         {"name": "a\x1b[2J", "path": "/backups/a\x1b[2J", "made_at": "2026-01-02T03:04:05Z"},
         {"name": "b", "path": None, "made_at": "2026-01-02T03:04:06Z"},
     ],
-}  # fmt: skip
-PROFILE: dict[str, Any] = {
+})  # fmt: skip
+PROFILE = whole(ProfileItem, **{
     "space": "default", "name": "n", "alias": "a", "uid": "f" * 32, "profile_version": "d" * 64,
     "version": "1", "is_active": False, "reads_spans": False, "tasks": ["t"],
     "registered_at": "2026-01-02T03:04:05Z",
-}  # fmt: skip
+})  # fmt: skip
 
 
 @pytest.fixture
@@ -82,10 +86,10 @@ def test_erasing_what_is_not_there_is_no_success(script: Script, scouter: Scoute
     )
 
 
-PAGE: dict[str, Any] = {
+PAGE = whole(Reevaluation, **{
     "profile": "a", "profile_version": "d" * 64, "dry_run": True, "checked": 0, "flipped": 0,
     "stored": 0, "gone": 0, "items": [], "next_cursor": None,
-}  # fmt: skip
+})  # fmt: skip
 
 
 def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_path: Path) -> None:
@@ -183,16 +187,16 @@ def test_a_record_without_a_question_says_where_to_put_one(
     script: Script, scouter: Scouter
 ) -> None:
     at = "2026-01-02T03:04:05Z"
-    verdict: dict[str, Any] = {
+    verdict = whole(Evaluation, **{
         "evaluation_id": "e", "scope": "record", "record_id": "", "uid": "u1", "profile": "a",
         "profile_version": "d", "revision": 1, "outcome": "failed", "completeness": "complete",
         "created_at": at, "evaluated_at": at, "tasks": [],
-    }  # fmt: skip
-    record: dict[str, Any] = {
+    })  # fmt: skip
+    record = whole(Record, **{
         "uid": "u1", "record_id": "", "session_id": "", "trace_id": None, "profile": "a",
         "state": "evaluated", "created_at": at, "received_at": at, "context": {"answer": "Lyon"},
         "evaluations": [],
-    }  # fmt: skip
+    })  # fmt: skip
     script.answers = [Say(body={"items": [verdict], "next_cursor": None}), Say(body=record)]
     done = scouter("scenarios", "harvest", "f.yaml")
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
@@ -326,7 +330,7 @@ def test_profiles_are_pushed_and_activated(
 
 
 def test_an_alert_that_watches_nothing_is_told(script: Script, scouter: Scouter) -> None:
-    alert = {"alert": "pass rate below 80.0%"}
+    alert: dict[str, Any] = {"alert": "pass rate below 80.0%"}
     rows = [{**PROFILE, **alert}, {**PROFILE, **alert, "is_active": True}, PROFILE]
     script.answers = [Say(body={"items": rows, "next_cursor": None}), Say(body=rows[0])]
     _, *lines = scouter("profile", "list").stdout.splitlines()
@@ -338,11 +342,11 @@ def test_an_alert_that_watches_nothing_is_told(script: Script, scouter: Scouter)
     assert done.stdout.endswith("not active: its alert watches nothing\n")
 
 
-LETTER: dict[str, Any] = {
+LETTER = whole(DeadLetter, **{
     "letter_id": "l1", "kind": "span", "reason": "invalid_span", "message": "no id",
     "source": "http", "uid": "", "received_at": "2026-01-02T03:04:05Z", "size_bytes": 9,
     "was_accepted": False, "payload": "{}",
-}  # fmt: skip
+})  # fmt: skip
 
 
 def test_lists_for_programs(script: Script, scouter: Scouter) -> None:
@@ -365,13 +369,7 @@ def test_lists_for_programs(script: Script, scouter: Scouter) -> None:
 def test_a_misspelt_filter_is_no_empty_list(
     script: Script, scouter: Scouter, command: tuple[str, ...], known: Any, said: str
 ) -> None:
-    none: dict[str, Any] = {
-        "items": [],
-        "next_cursor": None,
-        "accepted": 0,
-        "waiting": 0,
-        "refused": 0,
-    }
+    none = whole(ReplayedLetters)
     script.answers = [Say(body=none), Say(body={"items": [known], "next_cursor": None})]
     done = scouter(*command)
     assert (done.returncode, done.stdout) == (2, "")

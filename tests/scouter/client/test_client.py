@@ -12,14 +12,18 @@ from pydantic import SecretStr
 from scouter.client.client import ScouterClient
 from scouter.client.connection import Retry
 from scouter.client.errors import ApiError, BusyError
+from scouter.client.models.alerts import Alerts
+from scouter.client.models.records import ProfileItem
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.config import HttpConfig, MockConfig
+from tests.support.answers import whole
 from tests.support.far_side import ENDLESS, dripping, far_side, head
 from tests.support.processes import free_ports
 from tests.support.served import Say, Script, run_script
 
 PROBLEM = {"type": "about:blank", "title": "", "status": 0, "detail": "such is life"}
-NONE: dict[str, Any] = {"items": [], "next_cursor": None}
+NONE = whole(Alerts, next_cursor=None)
+"""No alerts, and an empty page of any list."""
 LETTER = {"letter_id": "a/b", "result": "accepted", "message": ""}
 
 
@@ -79,11 +83,11 @@ def test_its_token_is_sent(script: Script, token: str | None, sent: str) -> None
 # --- what is sent ---
 
 
-PROFILE = {
+PROFILE = whole(ProfileItem, **{
     "space": "default", "name": "a", "alias": "a", "uid": "u1", "profile_version": "d",
     "version": "1", "is_active": False, "reads_spans": False, "tasks": ["t"],
     "registered_at": "2026-01-02T12:00:00Z",
-}  # fmt: skip
+})  # fmt: skip
 
 
 def test_a_profile_is_registered_and_activated(script: Script) -> None:
@@ -157,7 +161,7 @@ def test_a_time_without_a_zone_is_refused(script: Script) -> None:
 
 
 def test_the_token_is_sent_and_never_shown(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    script.answers = [Say(body={"items": []}), Say(401, PROBLEM)]
+    script.answers = [Say(body=NONE), Say(401, PROBLEM)]
     monkeypatch.setenv("SCOUTER_AUTH_TOKEN", "sct_from_environment\n")
     monkeypatch.setenv("SCOUTER_URL", script.url + "/")
     with ScouterClient() as ask:

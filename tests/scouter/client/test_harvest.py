@@ -9,8 +9,11 @@ from scouter.client.client import ScouterClient
 from scouter.client.conversation import Conversation
 from scouter.client.harvest import Wanted, harvest, harvested, scenario_yaml
 from scouter.client.models.evaluations import Evaluation
+from scouter.client.models.records import Record
+from scouter.client.models.traces import Trace
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
 from scouter.model.tool_call import ToolCall
+from tests.support.answers import whole
 from tests.support.served import Say, Script, run_script
 
 
@@ -22,20 +25,20 @@ def script() -> Iterator[Script]:
 
 def verdict(uid: str, outcome: str, second: int, revision: int = 1) -> dict[str, Any]:
     at = f"2026-01-01T00:00:{second:02d}Z"
-    return {
+    return whole(Evaluation, **{
         "evaluation_id": f"{uid} {revision}", "scope": "record", "record_id": "", "uid": uid,
         "profile": "p", "profile_version": "d", "revision": revision, "outcome": outcome,
         "completeness": "complete", "created_at": at, "evaluated_at": at, "tasks": [],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def record(uid: str, context: dict[str, Any] | None = None) -> Say:
-    body: dict[str, Any] = {
+    body = whole(Record, **{
         "uid": uid, "record_id": "", "session_id": "", "trace_id": None, "profile": "p",
         "state": "evaluated", "created_at": "2026-01-01T00:00:00Z",
         "received_at": "2026-01-01T00:00:00Z", "context": context or {"input": "why?"},
         "evaluations": [],
-    }  # fmt: skip
+    })  # fmt: skip
     return Say(body=body)
 
 
@@ -107,7 +110,7 @@ def test_of_profiles_that_judge_the_same_traces_one_counts(script: Script) -> No
         for profile in profiles
     ]
     lists = [Say(body={"items": each, "next_cursor": None}) for each in (session[3:4], session)]
-    trace = Say(body={"trace_id": "0" * 32, "spans": []})
+    trace = Say(body=whole(Trace))
     read = [say for uid in ("p0", "q1", "p2") for say in (asked(uid, uid), trace)]
     script.answers = [*lists, *read, Say(body={"items": [], "next_cursor": None})]
     with ScouterClient(script.url) as client:

@@ -14,6 +14,7 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.yaml_text import parse
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.task import parse_tasks
+from tests.support.answers import whole
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), min_size=1),
@@ -35,14 +36,8 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 def harvested(
     scenario: EvalScenario, record_id: str = "r", draft: tuple[Any, ...] = ()
 ) -> Harvested:
-    evaluation = Evaluation.model_validate(
-        {
-            "evaluation_id": "e", "scope": "record", "record_id": record_id, "uid": "u",
-            "profile": "p", "profile_version": "d", "revision": 1, "outcome": "failed",
-            "completeness": "complete", "created_at": "2026-01-01T00:00:00Z",
-            "evaluated_at": "2026-01-01T00:00:00Z", "tasks": [],
-        }
-    )  # fmt: skip
+    given = whole(Evaluation, evaluation_id="e", record_id=record_id, uid="u", outcome="failed")
+    evaluation = Evaluation.model_validate(given)
     return Harvested(scenario=scenario, evaluation=evaluation, draft=draft)
 
 
