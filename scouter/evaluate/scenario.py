@@ -30,6 +30,7 @@ from scouter.evaluate.files.read import (
     Document,
     Loc,
     check_extension,
+    dotted,
     read_document,
     read_json_lines,
 )
@@ -415,7 +416,7 @@ def _read_scenarios(
     places: Sequence[tuple[Document, Loc, JsonValue]],
 ) -> list[EvalScenario]:
     scenarios: list[EvalScenario] = []
-    first_lines: dict[str, int | None] = {}
+    first: dict[str, str] = {}
     for document, loc, value in places:
         if not isinstance(value, dict):
             raise document.error(
@@ -426,14 +427,14 @@ def _read_scenarios(
         except ValueError as error:
             raise document.wrap(error, loc, EvalScenario) from error
         is_named = "id" in scenario.model_fields_set
-        if is_named and scenario.id in first_lines:
-            line = first_lines[scenario.id]
+        if is_named and scenario.id in first:
             raise document.error(
-                f"the id {scenario.id!r} is already used on line {line}",
+                f"the id {scenario.id!r} is already used {first[scenario.id]}",
                 (*loc, "id"),
                 "an id of its own for each scenario",
             )
         if is_named:
-            first_lines[scenario.id] = document.line_of((*loc, "id"))
+            line = document.line_of((*loc, "id"))
+            first[scenario.id] = f"at {dotted(loc)}" if line is None else f"on line {line}"
         scenarios.append(scenario)
     return scenarios

@@ -210,7 +210,7 @@ def _csv(path: str, text: str) -> Iterator[Document | FileFormatError]:
         try:
             value = _fields(names, row)
         except JsonFault as fault:
-            yield at.error(fault.problem, ("context", *fault.loc), "JSON")
+            yield at.error(fault.problem, ("context",), "JSON")
             continue
         yield Document(path=path, value=value, line=line)
 

@@ -1,1 +1,1 @@
-"""Files that people write: JSON, JSON lines and YAML, with errors that name the line."""
+"""Files that people write: JSON, JSON lines and YAML, with errors that name the place."""

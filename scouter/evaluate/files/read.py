@@ -1,4 +1,7 @@
-"""Files that people write: JSON, JSON lines and YAML, read so that an error names its line."""
+"""Files that people write: JSON, JSON lines and YAML, read so that an error names its place.
+
+The place is the key path of a value, and its line in YAML and JSON lines.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,9 +11,14 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.files.field_errors import existing, first_problem, place_of_task, value_at
-from scouter.evaluate.files.json_text import JsonFault, Loc
-from scouter.evaluate.files.json_text import line_of as json_line
+from scouter.evaluate.files.field_errors import (
+    Loc,
+    existing,
+    first_problem,
+    place_of_task,
+    value_at,
+)
+from scouter.evaluate.files.json_text import JsonFault
 from scouter.evaluate.files.json_text import parse as json_parse
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -87,7 +95,7 @@ def read_document(path: str | Path) -> Document:
     Raises:
         FileFormatError: No such file, another extension, not UTF-8, empty, malformed, too large.
 
-    Cost: linear; errors cost a second pass, to find the line.
+    Cost: linear.
     """
     extension = check_extension(path, (".json", ".yaml", ".yml"))
     text = read_text(path, MAX_BYTES if extension == ".json" else MAX_YAML_BYTES)
@@ -154,15 +162,15 @@ def parse_json(path: str, text: str, line: int | None = None) -> Document:
     """Parse JSON text; `line` is set where the text is one line of a larger file.
 
     Raises:
-        FileFormatError: Not JSON; names the line, and the place where it is known.
+        FileFormatError: Not JSON; names the line, where it is known.
     """
     try:
         value = json_parse(text)
     except JsonFault as fault:
         number = fault.line
         at = Document(path=path, value=None, line=line, find_line=lambda _: number)
-        raise at.error(fault.problem, fault.loc, "JSON") from fault
-    return Document(path=path, value=value, line=line, find_line=lambda loc: json_line(text, loc))
+        raise at.error(fault.problem, expected="JSON") from fault
+    return Document(path=path, value=value, line=line)
 
 
 def parse_yaml(path: str, text: str) -> Document:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files.read import Document, read_document
+from scouter.evaluate.files.read import Document, dotted, read_document
 from scouter.evaluate.journey.case import Case, case_of
 from scouter.evaluate.journey.case_faults import Fault, faults_of
 
@@ -79,11 +79,10 @@ def case_of_document(document: Document) -> Case:
 
 
 def fault_error(document: Document, faults: Sequence[Fault]) -> ConfigError:
-    """The error for faults of a file: the first by line, with the lines of the others."""
-    ordered = sorted(faults, key=lambda fault: document.line_of(fault.loc) or 0)
-    first, *more = ordered
-    lines = ", ".join(str(document.line_of(fault.loc)) for fault in more[:5])
-    others = f" (more faults in lines {lines})" if more else ""
+    """The error for faults of a file: the first, with the places of the others."""
+    first, *more = faults
+    places = ", ".join(dotted(fault.loc) for fault in more[:5])
+    others = f" (more faults at {places})" if more else ""
     return document.error(f"{first.problem}{others}", first.loc, first.expected)
 
 

@@ -508,7 +508,7 @@ def test_a_report_is_no_baseline(project: Path, scouter: Scouter) -> None:
     scouter(*RUN, "--json", "r.json")
     for done in (scouter(*RUN, "--baseline", "r.json"), scouter("compare", "r.json", "r.json")):
         assert one_line(done) == (
-            "r.json, line 1: this is a report (--json) and not the results of a replay; expected "
+            "r.json: this is a report (--json) and not the results of a replay; expected "
             "the file that scouter eval --save or ScenarioEvalResults.save() wrote"
         )
         assert "asked:" not in done.stderr
@@ -550,7 +550,7 @@ def test_compare_reads_results_without_a_replay(project: Path, scouter: Scouter)
     )
     (project / "b.json").write_text('{"schema_version": 1,\n"results": [{}]}')
     error = one_line(scouter("compare", "a.json", "b.json"))
-    assert error.startswith("b.json, line 2, field 'results[0].record_uid': the field is missing")
+    assert error.startswith("b.json, field 'results[0].record_uid': the field is missing")
 
 
 def test_scenarios_validate_looks_at_every_file(project: Path, scouter: Scouter) -> None:

@@ -459,7 +459,7 @@ def test_a_wrong_criterion_is_refused(
     done = scouter(*ADK)
     assert done.returncode == 2
     assert said in done.stderr
-    assert "test_config.json, line 1" in done.stderr
+    assert "test_config.json, field " in done.stderr
 
 
 def test_nothing_scored_is_never_passed(folder: Path, scouter: Scouter) -> None:

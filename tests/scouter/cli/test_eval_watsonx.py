@@ -300,7 +300,7 @@ def test_recorded_conversations_are_judged_as_they_were(folder: Path, scouter: S
 @pytest.mark.parametrize(
     ("change", "args", "words"),
     [
-        ({"goals": {"a": []}}, RUN, "hr.json, line"),
+        ({"goals": {"a": []}}, RUN, "hr.json, field"),
         ({}, RUN[:4], "case 'hr' has no user_prompts"),
         ({}, (*RUN[2:], "--output", "out"), "--output has result files of another system"),
         ({"tags": ["t" * 129]}, RUN, "case 'hr': tags.0: String should have at most 128"),

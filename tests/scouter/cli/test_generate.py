@@ -542,7 +542,7 @@ def test_tools_in_other_forms(desk: Path, scouter: Scouter) -> None:
         (("--tools", "desk:Desk"), "--tools desk:Desk: a type is no tool"),
         (("--tools", "desk:ODD"), "--tools desk:ODD: "),
         (("--tools", "desk:NAMELESS"), "--tools desk:NAMELESS: no definition of a tool"),
-        (("--tools", "schema.json"), "schema.json, line 1: the tool 'pay'"),
+        (("--tools", "schema.json"), "schema.json: the tool 'pay'"),
         (("--attacks", "plantd"), "no kind 'plantd'; expected all, or some of override"),
         (("--attacks", ","), "--attacks: expected all, or some of override"),
         (("--tools", "desk:tracer"), "--tools desk:tracer: a "),

@@ -83,33 +83,36 @@ MISTAKES = {
     "empty jsonl": ("s.jsonl", "\n\n", None, None, "the file is empty"),
     "not utf-8": ("s.json", b'[\n"\xff"]', 2, None, "byte 0xff is not UTF-8"),
     "json": ("s.json", '[\n {"id": }]', 2, None, "Expecting value (column 9)"),
-    "json NaN": ("s.json", "[NaN]", 1, "[0]", "NaN is no JSON value"),
-    "json key twice": ("s.json", '[{"id": "a", "id": "b"}]', 1, "[0].id", "'id' stands twice"),
-    "json too deep": ("s.json", "[" * 100_000, 1, None, "nested too deeply"),
+    "json NaN": ("s.json", "[NaN]", None, None, "NaN is no JSON value"),
+    "json key twice": ("s.json", '[{"id": "a", "id": "b"}]', None, None, "'id' stands twice"),
+    "json too deep": ("s.json", "[" * 100_000, None, None, "nested too deeply"),
     "yaml": ("s.yaml", "a: 1\n  b: 2\n", 2, None, "mapping values are not allowed"),
     "yaml key twice": ("s.yaml", "- id: a\n  id: b\n", 2, None, "'id' stands twice"),
     "yaml tag": ("s.yaml", "- initial_query: !Q x\n", 1, None, "'!Q'"),
     "yaml too deep": ("s.yaml", "[" * 100_000, 1, None, "nested more than 200 levels"),
     "yaml loop": ("s.yaml", "- &a\n  metadata: *a\n", 1, None, "an alias contains itself"),
     "jsonl": ("s.jsonl", '{"initial_query": "q"}\n\n{oops}\n', 3, None, "Parse error on line 3: "),
-    "no scenario": ("s.json", '[\n"q"]', 2, "[0]", "a str is no scenario"),
+    "no scenario": ("s.json", '[\n"q"]', None, "[0]", "a str is no scenario"),
     "no list": ("s.yaml", "scenarios: 3", 1, "scenarios", "no list of scenarios"),
     "none": ("s.yaml", "scenarios: []", 1, "scenarios", "there are no scenarios"),
-    "no key": ("s.json", '{"scenario": []}', 1, None, "no 'scenarios' among ['scenario']"),
+    "no key": ("s.json", '{"scenario": []}', None, None, "no 'scenarios' among ['scenario']"),
     "unknown key": ("s.yaml", "scenarios: []\nnote: x\n", 2, "note", "unknown field"),
     "missing query": ("s.yaml", "- id: a\n- max_turns: 3\n  initial_query: q\n", 1,
                       "[0].initial_query", "the field is missing"),
-    "unknown field": ("s.json", '[{"initial_query": "q",\n"maxturns": 3}]', 2, "[0].maxturns",
+    "unknown field": ("s.json", '[{"initial_query": "q",\n"maxturns": 3}]', None, "[0].maxturns",
                       "unknown field; expected 'max_turns', or another of id, initial_query"),
     "wrong type": ("s.yaml", "scenarios:\n- initial_query: q\n  max_turns: many\n", 3,
                    "scenarios[0].max_turns", "'many' does not fit; expected a valid integer"),
     "operator": ("s.yaml", "- initial_query: q\n  tasks:\n  - task_type: Assertion\n"
                  "    id: t\n    operator: Eq\n    expected_value: 1\n    context_path: a\n", 5,
                  "[0].tasks[0].operator", "no operator is named 'Eq'"),
-    "task type": ("s.json", '[{"initial_query": "q", "tasks": [\n{"task_type": "X"}]}]', 2,
+    "task type": ("s.json", '[{"initial_query": "q", "tasks": [\n{"task_type": "X"}]}]', None,
                   "[0].tasks[0].task_type", "'X' does not fit"),
     "id twice": ("s.jsonl", '{"id": "é", "initial_query": "q"}\n{"id": "é", "initial_query": ""}',
                  2, "id", "the id 'é' is already used on line 1"),
+    "id twice in a list": (
+        "s.json", '[{"id": "a", "initial_query": "q"},\n{"id": "a", "initial_query": ""}]',
+        None, "[1].id", "the id 'a' is already used at [0]"),
     "cycle": ("s.yaml", "- initial_query: q\n  id: s\n  tasks:\n  - {task_type: Assertion, id: t, "
               "depends_on: [t], operator: IsNull, context_path: a}\n", 4,
               "[0].tasks[0].depends_on", "scenario 's': task 't': depends_on names the task"),
@@ -118,7 +121,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_mistakes(tmp_path: Path, case: str) -> None:
-    """One error that names file, line and field and says what was expected."""
+    """One error that names file, field and, where it is known, line, and says what was expected."""
     name, content, line, field, words = MISTAKES[case]
     with pytest.raises(FileFormatError) as caught:
         read(tmp_path, name, content)

@@ -144,12 +144,12 @@ def test_a_cell_that_csv_cannot_read_names_its_line(
 @pytest.mark.parametrize(
     ("context", "field", "words"),
     [
-        ('{"a": NaN}', "context.a", "NaN is no JSON value"),
-        ('{"a": [1, -Infinity]}', "context.a[1]", "-Infinity is no JSON value"),
-        ('{"a": 1e999}', "context.a", "1e999 is beyond the largest number"),
-        ('{"a": {"b": 1, "b": 2}}', "context.a.b", "the key 'b' stands twice in one object"),
-        ("[" * 100_000 + "]" * 100_000, "context", "nested too deeply: more than 500 levels"),
-        ("9" * 5_000, "context", "an integer of 5000 digits"),
+        ('{"a": NaN}', "context", "NaN is no JSON value"),
+        ('{"a": [1, -Infinity]}', "context", "-Infinity is no JSON value"),
+        ('{"a": 1e999}', "context", "1e999 is beyond the largest number"),
+        ('{"a": {"b": 1, "b": 2}}', "context", "the key 'b' stands twice in one object"),
+        ("[" * 100_000 + "]" * 100_000, "context", "nested too deeply"),
+        ("9" * 5_000, "context", "has 5000 digits"),
         ("[" * 300 + "]" * 300, "context[0]", "maximum validation depth exceeded"),
     ],
     ids=["nan", "infinity", "beyond", "twice", "deep", "digits", "rather-deep"],

@@ -14,7 +14,6 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import FileFormatError
 from scouter.evaluate.files import read as files
 from scouter.evaluate.files.json_text import JsonFault
-from scouter.evaluate.files.json_text import line_of as json_line
 from scouter.evaluate.files.json_text import parse as parse_json
 from scouter.evaluate.files.read import read_document, read_json_lines, read_text
 from scouter.evaluate.files.yaml_text import line_of as yaml_line
@@ -43,20 +42,20 @@ CASES = {
     "NUL in JSON": ("a.json", "[\n1,\x00]", 2, None, "(column 3)"),
     "NUL in YAML": ("a.yaml", "a: 1\nb: \x00\n", 2, None, "expected YAML"),
     "escape in YAML": ("a.yaml", "a: 1\n\nb: \x1b[0m\n", 3, None, "expected YAML"),
-    "key twice": ("a.json", '{"a": {"b": [0,\n {"c": 1,\n  "c": 2}]}}', 3, "a.b[1].c",
+    "key twice": ("a.json", '{"a": {"b": [0,\n {"c": 1,\n  "c": 2}]}}', None, None,
                   "the key 'c' stands twice in one object"),
-    "escaped key twice": ("a.json", '{"a": 1,\n"\\u0061": 2}', 2, "a", "'a' stands twice"),
-    "key twice below": ("a.json", '{"a": {"a": 1},\n"b": {"a": 1, "b": 2},\n"b": 3}', 3, "b",
+    "escaped key twice": ("a.json", '{"a": 1,\n"\\u0061": 2}', None, None, "'a' stands twice"),
+    "key twice below": ("a.json", '{"a": {"a": 1},\n"b": {"a": 1, "b": 2},\n"b": 3}', None, None,
                         "'b' stands twice"),
-    "infinity": ("a.json", '{"x": [1,\n -Infinity]}', 2, "x[1]", "-Infinity is no JSON value"),
-    "NaN word in text": ("a.json", '{"x": "NaN",\n "y": NaN}', 2, "y", "NaN is no JSON value"),
-    "1e999": ("a.json", "[1,\n\n1e999]", 3, "[1]", "1e999 is beyond the largest number"),
-    "5000 digits": ("a.json", f"[\n{'9' * 5000}]", 2, "[0]", "an integer of 5000 digits"),
-    "deep": ("a.json", "\n" + "[\n" * 100_000, 502, None, "more than 500 levels"),
-    "deep objects": ("a.json", '{"a":\n' * 100_000, 501, None, "more than 500 levels"),
+    "infinity": ("a.json", '{"x": [1,\n -Infinity]}', None, None, "-Infinity is no JSON value"),
+    "NaN word in text": ("a.json", '{"x": "NaN",\n "y": NaN}', None, None, "NaN is no JSON value"),
+    "1e999": ("a.json", "[1,\n\n1e999]", None, None, "1e999 is beyond the largest number"),
+    "5000 digits": ("a.json", f"[\n{'9' * 5000}]", None, None, "has 5000 digits"),
+    "deep": ("a.json", "\n" + "[\n" * 100_000, None, None, "nested too deeply"),
+    "deep objects": ("a.json", '{"a":\n' * 100_000, None, None, "nested too deeply"),
     "second document": ("a.json", "{}\n{}", 2, None, "Extra data"),
-    "jsonl": ("a.jsonl", '{"a": 1}\n{"a": NaN}', 2, "a", "Parse error on line 2: NaN is"),
-    "jsonl twice": ("a.jsonl", '{"a": 1}\n\n{"a": {"b": 1, "b": 2}}', 3, "a.b", "stands twice"),
+    "jsonl": ("a.jsonl", '{"a": 1}\n{"a": NaN}', 2, None, "Parse error on line 2: NaN is"),
+    "jsonl twice": ("a.jsonl", '{"a": 1}\n\n{"a": {"b": 1, "b": 2}}', 3, None, "stands twice"),
     "tag": ("a.yaml", "a: 1\nb: !!python/object/apply:os.system [ls]\n", 2, None, "is not known"),
     "set": ("a.yaml", "a: !!set {x, y}\n", 1, None, "the tag 'set' is not known"),
     "binary": ("a.yaml", "a:\n  - !!binary aGk=\n", 2, None, "the tag 'binary' is not known"),
@@ -217,7 +216,7 @@ def test_a_task_that_is_wrong_as_a_whole_is_named_by_its_place(tmp_path: Path) -
 def test_a_profile_without_tasks_says_so(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_text('{"alias": "a",\n "tasks": []}', encoding="utf-8")
-    with pytest.raises(FileFormatError, match="line 2, field 'tasks': it is empty; expected at"):
+    with pytest.raises(FileFormatError, match="field 'tasks': it is empty; expected at"):
         AgentEvalProfile.from_file(path)
 
 
@@ -284,19 +283,20 @@ def places(value: Any, loc: tuple[str | int, ...] = ()) -> list[tuple[str | int,
 
 
 @given(st.lists(values, min_size=1, max_size=3))
-def test_lines_agree_between_json_and_yaml(value: list[Any]) -> None:
-    """The same text, read by two parsers: every place is on the same line."""
+def test_every_place_of_yaml_has_its_line(value: list[Any]) -> None:
+    """JSON with a line for each value and bracket: places in order are on lines in order."""
     text = json.dumps(value, indent=1, ensure_ascii=False)
     _, root = parse_yaml("a.yaml", text)
-    for loc in places(value):
-        assert json_line(text, loc) == yaml_line(root, loc)
+    lines = [yaml_line(root, loc) for loc in places(value)]
+    assert lines == sorted(set(lines))
+    assert lines[-1] <= text.count("\n") + 1
 
 
 @given(st.text(alphabet='{}[]",:\\ \n01eN-', max_size=40))
-def test_what_is_no_json_is_always_told_by_a_line(text: str) -> None:
-    found: JsonFault | None = None
+def test_what_is_no_json_has_a_line_in_the_text(text: str) -> None:
+    line: int | None = None
     try:
         parse_json(text)
     except JsonFault as fault:
-        found = fault
-    assert found is None or (found.line and 1 <= found.line <= text.count("\n") + 1)
+        line = fault.line
+    assert line is None or 1 <= line <= text.count("\n") + 1

@@ -151,7 +151,7 @@ def test_results_of_records_have_the_same_two_methods(tmp_path: Path) -> None:
     half.save(str(path))
     assert EvalResults.load(path)["h"].record_id == "h"
     path.write_text('{"schema_version": 1,\n"results": 3}')
-    with pytest.raises(FileFormatError, match=f"{path}, line 2, field 'results'"):
+    with pytest.raises(FileFormatError, match=f"{path}, field 'results'"):
         EvalResults.load(path)
 
 

@@ -212,7 +212,7 @@ WRONG: list[tuple[Any, str]] = [
     ([{"query": "x", "expected_tool_use": [{"tool": ""}]}], "a call without tool_name"),
     (
         {"eval_cases": [{"conversation": [{"intermediate_data": {"tool_uses": [{"a": 1}]}}]}]},
-        r"line 1, field '.*\[0\].conversation\[0\].intermediate_data.tool_uses\[0\]': a call "
+        r"field '.*\[0\].conversation\[0\].intermediate_data.tool_uses\[0\]': a call "
         "without a name",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Ground-truth files: found as the original finds them, and refused with their line."""
+"""Ground-truth files: found as the original finds them, and refused with the place of the fault."""
 
 import json
 from pathlib import Path
@@ -26,24 +26,26 @@ GOOD = """\
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
+    ("old", "new", "field", "words"),
     [
-        ('"book": []', '"book": ["find"]', 4, "the goals go in a circle"),
-        ('"name": "book", ', '"name": "find", ', 4, "goal_details has no 'book'"),
-        (', "tool_name": "book"', "", 9, "the field is missing"),
-        ('["book"]', '["boook"]', 4, "did you mean 'book'"),
-        ('{"type": "tool_call", "name": "book"', '{"type": "tool_response", "name": "book"', 9,
-         "no message can meet a goal of the type 'tool_response'"),
-        ("You want a room.", "", 2, "at least one letter"),
-        ('"story":', '"story": "x",\\n  "story":', 3, "stands twice"),
+        ('"book": []', '"book": ["find"]', "goals.find", "the goals go in a circle"),
+        ('"name": "book", ', '"name": "find", ', "goals.find[0]", "goal_details has no 'book'"),
+        (', "tool_name": "book"', "", "goal_details[1].tool_name", "the field is missing"),
+        ('["book"]', '["boook"]', "goals.find[0]", "did you mean 'book'"),
+        ('{"type": "tool_call", "name": "book"', '{"type": "tool_response", "name": "book"',
+         "goal_details[1].type", "no message can meet a goal of the type 'tool_response'"),
+        ("You want a room.", "", "story", "at least one letter"),
+        ('"story":', '"story": "x",\\n  "story":', None, "stands twice"),
     ],
 )  # fmt: skip
-def test_faults_have_their_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+def test_faults_have_their_place(
+    tmp_path: Path, old: str, new: str, field: str | None, words: str
+) -> None:
     file = tmp_path / "room.json"
     file.write_text(GOOD.replace(old, new.replace("\\n", "\n")), encoding="utf-8")
     with pytest.raises(FileFormatError, match=words) as caught:
         read_dataset(file)
-    assert (caught.value.line, caught.value.path) == (line, str(file))
+    assert (caught.value.field, caught.value.path) == (field, str(file))
 
 
 def test_a_name_that_stands_twice_and_the_other_faults(tmp_path: Path) -> None:
@@ -56,12 +58,12 @@ def test_a_name_that_stands_twice_and_the_other_faults(tmp_path: Path) -> None:
     file.write_text(twice.replace('"name": "find"}', '"name": "find", "tool_name": "x"}'))
     with pytest.raises(FileFormatError, match="2 goals are called 'find'") as caught:
         read_dataset(file)
-    assert caught.value.line == 10
+    assert caught.value.field == "goal_details[2].name"
     both = GOOD.replace(', "tool_name": "book"', "").replace(', "tool_name": "find"', "")
     file.write_text(both, encoding="utf-8")
-    with pytest.raises(FileFormatError, match=r"more faults in lines 9") as caught:
+    with pytest.raises(FileFormatError, match=r"more faults at goal_details\[1\]") as caught:
         read_dataset(file)
-    assert caught.value.line == 8
+    assert caught.value.field == "goal_details[0].tool_name"
 
 
 def test_yaml_has_lines_too(tmp_path: Path) -> None:
