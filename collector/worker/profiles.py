@@ -15,7 +15,6 @@ from collector.store.store import Store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import JUDGE_SAMPLE, is_kept
 from scouter.errors import ConfigError, ScouterError
-from scouter.evaluate.engine.batch import Way, ways_of
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files.field_errors import first_problem
 from scouter.evaluate.outcome import DECIDED, Outcome
@@ -41,8 +40,6 @@ class RegisteredProfile:
 
     uid: str = field(init=False)
     """Space, name and digest in one word, as the profile itself says it; it costs a digest."""
-    ways: tuple[Way, ...] = field(init=False, repr=False, compare=False)
-    """Its plan, prepared for `evaluate_batch`."""
     counts: frozenset[TotalKey] = field(init=False, repr=False, compare=False)
     """Counters that it may raise; each is a series in Prometheus from the registration on."""
     matches: Test | None = field(init=False, repr=False, compare=False)
@@ -62,7 +59,6 @@ class RegisteredProfile:
             unasked = replace(self, asks=False)
         object.__setattr__(self, "counts", frozenset(_counts(self.space, profile)))
         object.__setattr__(self, "plan", plan)
-        object.__setattr__(self, "ways", ways_of(plan))
         object.__setattr__(self, "uid", profile.uid)
         object.__setattr__(self, "matches", profile.watch and profile.watch.match.test)
         object.__setattr__(self, "unasked", unasked)

@@ -9,7 +9,7 @@ from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.worker.kept_values import MOST_TOGETHER, Keeper, most_characters, size_of
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.ready import Ready, Rerun
-from scouter.evaluate.engine.batch import Way, evaluate_in_turn, never
+from scouter.evaluate.engine.batch import evaluate_in_turn, never
 from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
@@ -109,7 +109,7 @@ def judge(
     Cost: linear in records and tasks.
     """
     records = [ready.record for ready in items]
-    results = run(registered.plan, records, traces, registered.ways, earlier, is_late=is_late)
+    results = run(registered.plan, records, traces, earlier, is_late=is_late)
     found: list[EvaluationRow] = []
     size = 0
     for ready, made in zip(items, results, strict=False):  # fewer where it became late
@@ -197,7 +197,6 @@ def run(
     plan: Plan,
     rows: Sequence[RecordRow],
     traces: Mapping[str, TraceView],
-    ways: Sequence[Way] | None = None,
     known: Mapping[str, EvaluationRow] | None = None,
     most: int | None = None,
     is_late: Callable[[], bool] = never,
@@ -209,7 +208,7 @@ def run(
     records = list(map(eval_record, rows))
     trees = trees_of(plan, rows, traces)
     if not plan.has_judges:
-        for result in evaluate_in_turn(plan, records, trees, ways, is_late):
+        for result in evaluate_in_turn(plan, records, trees, is_late):
             yield Judged.of(result, most)
         return
     earlier = known or {}

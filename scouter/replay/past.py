@@ -22,7 +22,7 @@ import orjson
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.api.records import EvalResults
-from scouter.evaluate.engine.batch import evaluate_in_turn, ways_of
+from scouter.evaluate.engine.batch import evaluate_in_turn
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.results.provenance import Provenance, collect_provenance
 from scouter.evaluate.results.record_result import RecordResult
@@ -94,7 +94,6 @@ def judge_file(task: FileTask) -> Counts:
 
 def _judged(task: FileTask, profile: AgentEvalProfile) -> Iterator[RecordResult]:
     plan = profile.plan
-    ways = ways_of(plan)
     for rows in _batches(task.records):
         records = [
             _record(row) for row in rows
@@ -104,7 +103,7 @@ def _judged(task: FileTask, profile: AgentEvalProfile) -> Iterator[RecordResult]
         if plan.reads_spans:
             ids = {each.trace_id for each in records if each.trace_id is not None}
             trees = {trace_id: SpanTree(spans) for trace_id, spans in _traces(task, profile, ids)}
-        yield from evaluate_in_turn(plan, records, trees, ways)
+        yield from evaluate_in_turn(plan, records, trees)
 
 
 def _traces(

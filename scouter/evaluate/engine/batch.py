@@ -15,21 +15,14 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.compiled_task import Run
+from scouter.evaluate.engine.compiled_task import PlainComparison, Run
 from scouter.evaluate.engine.context import are_plain, plain_context
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.operators.compiled import Comparison
-from scouter.evaluate.operators.table import compile_comparison
-from scouter.evaluate.outcome import TaskFault
-from scouter.evaluate.paths.path import Path
-from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.columns import RecordColumns, TaskColumn
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.task import Task
 from scouter.model.record import EvalRecord
 
 _STRETCH: Final = 512
@@ -51,16 +44,10 @@ def never() -> bool:
     return False
 
 
-def ways_of(plan: Plan) -> "tuple[Way, ...]":
-    """Prepare a plan for many calls of `evaluate_batch`; takes as long as judging 200 records."""
-    return tuple(Way(task, run) for task, run in zip(plan.tasks, plan.runs, strict=True))
-
-
 def evaluate_batch(
     plan: Plan,
     records: Sequence[EvalRecord],
     trees: Mapping[str, SpanTree],
-    ways: "Sequence[Way] | None" = None,
 ) -> RecordColumns:
     """Judge many records by all tasks of a plan.
 
@@ -68,7 +55,6 @@ def evaluate_batch(
         plan: From `compile_plan`; without judge tasks.
         records: Not changed; their results keep this order.
         trees: Spans by trace id; each record sees those of its own trace.
-        ways: From `ways_of`, where it was called ahead.
 
     Returns:
         One result per record. A record's duration is its part of its stretch's.
@@ -76,10 +62,9 @@ def evaluate_batch(
     Cost: linear in records.
     """
     columns = _columns(plan)
-    ways = ways_of(plan) if ways is None else ways
     for stretch in _stretches(records):
         seen = [trees.get(record.trace_id or "") for record in stretch]
-        if not _judged_together(plan, columns, ways, stretch, seen):
+        if not _judged_together(plan, columns, stretch, seen):
             for record, tree in zip(stretch, seen, strict=True):
                 columns.append(evaluate_record(plan, record, tree))
     return columns
@@ -89,7 +74,6 @@ def evaluate_in_turn(
     plan: Plan,
     records: Sequence[EvalRecord],
     trees: Mapping[str, SpanTree],
-    ways: "Sequence[Way] | None" = None,
     is_late: Callable[[], bool] = never,
 ) -> Iterator[RecordResult]:
     """Judge as `evaluate_batch` does, for a caller who lets go of each result before the next.
@@ -101,19 +85,17 @@ def evaluate_in_turn(
         plan: From `compile_plan`; without judge tasks.
         records: Not changed; their results come in this order.
         trees: Spans by trace id; each record sees those of its own trace.
-        ways: From `ways_of`, where it was called ahead.
         is_late: Ends it, but for the first records. Asked only where nothing is thrown away: what
             was worked out is given out.
     """
-    ways = ways_of(plan) if ways is None else ways
     has_begun = False
-    is_quick = not plan.reads_spans and all(way.comparison is not None for way in ways)
+    is_quick = not plan.reads_spans and all(each is not None for each in plan.plain)
     for stretch in _stretches(records, _STRETCH if is_quick else _SHORT_STRETCH):
         if has_begun and is_late():
             return
         seen = [trees.get(record.trace_id or "") for record in stretch]
         columns = _columns(plan)
-        if _judged_together(plan, columns, ways, stretch, seen):
+        if _judged_together(plan, columns, stretch, seen):
             yield from columns
         else:
             del columns
@@ -137,7 +119,6 @@ def _stretches(
 def _judged_together(
     plan: Plan,
     columns: RecordColumns,
-    ways: "Sequence[Way]",
     stretch: Sequence[EvalRecord],
     trees: Sequence[SpanTree | None],
 ) -> bool:
@@ -150,8 +131,11 @@ def _judged_together(
         return False
     followed: dict[Keys, list[JsonValue]] = {(): contexts}
     with shared_responses() if plan.shares_responses else nullcontext():
-        for way, column in zip(ways, columns.tasks, strict=True):
-            way.judge(column, followed, trees)
+        for run, plain, column in zip(plan.runs, plan.plain, columns.tasks, strict=True):
+            if plain is None:
+                _one_by_one(column, run, contexts, trees)
+            elif not _compare(column, plain, followed):
+                _halves(column, run, plain, contexts, trees)
     columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
     return True
 
@@ -167,81 +151,53 @@ def _contexts(records: Sequence[EvalRecord]) -> list[JsonValue] | None:
         return None
 
 
-class Way:
-    """Runner of one task over a stretch of records: compares them all at once where it can."""
+def _one_by_one(
+    column: TaskColumn,
+    run: Run,
+    contexts: list[JsonValue],
+    trees: Sequence[SpanTree | None],
+) -> None:
+    for context, tree in zip(contexts, trees, strict=True):
+        column.append(run(context, tree, context))
 
-    __slots__ = ("comparison", "keys", "run")
 
-    def __init__(self, task: Task, run: Run) -> None:
-        self.run = run
-        self.keys: Keys = ()
-        self.comparison: Comparison | None = None
-        """None for a task that is evaluated record by record."""
-        if not isinstance(task, AssertionTask) or task.item_context_path or task.when:
-            return
-        keys = Path(task.context_path).plain_keys
-        if keys is None or has_template(task.expected_value):
-            return
-        self.keys = keys
-        try:
-            self.comparison = compile_comparison(task.operator, task.expected_value)
-        except TaskFault:  # an expected value that cannot be compared; `run` says so
-            self.comparison = None
+def _halves(
+    column: TaskColumn,
+    run: Run,
+    plain: PlainComparison,
+    contexts: list[JsonValue],
+    trees: Sequence[SpanTree | None],
+) -> None:
+    """Fill a column with the results of a stretch in which there is a fault."""
+    if len(contexts) <= _ALONE:
+        _one_by_one(column, run, contexts, trees)
+        return
+    middle = len(contexts) // 2
+    for half in (slice(None, middle), slice(middle, None)):
+        if not _compare(column, plain, {(): contexts[half]}):
+            _halves(column, run, plain, contexts[half], trees[half])
 
-    def judge(
-        self,
-        column: TaskColumn,
-        followed: dict[Keys, list[JsonValue]],
-        trees: Sequence[SpanTree | None],
-    ) -> None:
-        """Fill a column with the results of a stretch.
 
-        Args:
-            column: Column of the task.
-            followed: Values of paths in each of the contexts; `()` are the contexts. Paths with a
-                common beginning share it.
-            trees: Spans of each record.
-        """
-        contexts = followed[()]
-        if self.comparison is None:
-            self._one_by_one(column, contexts, trees)
-            return
-        try:
-            values = _follow(self.keys, followed)
-        except (KeyError, TypeError):
-            self._halves(column, self.comparison, contexts, trees)
-        else:
-            if not _compare(column, self.comparison, values):
-                self._halves(column, self.comparison, contexts, trees)
+def _compare(
+    column: TaskColumn, plain: PlainComparison, followed: dict[Keys, list[JsonValue]]
+) -> bool:
+    """Compare the values of a stretch; False, and nothing is taken, where one has a fault.
 
-    def _halves(
-        self,
-        column: TaskColumn,
-        comparison: Comparison,
-        contexts: list[JsonValue],
-        trees: Sequence[SpanTree | None],
-    ) -> None:
-        if len(contexts) <= _ALONE:
-            self._one_by_one(column, contexts, trees)
-            return
-        middle = len(contexts) // 2
-        for half in (slice(None, middle), slice(middle, None)):
-            try:
-                values = _follow(self.keys, {(): contexts[half]})
-            except (KeyError, TypeError):
-                values = None
-            if values is None or not _compare(column, comparison, values):
-                self._halves(column, comparison, contexts[half], trees[half])
-
-    def _one_by_one(
-        self,
-        column: TaskColumn,
-        contexts: list[JsonValue],
-        trees: Sequence[SpanTree | None],
-    ) -> None:
-        run = self.run
-        for context, tree in zip(contexts, trees, strict=True):
-            column.append(run(context, tree, context))
+    Args:
+        column: Column of the task.
+        plain: The task.
+        followed: Values of paths in each of the contexts; `()` are the contexts. Paths with a
+            common beginning share it.
+    """
+    try:
+        values = _follow(plain.keys, followed)
+        measure = plain.comparison.measure
+        actuals = values if measure is None else list(map(measure, values))
+        codes = bytes(map(plain.comparison.check, actuals))
+    except Exception:  # noqa: BLE001 — the task's own way finds out whose fault it is
+        return False
+    column.extend(codes, actuals)
+    return True
 
 
 def _follow(keys: Keys, followed: dict[Keys, list[JsonValue]]) -> list[JsonValue]:
@@ -257,15 +213,3 @@ def _follow(keys: Keys, followed: dict[Keys, list[JsonValue]]) -> list[JsonValue
             parents = cast("list[dict[str, JsonValue]]", followed[way[:-1]])
             followed[way] = list(map(itemgetter(way[-1]), parents))
     return followed[keys]
-
-
-def _compare(column: TaskColumn, comparison: Comparison, values: list[JsonValue]) -> bool:
-    """Compare all values, and tell whether it could be done without a fault."""
-    measure = comparison.measure
-    try:
-        actuals = values if measure is None else list(map(measure, values))
-        codes = bytes(map(comparison.check, actuals))
-    except Exception:  # noqa: BLE001 — the task's own way finds out whose fault it is
-        return False
-    column.extend(codes, actuals)
-    return True

@@ -176,7 +176,8 @@ def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
     label = repr(path.text) if path.text else "the whole context"
     get = path.get
     subject = _subject(task, stage, task.context_path, label, item)
-    return compile_run(subject, lambda scope, _, __: get(scope), get)
+    keys = path.plain_keys if item is None else None
+    return compile_run(subject, lambda scope, _, __: get(scope), get, keys)
 
 
 def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:

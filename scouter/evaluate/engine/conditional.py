@@ -60,7 +60,7 @@ def conditional(
     ) -> EvalTaskResult:
         return condition.kept_from(scope, spans, base) or run(scope, spans, base)
 
-    return replace(compiled, run=run_where_it_holds)
+    return replace(compiled, run=run_where_it_holds, plain=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compile import compile_task
-from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, Run
+from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, PlainComparison, Run
 from scouter.evaluate.engine.needs import may_read
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import TaskSpec
@@ -37,6 +37,8 @@ class Plan:
     """`tasks_digest` of all tasks, whatever their scope."""
     runs: tuple[Run, ...] = field(repr=False)
     """A judge task's says that nobody is there to answer."""
+    plain: tuple[PlainComparison | None, ...] = field(repr=False)
+    """Tasks that are no more than a comparison, in the order of the tasks; None for the others."""
     specs: tuple[TaskSpec, ...] = field(repr=False)
     judges: Mapping[int, AskingTask] = field(repr=False)
     """The judge tasks, by their index."""
@@ -122,6 +124,7 @@ def _compiled(
         reads_spans=any(reads_spans(task) for task in given),
         digest=digest,
         runs=tuple(task.run for task in compiled),
+        plain=tuple(task.plain if isinstance(task, CompiledTask) else None for task in compiled),
         specs=tuple(task.spec for task in compiled),
         judges=judges,
         steps=tuple(tuple(sorted(stage, key=judges.__contains__)) for stage in stages),

@@ -5,16 +5,14 @@ over all of them again and again. So results lie in columns, and objects are mad
 reads.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from operator import eq
-from typing import Final, cast, overload
+from typing import Final, overload
 
 from pydantic import JsonValue
 
 from scouter.evaluate.outcome import OUT_OF_RATE, Outcome, Reason
-from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.record_result import RecordResult, Records
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.model.record import EvalRecord
 
@@ -104,7 +102,7 @@ class TaskColumn:
             self.span_ids += repeat((), missing)
 
 
-class RecordColumns(Sequence[RecordResult]):
+class RecordColumns(Records):
     """The results of a batch; a sequence whose items are made when they are read.
 
     Args:
@@ -112,32 +110,28 @@ class RecordColumns(Sequence[RecordResult]):
         expected: The tasks' expected values.
     """
 
-    __slots__ = (
-        "_parts", "created", "durations", "ids", "outcomes", "sessions", "tasks", "traces", "uids",
-    )  # fmt: skip
-
     def __init__(self, specs: Sequence[TaskSpec], expected: Sequence[JsonValue]) -> None:
         self.tasks = tuple(map(TaskColumn, specs, expected))
         """One column per task."""
         self._parts = [(c, c.spec, c.expected, c.codes, c.actuals) for c in self.tasks]
-        self.outcomes = bytearray()
+        self._codes = bytearray()
         """`record_outcome` of each record, an index into `OUTCOMES`."""
-        self.uids: list[str] = []
-        self.ids: list[str] = []
-        self.sessions: list[str] = []
-        self.traces: list[str | None] = []
-        self.created: list[int] = []
-        self.durations: list[int] = []
+        self._uids: list[str] = []
+        self._ids: list[str] = []
+        self._sessions: list[str] = []
+        self._traces: list[str | None] = []
+        self._created: list[int] = []
+        self._durations: list[int] = []
 
     def append(self, result: RecordResult) -> None:
         """Take one record's results, one per task in the tasks' order."""
-        self.uids.append(result.record_uid)
-        self.ids.append(result.record_id)
-        self.sessions.append(result.session_id)
-        self.traces.append(result.trace_id)
-        self.created.append(result.created_ns)
-        self.durations.append(result.duration_ns)
-        self.outcomes.append(_CODES[result.outcome])
+        self._uids.append(result.record_uid)
+        self._ids.append(result.record_id)
+        self._sessions.append(result.session_id)
+        self._traces.append(result.trace_id)
+        self._created.append(result.created_ns)
+        self._durations.append(result.duration_ns)
+        self._codes.append(_CODES[result.outcome])
         for column, task in zip(self.tasks, result.tasks, strict=True):
             column.append(task)
 
@@ -148,47 +142,66 @@ class RecordColumns(Sequence[RecordResult]):
             records: The records.
             duration_ns: Duration of the evaluation of one of them.
         """
-        start = len(self.uids)
-        self.uids += [record.uid for record in records]
-        self.ids += [record.record_id for record in records]
-        self.sessions += [record.session_id for record in records]
-        self.traces += [record.trace_id for record in records]
-        self.created += [record.created_ns for record in records]
-        self.durations += repeat(duration_ns, len(records))
+        start = len(self._uids)
+        self._uids += [record.uid for record in records]
+        self._ids += [record.record_id for record in records]
+        self._sessions += [record.session_id for record in records]
+        self._traces += [record.trace_id for record in records]
+        self._created += [record.created_ns for record in records]
+        self._durations += repeat(duration_ns, len(records))
         if not self.tasks:  # all of the profile's tasks are those of sessions
-            self.outcomes += bytes([_SKIPPED]) * len(records)
+            self._codes += bytes([_SKIPPED]) * len(records)
             return
-        self.outcomes += bytes(
+        self._codes += bytes(
             map(_worst, zip(*(column.codes[start:] for column in self.tasks), strict=True))
         )
 
-    def counts(self) -> Counter[Outcome]:
-        """Count task results by outcome; all four are there."""
-        return Counter(
-            {
-                outcome: sum(column.codes.count(code) for column in self.tasks)
-                for code, outcome in enumerate(OUTCOMES)
-            }
-        )
+    @property
+    def ids(self) -> Sequence[str]:
+        """The records' ids, as users gave them."""
+        return self._ids
 
-    def out_of_rate(self) -> Counter[Outcome]:
-        """Count the task results, all of them skipped, that are in no rate."""
-        reasons = (rest[0] for column in self.tasks for rest in column.rest.values())
-        return Counter({Outcome.SKIPPED: sum(reason in OUT_OF_RATE for reason in reasons)})
+    @property
+    def uids(self) -> Sequence[str]:
+        """The records' keys."""
+        return self._uids
 
-    def have_errors(self) -> list[bool]:
-        """Tell of each record whether a task of it errored."""
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """The records' outcomes."""
+        return list(map(_outcome, self._codes))
+
+    @property
+    def has_errors(self) -> Sequence[bool]:
+        """True for each record of which a task errored."""
         columns = [column.codes for column in self.tasks if _ERRORED in column.codes]
         if not columns:
             return [False] * len(self)
         return [_ERRORED in codes for codes in zip(*columns, strict=True)]
 
-    def count(self, value: object) -> int:
-        """Count equal items, as a list does."""
-        return sum(item == value for item in self)
+    @property
+    def sessions(self) -> list[RecordResult]:
+        """None: a batch is of records."""
+        return []
+
+    @property
+    def counts(self) -> dict[Outcome, int]:
+        """Task results by outcome; all four are there."""
+        return {
+            outcome: sum(column.codes.count(code) for column in self.tasks)
+            for code, outcome in enumerate(OUTCOMES)
+        }
+
+    @property
+    def rated(self) -> dict[Outcome, int]:
+        """The same of those task results that are in a rate; of the others all are skipped."""
+        reasons = (rest[0] for column in self.tasks for rest in column.rest.values())
+        outside = sum(reason in OUT_OF_RATE for reason in reasons)
+        counts = self.counts
+        return {**counts, Outcome.SKIPPED: counts[Outcome.SKIPPED] - outside}
 
     def __len__(self) -> int:
-        return len(self.uids)
+        return len(self._uids)
 
     @overload
     def __getitem__(self, index: int) -> RecordResult: ...
@@ -215,14 +228,14 @@ class RecordColumns(Sequence[RecordResult]):
             for column, spec, expected, codes, actuals in self._parts
         ]
         return RecordResult(
-            self.uids[row],
-            self.ids[row],
-            self.sessions[row],
-            self.traces[row],
-            OUTCOMES[self.outcomes[row]],
+            self._uids[row],
+            self._ids[row],
+            self._sessions[row],
+            self._traces[row],
+            OUTCOMES[self._codes[row]],
             tuple(tasks),
-            self.created[row],
-            self.durations[row],
+            self._created[row],
+            self._durations[row],
         )
 
     def __iter__(self) -> Iterator[RecordResult]:
@@ -234,26 +247,15 @@ class RecordColumns(Sequence[RecordResult]):
         )
         return map(
             RecordResult,
-            self.uids,
-            self.ids,
-            self.sessions,
-            self.traces,
-            map(_outcome, self.outcomes),
+            self._uids,
+            self._ids,
+            self._sessions,
+            self._traces,
+            map(_outcome, self._codes),
             tasks,
-            self.created,
-            self.durations,
+            self._created,
+            self._durations,
         )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence):
-            return NotImplemented
-        items = cast("Sequence[object]", other)
-        return len(self) == len(items) and all(map(eq, self, items))
-
-    __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
-
-    def __repr__(self) -> str:
-        return f"RecordColumns({len(self)} records, {len(self.tasks)} tasks)"
 
 
 def _worst(codes: tuple[int, ...]) -> int:

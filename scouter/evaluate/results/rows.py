@@ -5,18 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
-from operator import eq
 from typing import ClassVar, Final, Self
 
-from scouter.evaluate.outcome import DECIDED, Outcome, is_in_rate
+from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.results.annotations import EMPTY as NO_ANNOTATIONS
 from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations
-from scouter.evaluate.results.columns import OUTCOMES, RecordColumns
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import (
     MissingKeyError,
     RecordResult,
-    count_outcomes,
+    Records,
     pass_rate,
 )
 from scouter.evaluate.results.row import ResultRow
@@ -54,15 +52,8 @@ class ResultRows:
         provenance: Provenance | Callable[[], Provenance] | None = None,
         window: Window | None = None,
     ) -> None:
-        self.records: Sequence[RecordResult] = (
-            records if isinstance(records, Sequence) else tuple(records)
-        )
+        self.records: Records = records if isinstance(records, Records) else Records(records)
         """The results themselves, without any wrapping; those of a batch are made when read."""
-        self._record = (
-            self.records.record
-            if isinstance(self.records, RecordColumns)
-            else self.records.__getitem__
-        )
         if scenario_ids is not None and len(scenario_ids) != len(self.records):
             raise ValueError(f"{len(scenario_ids)} scenario ids for {len(self.records)} records")
         self.scenario_ids: tuple[str | None, ...] | None = (
@@ -112,9 +103,7 @@ class ResultRows:
     @property
     def sessions(self) -> list[RecordResult]:
         """The rows that are about a session, where tasks have that scope."""
-        if isinstance(self.records, RecordColumns):
-            return []
-        return [each for each in self.records if each.scope == "session"]
+        return self.records.sessions
 
     @property
     def aligned_results(self) -> Sequence[ResultRow]:
@@ -131,10 +120,10 @@ class ResultRows:
 
     def _aligned(self, at: int) -> ResultRow:
         if self._is_plain:
-            return self.row_type(self._record(at), window=self.window)
+            return self.row_type(self.records[at], window=self.window)
         annotated = None if self.annotations is None else self.annotations.records
         return self.row_type(
-            self._record(at),
+            self.records[at],
             None if self.scenario_ids is None else self.scenario_ids[at],
             0 if self.attempts is None else self.attempts[at],
             NO_ANNOTATIONS if annotated is None else annotated[at],
@@ -168,35 +157,24 @@ class ResultRows:
         if at is not None and at >= 0:
             return self._aligned(at)
         if at is not None:
-            names = self._ids() if key in self._by_id else self._uids()
+            names = self.records.ids if key in self._by_id else self.records.uids
             places = [at for at, name in enumerate(names) if name == key]
-            uids = ", ".join(repr(self._uids()[at]) for at in places[:_SHOWN])
+            uids = ", ".join(repr(self.records.uids[at]) for at in places[:_SHOWN])
             raise MissingKeyError(f"{len(places)} records have the id {key!r}; ask by uid: {uids}")
+        records = self.records
         ids = dict.fromkeys(
-            record_id or uid for record_id, uid in zip(self._ids(), self._uids(), strict=True)
+            name or uid for name, uid in zip(records.ids, records.uids, strict=True)
         )
         shown = some_of([*map(repr, ids)], _SHOWN) or "none"
         raise MissingKeyError(f"Missing key: {key}; the records are {shown}")
 
     @cached_property
     def _by_id(self) -> dict[str, int]:
-        return _places(self._ids())
+        return _places(self.records.ids)
 
     @cached_property
     def _by_uid(self) -> dict[str, int]:
-        return _places(self._uids())
-
-    def _ids(self) -> Sequence[str]:
-        records = self.records
-        if isinstance(records, RecordColumns):
-            return records.ids
-        return [record.record_id for record in records]
-
-    def _uids(self) -> Sequence[str]:
-        records = self.records
-        if isinstance(records, RecordColumns):
-            return records.uids
-        return [record.record_uid for record in records]
+        return _places(self.records.uids)
 
     @property
     def successful_count(self) -> int:
@@ -206,58 +184,33 @@ class ResultRows:
     @property
     def failed_count(self) -> int:
         """Records with at least one errored task."""
-        return sum(self._have_errors())
+        return sum(self.records.has_errors)
 
     @property
     def errored_tasks(self) -> list[str]:
         """Uids of the records with an errored task."""
         return [
             uid
-            for uid, has_error in zip(self._uids(), self._have_errors(), strict=True)
+            for uid, has_error in zip(self.records.uids, self.records.has_errors, strict=True)
             if has_error
         ]
-
-    def _have_errors(self) -> list[bool]:
-        records = self.records
-        if isinstance(records, RecordColumns):
-            return records.have_errors()
-        return [record.has_error for record in records]
-
-    def _outcomes(self) -> list[Outcome]:
-        records = self.records
-        if isinstance(records, RecordColumns):
-            return [OUTCOMES[code] for code in records.outcomes]
-        return [record.outcome for record in records]
 
     @property
     def counts(self) -> dict[Outcome, int]:
         """Task results by outcome, over all records."""
-        records = self.records
-        if isinstance(records, RecordColumns):
-            return records.counts()
-        return count_outcomes(task for record in records for task in record.tasks)
+        return self.records.counts
 
     @property
     def pass_rate(self) -> float:
         """Passed of all task results, of those skipped only those that a gate did; in [0, 1]."""
-        records = self.records
-        if isinstance(records, RecordColumns):
-            return pass_rate(records.counts() - records.out_of_rate())
-        return pass_rate(
-            count_outcomes(
-                task
-                for record in records
-                for task in record.tasks
-                if is_in_rate(task.outcome, task.reason)
-            )
-        )
+        return pass_rate(self.records.rated)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ResultRows):
             return NotImplemented
         return (
             len(self) == len(other)
-            and all(map(eq, self.records, other.records))
+            and self.records == other.records
             and self.scenario_ids == other.scenario_ids
             and self.attempts == other.attempts
         )
@@ -265,7 +218,7 @@ class ResultRows:
     __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
 
     def __repr__(self) -> str:
-        rows, tasks = Counter(self._outcomes()), self.counts
+        rows, tasks = Counter(self.records.outcomes), self.counts
         total = f"{sum(tasks.values()):,} task results"
         return (
             f"{type(self).__name__}({self.size_text}: {_counted(rows)}; {total}: {_counted(tasks)})"

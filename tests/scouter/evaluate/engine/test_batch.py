@@ -166,7 +166,7 @@ def test_the_sequence_behaves_as_a_list() -> None:
     assert columns.index(plain[3]) == 3
     with pytest.raises(IndexError, match="record 6 of 6"):
         _ = columns[6]
-    assert columns.counts() == {
+    assert columns.counts == {
         Outcome.PASSED: 2 + 2 + 1,  # the gate and what is behind it for 4 and 5, beside for 4
         Outcome.FAILED: 4 + 1,  # the gate for 0 to 3, beside for 5
         Outcome.ERRORED: 0,
