@@ -19,7 +19,6 @@ from scouter.evaluate.statistics.gold_items import JudgeDrift, judge_drift
 class GoldWindow:
     """The gold outcomes of one window."""
 
-    first_slot: int
     start_ns: int
     end_ns: int
     is_complete: bool
@@ -65,7 +64,6 @@ def gold_windows(
         is_complete = now_ns >= end_ns
         found.append(
             GoldWindow(
-                first_slot=first,
                 start_ns=schedule.start_ns(first),
                 end_ns=end_ns,
                 is_complete=is_complete,

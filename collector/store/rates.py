@@ -276,7 +276,7 @@ class RateReads(Reads):
     def _rate_results(self, query: _Query, values: Values) -> str:
         """Every result counts one."""
         own = " AND ".join((*_conditions(query, values), *_service(query, "e", values)))
-        part = _of_results(own, values, query)
+        part = _of_results(own, values)
         asked = _asked(query)
         return f"{part} UNION ALL {_of_traces(query, values)}" if asked else part
 
@@ -343,11 +343,10 @@ def _of_traces(query: _Query, values: Values) -> str:
         f" WHERE v.space = {space} AND {unknown} AND v.trace_id IN"
         f" (SELECT s.trace_id FROM spans s WHERE s.space = {space} AND {in_span}))",
         values,
-        query,
     )
 
 
-def _of_results(where: str, values: Values, query: _Query) -> str:
+def _of_results(where: str, values: Values) -> str:
     last = values.of(2**62, _N)
     return (
         f"SELECT {_COLUMNS}, CASE WHEN e.outcome = '{Outcome.SKIPPED}'"

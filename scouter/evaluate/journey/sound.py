@@ -89,7 +89,7 @@ def evaluate_soundly(
     problems = [] if is_sure else [TOO_MANY]
     call_results = _calls_of_goals(tools, calls, fits, found, chain, agents)
     checks = tuple(_checked(check, messages, judge) for check in case.checks)
-    goals = tuple(_fate(goal, found, calls, call_results, candidates, said) for goal in case.goals)
+    goals = tuple(_fate(goal, found, call_results, candidates, said) for goal in case.goals)
     broken = _broken(case, found, shared)
     problems += [*chain.problems, *(f"{c.check}: {c.reason}" for c in checks if c.passed is None)]
     success = _success(goals, broken, checks, problems)
@@ -240,7 +240,6 @@ def _nearest(
 def _fate(
     goal: Goal,
     found: Mapping[str, Place],
-    calls: Sequence[Call],
     call_results: Sequence[CallResult],
     candidates: Mapping[str, Sequence[Place]],
     said: _Said,

@@ -12,7 +12,7 @@ from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.checks import Fate
 from scouter.evaluate.compare.decision import ruled_out_text
-from scouter.evaluate.compare.gate_checks import ALL_CHECKS, GateCheck, count_checks
+from scouter.evaluate.compare.gate_checks import GateCheck, count_checks
 from scouter.evaluate.compare.gate_counts import task_rows
 from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
@@ -23,7 +23,6 @@ from scouter.replay.reports.texts import counted
 
 AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults
 
-_RATE: Final = ALL_CHECKS.capitalize()
 _UNJUDGED: Final = "nothing was judged: no task of a scenario and none of a profile gave a result"
 _GIVE_TASKS: Final = "give the scenarios tasks, or the agent's records a profile"
 _UNDECIDED: Final = (
