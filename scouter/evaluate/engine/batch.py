@@ -34,7 +34,7 @@ That takes some milliseconds per record, so a longer stretch gains little; a cal
 to wait for the end of a stretch, and what tasks make of their records is in memory until then.
 """
 _ALONE: Final = 16
-"""A stretch this short with a fault in it is evaluated record by record."""
+"""A stretch this short is evaluated record by record: columns cost more than they save."""
 
 Keys = tuple[str, ...]
 
@@ -125,6 +125,8 @@ def _judged_together(
     """Evaluate a stretch by column; False, and nothing is taken, where it has to be one by one."""
     began = time.perf_counter_ns()
     if not plan.is_flat or plan.makes_texts:
+        return False
+    if len(stretch) <= _ALONE and not plan.reads_spans:
         return False
     contexts = _contexts(stretch)
     if contexts is None:
