@@ -348,7 +348,7 @@ def test_the_page_on_harvesting_runs(
     service.send(asked)
     service.wait_for(3)
     blocks = [text.strip() for text in _blocks("harvest.md", "sh")]
-    (harvest,) = [text for text in blocks if text.startswith("scouter scenarios harvest")]
+    harvest = next(text for text in blocks if text.startswith("scouter scenarios harvest"))
     check = next(text for text in blocks if text.startswith("scouter eval"))
     done = scouter(*shlex.split(harvest)[1:])
     assert done.returncode == 0, done.stderr
