@@ -7,15 +7,15 @@ from typing import Final
 from collector.access.tokens import TokenFile
 from collector.api.parts import Unready
 from collector.care.data_folder import open_data
-from collector.care.housekeeping import Housekeeping
+from collector.care.retention import Housekeeping
 from collector.desk import Desk
 from collector.exemplars import TraceExemplars
 from collector.judging.answers import KeptAnswers, remove_answers
 from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics
 from collector.operation import Operation
-from collector.results.cursor import FILE_NAME as CURSOR_NAME
-from collector.results.cursor import CursorFile
+from collector.results.sender import FILE_NAME as CURSOR_NAME
+from collector.results.sender import CursorFile
 from collector.settings.model import CollectorSettings
 from collector.store.file_store import FileStore
 from collector.worker.measures import WorkerMeasures

@@ -53,8 +53,8 @@ def backup(
         typer.echo(visible(f"{made['path']}, on the collector's machine"))
         return
     from collector.access.tokens import TokenFile
-    from collector.care.backups import KnownBackup, known_backups, note_backup, pass_on
-    from collector.care.offline import copy_data
+    from collector.care.check import copy_data
+    from collector.care.data_folder import KnownBackup, known_backups, note_backup, pass_on
     from collector.judging.ledger import copy_ledger
 
     with _progress() as tell:
@@ -82,8 +82,8 @@ def restore(
         scouter collector restore /backups/monday --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.access.tokens import TokenFile
-    from collector.care.backups import known_backups, take_over
-    from collector.care.offline import copy_data
+    from collector.care.check import copy_data
+    from collector.care.data_folder import known_backups, take_over
     from collector.judging.ledger import copy_ledger
     from collector.store.files import store_files
 

@@ -4,32 +4,27 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from collector.alerts.drift.action import AlertAction
-from collector.alerts.drift.alert import Alert
+from collector.alerts.alert import Alert, AlertAction
 from collector.alerts.watch import Watch
 from collector.api.app import make_app
 from collector.api.parts import Parts, Unready
 from collector.judging.answers import Answers
+from collector.judging.calibrations import KnownJudges, given_calibrations, keep_calibrations
 from collector.judging.gold import gold_asker
-from collector.judging.judges import CountingJudge
-from collector.judging.known import given_calibrations, keep_calibrations
-from collector.judging.known_judges import KnownJudges
-from collector.judging.measures import JudgeMeasures
-from collector.judging.providers import JudgeProviders
-from collector.judging.spending import Spending
+from collector.judging.judges import CountingJudge, JudgeMeasures
+from collector.judging.providers import JudgeProviders, Spending
 from collector.metrics import Totals
 from collector.operation import Orders
 from collector.prices import PriceTable
 from collector.receivers.http.receiver import HttpReceiver
-from collector.results.cursor import Cursor
 from collector.results.endpoint import connect
-from collector.results.sender import ResultsSender
+from collector.results.sender import Cursor, ResultsSender
 from collector.served import Served
 from collector.store.store import Store
 from collector.web.routes import serve_page
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.worker import WorkOrders
-from scouter.agent.budget.ledger import Ledger
+from scouter.agent.ledger import Ledger
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 

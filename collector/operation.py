@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from collector.access.tokens import TokenFile
-from collector.care.backups import (
+from collector.care.data_folder import (
     KnownBackup,
     known_backups,
     note_backup,
     pass_on,
+    refuse_store,
     still_there,
 )
-from collector.care.data_folder import refuse_store
 from collector.judging.ledger import copy_ledger
 from collector.store.erase import Erased, EraseTarget
-from scouter.agent.budget.ledger import LedgerError
+from scouter.agent.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

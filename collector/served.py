@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collector.access.gate import Gate
-from collector.access.port import Tokens
+from collector.access.tokens import Tokens
 from collector.items.limits import Limits
 from collector.log.brokers import Brokers
 from collector.log.port import Log

@@ -7,16 +7,13 @@ all are imported when they are first used.
 TYPE_CHECKING = False  # type checkers know the name; the module that defines it takes a while
 
 if TYPE_CHECKING:
-    from scouter.agent.model_settings import ModelSettings
-    from scouter.alert.condition import AlertCondition, AlertThreshold
-    from scouter.alert.config import AgentAlertConfig
+    from scouter.agent.vendor_settings import ModelSettings
+    from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold, CommonCrons
     from scouter.alert.config import AgentAlertConfig as GenAIAlertConfig
-    from scouter.alert.crons import CommonCrons
     from scouter.client.client import ScouterClient
     from scouter.drift.config import AgentEvalConfig
     from scouter.drift.config import AgentEvalConfig as GenAIEvalConfig
-    from scouter.drift.drifter import Drifter
-    from scouter.drift.profile import AgentEvalProfile
+    from scouter.drift.profile import AgentEvalProfile, Drifter
     from scouter.drift.profile import AgentEvalProfile as GenAIEvalProfile
     from scouter.evaluate.annotate.config import EvaluationConfig
     from scouter.evaluate.annotate.embed import Embedder

@@ -1,6 +1,6 @@
 """Names for kinds and schedules, where the original's users import them from."""
 
-from scouter.alert.crons import CommonCrons
+from scouter.alert.config import CommonCrons
 from scouter.model.kinds import DriftType
 
 __all__ = ("CommonCrons", "DriftType")

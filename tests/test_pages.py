@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 import scouter.transport
-from collector.care.backups import known_backups
+from collector.care.data_folder import known_backups
 from collector.care.table_export import EXPORTED
 from collector.items.drop_reports import REASONS
 from collector.settings.load import load_settings

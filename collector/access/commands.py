@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from collector.access.caller import Scope
-from collector.access.port import Token, Tokens
-from collector.access.tokens import TokenFile
+from collector.access.tokens import Token, TokenFile, Tokens
 from collector.settings.model import CollectorSettings
 from collector.settings.values import parse_seconds
 from scouter.cli.asking import Json, print_objects, print_table

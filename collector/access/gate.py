@@ -3,17 +3,61 @@
 import ipaddress
 import math
 import re
+import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from collector.access.caller import ALL_SCOPES, Caller
-from collector.access.port import Token, Tokens
-from collector.access.rate import RateLimit
-from collector.problem import ProblemError
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from collector.access.caller import ALL_SCOPES, CALLER, Caller
+from collector.access.tokens import Token, Tokens
+from collector.problem import ProblemError, problem_response
 from scouter.errors import TransientError
+
+_KEYS: Final = 10_000
+"""That are remembered; the one used longest ago is forgotten first, which lets it begin anew."""
+
+
+class RateLimit:
+    """A bucket of tokens for each key (a "token bucket", as in RFC 2697); any thread.
+
+    Args:
+        per_s: Calls per second in the long run.
+        burst: Calls at once.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, per_s: float, burst: float, clock: Callable[[], float]) -> None:
+        self._per_s, self._burst, self._clock = per_s, burst, clock
+        self._lock = threading.Lock()
+        self._levels: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: Hashable) -> float:
+        """Do it once, if the key may.
+
+        Returns:
+            0 if it may; else the seconds until it may, and nothing was taken.
+        """
+        with self._lock:
+            level, now = self._level(key)
+            if level < 1:
+                return (1 - level) / self._per_s
+            self._levels[key] = level - 1, now
+            self._levels.move_to_end(key)
+            if len(self._levels) > _KEYS:
+                self._levels.popitem(last=False)
+            return 0.0
+
+    def _level(self, key: Hashable) -> tuple[float, float]:
+        now = self._clock()
+        level, at = self._levels.get(key, (self._burst, now))
+        return min(self._burst, level + (now - at) * self._per_s), now
+
 
 OF_PROXIES: Final = frozenset(
     (
@@ -217,3 +261,61 @@ def _is_loopback_address(address: str) -> bool:
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         return found.ipv4_mapped.is_loopback  # as a socket for both kinds has it
     return found.is_loopback
+
+
+_PROBES: Final = frozenset(("/healthz", "/readyz"))
+"""Supervisors ask them again and again, without a token."""
+_MACHINES: Final = ("/api/", "/v1/", "/metrics", "/openapi.json")
+"""Paths that programs ask, beside the probes. All others are the page's."""
+_HEADERS: Final = frozenset((b"authorization", b"host", b"origin"))
+_OF_PROXIES: Final = frozenset(name.encode() for name in OF_PROXIES)
+
+
+def is_page(path: str) -> bool:
+    """Tell whether a path belongs to the page, which people open without a token and then sign in.
+
+    The others take a token in a header only, so that no site can use a browser's session there.
+    """
+    return path not in _PROBES and not path.startswith(_MACHINES)
+
+
+class AccessFront:
+    """ASGI middleware that leaves the caller, or why there is none, in the request.
+
+    It only answers what is malformed: some routes are open to everybody, and each has its own form
+    of a refusal.
+
+    Args:
+        app: Serves the request.
+        gate: Lets callers in.
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self._app, self._gate = app, gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, as ASGI has it."""
+        if scope["type"] == "http":
+            found = [
+                (name, value.decode("latin-1").strip(" \t"))  # the parser in C leaves blanks
+                for name, value in scope["headers"]
+                if name in _HEADERS
+            ]
+            headers = dict(found)
+            client = scope.get("client")
+            try:
+                if len(headers) < len(found):  # a proxy in front may go by the other one
+                    raise ProblemError(400, "Host, Origin or Authorization is there twice")
+                self._gate.check_headers(headers.get(b"host"), headers.get(b"origin"))
+                scope[CALLER] = self._gate.caller(
+                    headers.get(b"authorization"),
+                    client[0] if client else "",
+                    is_forwarded=not _OF_PROXIES.isdisjoint(name for name, _ in scope["headers"]),
+                    is_probe=scope["path"] in _PROBES or is_page(scope["path"]),
+                )
+            except ProblemError as error:
+                if error.status == HTTPStatus.BAD_REQUEST:
+                    await problem_response(error.status, error.detail)(scope, receive, send)
+                    return
+                scope[CALLER] = error
+        await self._app(scope, receive, send)

@@ -6,13 +6,12 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
+from collector.alerts.alert import Alert, AlertAction
+from collector.alerts.conditions import AlertMonitor
 from collector.alerts.delivery.delivery import Delivery, channels_of
-from collector.alerts.drift.action import AlertAction
-from collector.alerts.drift.alert import Alert
-from collector.alerts.drift.health import HealthWatch
-from collector.alerts.drift.measures import DriftMeasures
-from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor
+from collector.alerts.health import HealthWatch
+from collector.alerts.measures import DriftMeasures
+from collector.alerts.watcher import DriftWatcher
 from collector.settings.model import CollectorSettings
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry

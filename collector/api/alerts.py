@@ -9,26 +9,33 @@ from fastapi import APIRouter, Body, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.access.caller import Caller
-from collector.access.port import Tokens
-from collector.alerts.conditions import figures_of
-from collector.alerts.delivery.delivery import Delivery
-from collector.alerts.drift.action import AlertAction
-from collector.alerts.drift.alert import (
+from collector.access.tokens import Tokens
+from collector.alerts.alert import (
     Alert,
+    AlertAction,
     DriftAlert,
     DriftAlertState,
     Figures,
+    Finding,
     TroubleAlert,
     alert_of,
+    evidence,
+    headline,
+    proof,
 )
-from collector.alerts.drift.explain import culprits_of, error_of, errored_of, examples_of
-from collector.alerts.drift.health import HealthWatch
-from collector.alerts.drift.message import evidence, headline, proof
-from collector.alerts.drift.standing import Standing
-from collector.alerts.drift.tally import Tally, TaskFall
-from collector.alerts.drift.trouble import Finding
-from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor, AlertStatus
+from collector.alerts.conditions import AlertMonitor, AlertStatus, figures_of
+from collector.alerts.delivery.delivery import Delivery
+from collector.alerts.evidence import (
+    Standing,
+    Tally,
+    TaskFall,
+    culprits_of,
+    error_of,
+    errored_of,
+    examples_of,
+)
+from collector.alerts.health import HealthWatch
+from collector.alerts.watcher import DriftWatcher
 from collector.api.parameters import (
     NOT_FOUND,
     Admin,

@@ -11,8 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from collector.access.front import AccessFront
-from collector.access.gate import Gate
+from collector.access.gate import AccessFront, Gate
 from collector.api.alerts import alerts_router
 from collector.api.comparison import comparison_router
 from collector.api.drift import drift_router

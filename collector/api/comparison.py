@@ -20,9 +20,14 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.api.parts import TheStore
-from collector.comparing.comparison import Compared, FlippedRecord, compare_sides
-from collector.comparing.figures import figures_of
-from collector.comparing.kinds import Flip, kinds_of
+from collector.comparing.comparison import (
+    Compared,
+    Flip,
+    FlippedRecord,
+    compare_sides,
+    figures_of,
+    kinds_of,
+)
 from collector.comparing.looks import looks_of, record_place
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.comparing.side import MOST, Side, Wanted, read_side

@@ -24,7 +24,7 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.items.times import time_at
-from collector.judging.known_judges import KnownJudges
+from collector.judging.calibrations import KnownJudges
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import AskedOutcome, EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow

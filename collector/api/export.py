@@ -31,7 +31,7 @@ from collector.api.parameters import (
 )
 from collector.api.parts import CatchUp, TheJudges, TheStore
 from collector.api.records import record_item
-from collector.judging.known_judges import KnownJudges
+from collector.judging.calibrations import KnownJudges
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.json_text import load_json

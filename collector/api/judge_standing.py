@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from collector.judging.known_judges import KnownJudges
+from collector.judging.calibrations import KnownJudges
 from collector.store.rates import TaskCounts, TaskQuery
 from collector.store.store import Store
 from scouter.agent.calibration.calibration import Calibration
-from scouter.agent.calibration.known import in_force
-from scouter.agent.calibration.rates import rate_of_answers, together
+from scouter.agent.calibration.rates import in_force, rate_of_answers, together
 from scouter.client.models.evaluations import JudgeStanding
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.statistics.corrected_rate import JudgeCounts

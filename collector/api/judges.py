@@ -11,9 +11,9 @@ from collector.api.parameters import NOT_FOUND, Profiler, Reader, api_router
 from collector.api.parts import TheAnswers, TheGold
 from collector.items.times import time_at
 from collector.judging.gold import GoldTask
-from collector.judging.gold_windows import GoldWindow as Window
+from collector.judging.gold_items import GoldWindow as Window
 from collector.problem import ProblemError
-from scouter.agent.cache.port import MAX_CHARACTERS
+from scouter.agent.cache import MAX_CHARACTERS
 from scouter.client.models.labels import (
     GoldAgreement,
     GoldJudge,
@@ -26,7 +26,7 @@ from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.judge.port import JudgeReply
 
-_KEY: Final = "The SHA-256 of a question, as `scouter.agent.cache.keys` makes it."
+_KEY: Final = "The SHA-256 of a question, as `scouter.agent.cached_judge` makes it."
 
 Key = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description=_KEY)]
 

@@ -16,12 +16,16 @@ from collector.api.export import cell
 from collector.api.parameters import NOT_FOUND, Reader, answer_of, api_router
 from collector.api.parts import TheRegistry, TheStore
 from collector.items.times import time_at
-from collector.labelling.agreement import Agreement, Pair, Scores, agreement_of
-from collector.labelling.labelled import Standing, labelled_of
-from collector.labelling.people import known_name
-from collector.labelling.question import question_about, question_line
-from collector.labelling.queue import LOOKED_AT, MOST_LABELS, TaskOf, places_of
-from collector.labelling.scale import Scale
+from collector.labelling.agreement import Agreement, Pair, Scores, agreement_of, known_name
+from collector.labelling.question import Scale, question_about, question_line
+from collector.labelling.queue import (
+    LOOKED_AT,
+    MOST_LABELS,
+    Standing,
+    TaskOf,
+    labelled_of,
+    places_of,
+)
 from collector.problem import ProblemError
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow

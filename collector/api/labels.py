@@ -28,10 +28,9 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import TheJudges, TheRegistry, TheStore
-from collector.labelling.people import known_name
-from collector.labelling.question import is_readable, question_line, question_of
+from collector.labelling.agreement import known_name
+from collector.labelling.question import is_readable, question_line, question_of, scale_for
 from collector.labelling.queue import Asked, Order, TaskOf, origin_of, queue_of
-from collector.labelling.scale import scale_for
 from collector.problem import ProblemError
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import EvaluationRow, TaskRow

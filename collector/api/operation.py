@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from collector.api.parameters import Admin, api_router, read_trace_id
 from collector.api.parts import OwnSpace, TheOperation
-from collector.care.backups import KnownBackup
+from collector.care.data_folder import KnownBackup
 from collector.items.times import time_at
 from collector.operation import Erasure
 from collector.problem import ProblemError, problems

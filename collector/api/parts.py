@@ -9,15 +9,15 @@ from typing import Annotated, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 from fastapi import Depends, FastAPI, Request
 from prometheus_client import CollectorRegistry
 
-from collector.access.port import Tokens
+from collector.access.tokens import Tokens
+from collector.alerts.conditions import AlertMonitor
 from collector.alerts.delivery.delivery import Delivery
-from collector.alerts.drift.health import HealthWatch
-from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor
+from collector.alerts.health import HealthWatch
+from collector.alerts.watcher import DriftWatcher
 from collector.api.judge_standing import JudgeStandings
 from collector.judging.answers import Answers
+from collector.judging.calibrations import KnownJudges
 from collector.judging.gold import GoldAsker
-from collector.judging.known_judges import KnownJudges
 from collector.operation import Orders
 from collector.prices import PriceTable
 from collector.problem import ProblemError
@@ -28,7 +28,8 @@ from collector.worker.reevaluate import Reevaluator
 from collector.worker.worker import WorkOrders
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
-from scouter.drift.wire import WireProfileError, read_wire_profile
+from scouter.drift.wire import read_wire_profile
+from scouter.drift.wire_tasks import WireProfileError
 from scouter.errors import ConfigError
 from scouter.model.near import did_you_mean
 

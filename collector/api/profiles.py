@@ -53,7 +53,7 @@ from scouter.client.models.evaluations import Reevaluation, TaskChange, TaskCoun
 from scouter.client.models.records import Profile as StoredProfile
 from scouter.client.models.records import ProfileItem
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.wire import WIRE_LIMITS
+from scouter.drift.wire_limits import WIRE_LIMITS
 from scouter.errors import DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.near import did_you_mean

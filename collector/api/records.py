@@ -28,7 +28,7 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import TheJudges, TheNames, TheRegistry, TheStore
-from collector.comparing.trajectories import Trajectory, trajectories_of
+from collector.comparing.looks import Trajectory, trajectories_of
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
 from collector.store.record_queries import RecordHistory, RecordQuery, RecordSummary

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from collector.access.caller import BEARER, Needs, Scope, caller_of, may
-from collector.access.port import Token
+from collector.access.tokens import Token
 from collector.api.parameters import PROBLEMS, Reader, api_router
 from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, TheStore, TheTokens, UnreadyNow
 from collector.problem import Problem, ProblemError, problems

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collector.care.offline import OfflineStore
+from collector.care.check import OfflineStore
 from collector.store.schema import COLUMNS, NOT_COPIED
 from collector.store.span_export import span_tables
 from collector.store.task_results import EVALUATIONS, result_table

@@ -5,14 +5,19 @@ the other side has, too, those are compared in pairs; else the sides are compare
 conversations. Nothing is paired by its place, and a record that only one side has is no loss.
 """
 
+import math
+import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from collector.comparing.side import Side, apart, first_of, shared_ids, with_tasks
 from collector.problem import ProblemError
+from collector.store.span_queries import TraceTotals
+from collector.store.store import Store
+from scouter.client.models.comparison import TraceFigures
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
@@ -197,3 +202,103 @@ def _telling(attempts: Sequence[Attempt], *, passed: bool) -> int:
     """The first attempt that passed, or did not; else the first of all."""
     found = (each.attempt for each in attempts if each.passed is passed)
     return next(found, attempts[0].attempt)
+
+
+Flip: TypeAlias = FlippedRecord | FlippedScenario
+_Change: TypeAlias = tuple[str, Outcome, Outcome]
+_Key: TypeAlias = tuple[bool, tuple[_Change, ...], tuple[str, ...], tuple[str, ...]]
+
+_MOST_FLIPS: Final = 200
+"""Flips that are looked at; of more, the first ones."""
+
+
+def kinds_of(
+    store: Store, space: str, sides: tuple[Side, Side], flips: Sequence[Flip]
+) -> list[list[Flip]]:
+    """Bring flips of one kind together; each scenario, and each record of a run, stands alone.
+
+    Args:
+        store: Has the spans of live records.
+        space: Whose.
+        sides: The baseline and the side in question.
+        flips: Those for the worse first.
+
+    Returns:
+        Kinds for the worse first, then the larger ones; of each the newest flip first.
+
+    Cost: a look at the traces of 200 flips.
+    """
+    looked = flips[:_MOST_FLIPS]
+    if all(side.run is not None for side in sides):
+        return [[each] for each in looked]
+    records = [each for each in looked if isinstance(each, FlippedRecord)]
+    tools = _tools(store, space, records)
+    kinds: defaultdict[_Key, list[Flip]] = defaultdict(list)
+    for each in sorted(records, key=lambda flip: -flip.after.created_ns):
+        kinds[_key(each, tools)].append(each)
+    return sorted(kinds.values(), key=lambda kind: (not kind[0].is_worse, -len(kind)))
+
+
+def _tools(
+    store: Store, space: str, records: Sequence[FlippedRecord]
+) -> Mapping[str, tuple[str, ...]]:
+    """The tools that were called in the traces of records, by trace."""
+    both = (side for each in records for side in (each.before, each.after))
+    steps = store.trace_steps(space, {side.trace_id for side in both if side.trace_id})
+    return {
+        trace_id: tuple(step.tool for step in some if step.tool) for trace_id, some in steps.items()
+    }
+
+
+def _key(flip: FlippedRecord, tools: Mapping[str, tuple[str, ...]]) -> _Key:
+    before, after = (tools.get(side.trace_id or "", ()) for side in (flip.before, flip.after))
+    return flip.is_worse, tuple(_changes(flip.before, flip.after)), before, after
+
+
+def _changes(before: RecordResult, after: RecordResult) -> list[_Change]:
+    """Tasks that end otherwise, and how."""
+    was = {task.task_id: task.outcome for task in before.tasks}
+    return sorted(
+        (task.task_id, was[task.task_id], task.outcome)
+        for task in after.tasks
+        if was.get(task.task_id, task.outcome) is not task.outcome
+    )
+
+
+_MOST_TRACES: Final = 100
+"""Records of a side whose traces are looked at: the newest."""
+
+
+def figures_of(store: Store, space: str, sides: Iterable[Side]) -> list[TraceFigures | None]:
+    """Sum up the traces of the newest 100 records of each side; None where nothing is stored.
+
+    Cost: a look at the hash of each span in the commits that may hold one of the traces.
+    """
+    traces = [
+        {each.trace_id for each in side.results.records[:_MOST_TRACES] if each.trace_id}
+        if side.run is None
+        else set[str]()
+        for side in sides
+    ]
+    found = store.trace_totals(space, set[str]().union(*traces))
+    return [_figures(found, some) for some in traces]
+
+
+def _figures(found: Mapping[str, TraceTotals], wanted: Iterable[str]) -> TraceFigures | None:
+    traces = [found[each] for each in wanted if each in found]
+    if not traces:
+        return None
+    took = sorted(max(0, each.duration_ns) / 1e6 for each in traces)
+    return TraceFigures(
+        traces=len(traces),
+        median_ms=statistics.median(took),
+        p95_ms=took[math.ceil(0.95 * len(took)) - 1],
+        input_tokens=_mean(each.input_tokens for each in traces),
+        output_tokens=_mean(each.output_tokens for each in traces),
+    )
+
+
+def _mean(numbers: Iterable[int | None]) -> float | None:
+    """The mean of those that are told."""
+    told = [each for each in numbers if each is not None]
+    return statistics.fmean(told) if told else None

@@ -10,8 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from collector.alerts.drift.action import AlertAction
-from collector.alerts.drift.alert import Alert, read_alert
+from collector.alerts.alert import Alert, AlertAction, read_alert
 from collector.fleet.database import Session, Tables
 from collector.store.reads import Rows
 from scouter.errors import ConfigError, TransientError

@@ -10,8 +10,8 @@ from typing import Final
 
 from collector.fleet.cache import ANSWER_TABLES, PostgresqlCache, lock_answers
 from collector.fleet.database import Session
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.sqlite import Kept
+from scouter.agent.cache import Kept
+from scouter.agent.cached_judge import CachedJudge
 from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import Judge, JudgeReply
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Final
 
 from collector.api.parts import Unready
-from collector.care.retention_clock import RetentionClock
+from collector.care.retention import RetentionClock
 from collector.desk import Desk
 from collector.fleet.actions import FleetActions
 from collector.fleet.answers import remove_answers

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from collector.fleet.database import Session, Tables
-from scouter.agent.budget.ledger import Account, Balances, LedgerError, Refused, Reserved
+from scouter.agent.ledger import Account, Balances, LedgerError, Refused, Reserved
 from scouter.errors import ScouterError
 
 _KEPT_DAYS: Final = 100

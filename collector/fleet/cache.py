@@ -7,9 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
 from collector.fleet.database import Session, Tables
-from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
-from scouter.agent.cache.sqlite import Kept
-from scouter.agent.cache.stored_reply import read, size_of, write
+from scouter.agent.cache import MAX_AGE_S, MAX_BYTES, Kept, read, size_of, write
 from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import JudgeReply
 

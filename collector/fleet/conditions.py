@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable
 
-from collector.alerts.monitor import AlertMonitor
+from collector.alerts.conditions import AlertMonitor
 from collector.fleet.store import FleetStore
 from scouter.drift.profile import AgentEvalProfile
 

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Final
 
 from collector.access.tokens import TokenFile
-from collector.care.retention_clock import FILE_NAME as RETENTION_NAME
-from collector.care.retention_clock import FileNote
+from collector.care.retention import FILE_NAME as RETENTION_NAME
+from collector.care.retention import FileNote
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.cursor import SENT_TO, FleetCursor
 from collector.fleet.database import open_beside
 from collector.fleet.notes import RETENTION_NOTE, FleetNote, all_notes
 from collector.fleet.tokens import FleetTokens
 from collector.judging.ledger import LEDGER_NAME
-from collector.results.cursor import FILE_NAME as CURSOR_NAME
-from collector.results.cursor import CursorFile
+from collector.results.sender import FILE_NAME as CURSOR_NAME
+from collector.results.sender import CursorFile
 from collector.store.rows import ResultPlace
-from scouter.agent.budget.sqlite import SqliteLedger
+from scouter.agent.ledger import SqliteLedger
 from scouter.errors import ConfigError
 
 NOTES_NAME: Final = "fleet_notes.json"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from collector.care.backups import KnownBackup
+from collector.care.data_folder import KnownBackup
 from collector.operation import Answers, Eraser, Erasing, Erasure
 from collector.store.erase import Erased, EraseTarget
 from scouter.errors import ConfigError

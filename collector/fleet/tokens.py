@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from collector.access.caller import Scope
-from collector.access.port import Token, Tokens
+from collector.access.tokens import Token, Tokens
 from collector.fleet.database import Session, Tables, open_beside
 from scouter.errors import ScouterError, TransientError
 

@@ -19,10 +19,9 @@ from collector.fleet.sessions import FleetSessions
 from collector.fleet.share import FencedError, Share
 from collector.fleet.store import FleetStore
 from collector.fleet.topic_log import TopicLog
+from collector.judging.calibrations import given_calibrations, keep_calibrations
 from collector.judging.gold import gold_asker
-from collector.judging.judges import CountingJudge
-from collector.judging.known import given_calibrations, keep_calibrations
-from collector.judging.measures import JudgeMeasures
+from collector.judging.judges import CountingJudge, JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics

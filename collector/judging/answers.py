@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.sqlite import Kept, SqliteCache
+from scouter.agent.cache import Kept, SqliteCache
+from scouter.agent.cached_judge import CachedJudge
 from scouter.errors import TransientError
 from scouter.evaluate.judge.port import Judge, JudgeReply
 

@@ -16,15 +16,22 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
-from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
+from collector.judging.gold_items import (
+    GoldFile,
+    GoldItem,
+    GoldWindow,
+    Schedule,
+    gold_windows,
+    item_of,
+    last_complete,
+)
 from collector.settings.model import CollectorSettings
 from collector.store.judges import GoldOutcome, GoldQuery
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
-from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.rates import Calibrations
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import JudgeQuestion, walk

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from scouter.agent.budget.sqlite import SqliteLedger
+from scouter.agent.ledger import SqliteLedger
 
 LEDGER_NAME: Final = "judge_budget.db"
 """Name of the file inside a data folder."""

@@ -1,18 +1,20 @@
-"""Provider entries for the collector's judges: those of its own settings, and no others."""
+"""Provider entries for the collector's judges, those of its settings alone, and what they spend."""
 
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
 from collector.judging.ledger import LEDGER_NAME, put_ledger_aside
 from collector.store.opening import LostDataError
-from scouter.agent.budget.budget import ALL_ENTRIES, account_of
-from scouter.agent.budget.ledger import Ledger, LedgerError
-from scouter.agent.budget.sqlite import SqliteLedger
+from scouter.agent.budget import ALL_ENTRIES, account_of, today
 from scouter.agent.entries import ProviderEntries, UnknownEntryError, UnsetKeyError
+from scouter.agent.ledger import NANO, Ledger, LedgerError, SqliteLedger
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
@@ -128,3 +130,51 @@ class JudgeProviders:
             return self.entries.find(provider).name
         except ConfigError:
             return None
+
+
+class Spending(Collector):
+    """Reads the ledger at each scrape.
+
+    Args:
+        ledger: Has the accounts.
+        budgets_usd: By account the entry that it is shown as, and its limit.
+        day: Gives the day.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        budgets_usd: Mapping[str, tuple[str, float]],
+        day: Callable[[], str] = today,
+    ) -> None:
+        self._ledger, self._budgets_usd, self._day = ledger, budgets_usd, day
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """The series of all accounts; without those that cannot be read now."""
+        of = ", by provider entry; * is all of them together."
+        limit, spent, reserved = (
+            GaugeMetricFamily(f"scouter_judge_{name}_usd", f"{text}{of}", labels=("entry",))
+            for name, text in (
+                ("daily_budget", "US dollars that judges may spend in a day (UTC)"),
+                ("spent_today", "US dollars that judges' questions of this day (UTC) have cost"),
+                ("reserved_today", "US dollars put aside for questions that are not settled"),
+            )
+        )
+        for account, (entry, usd) in self._budgets_usd.items():
+            limit.add_metric([entry], usd)
+            try:
+                used, open_ = asyncio.run(self._read(account))
+            except LedgerError as error:
+                _log.warning("nobody knows what judges have spent: %s", error)
+                continue
+            spent.add_metric([entry], (used - open_) / NANO)
+            reserved.add_metric([entry], open_ / NANO)
+        return limit, spent, reserved
+
+    async def _read(self, account: str) -> tuple[int, int]:
+        """Read the money used and the part of it that is reserved, in billionths of a dollar."""
+        day = self._day()
+        # In this order, so that what is settled in between does not make the difference negative.
+        open_ = await self._ledger.reserved_nano_usd(account, day)
+        used = await self._ledger.spent_nano_usd(account, day)
+        return max(used, open_), open_

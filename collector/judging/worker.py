@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from collector.judging.inquiry import EvaluationKey, Inquiries, Inquiry
-from collector.judging.judges import RememberingJudge
+from collector.judging.judges import JudgeMeasures, RememberingJudge
 from collector.judging.lanes import Lane, Lanes
-from collector.judging.measures import JudgeMeasures
 from collector.store.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.revising import Answered
@@ -75,8 +74,7 @@ class JudgeWorker:
         judge_of: Gives the judge for questions of a space, about what was read after a commit.
         name_of: The name of the provider entry that a prompt means; None if there is none.
         concurrency: Evaluations of a lane that are asked for at a time, and questions that are put
-        to
-            an entry.
+            to an entry.
         memory_bytes: Contexts in memory; see `Lanes`.
         measures: Are told how many are in flight.
         drain_s: Seconds for the answers that are on their way when told to end.

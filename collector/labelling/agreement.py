@@ -10,6 +10,7 @@ from typing import Final
 
 from collector.labelling.queue import majority
 from collector.store.labels import LabelRow
+from collector.store.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa, fleiss_kappa
 from scouter.evaluate.statistics.confusion import Confusion
@@ -192,4 +193,21 @@ def _confusion(said: Mapping[str, bool | None], outcomes: Mapping[str, Outcome])
         good_failed=counts[True, Outcome.FAILED],
         bad_passed=counts[False, Outcome.PASSED],
         bad_failed=counts[False, Outcome.FAILED],
+    )
+
+
+def known_name(store: Store, space: str, name: str) -> str:
+    """Spell a name as the person did first, whatever its case and outer spaces.
+
+    Args:
+        store: Has labels.
+        space: Space of the labels.
+        name: As it was given now.
+
+    Cost: linear in the labels of the space.
+    """
+    name = name.strip()
+    wanted = name.casefold()
+    return next(
+        (each for each in store.label_raters(space) if each.strip().casefold() == wanted), name
     )

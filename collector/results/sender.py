@@ -5,24 +5,115 @@ After a crash it goes on behind the last evaluation whose place was written; wha
 sent again.
 """
 
+import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from collector.results.cursor import Cursor
 from collector.results.endpoint import Endpoint
-from collector.results.events import Behind, Linked, requests
-from collector.results.links import links_of
-from collector.results.measures import ResultsMeasures
+from collector.results.events import Behind, Linked, links_of, requests
 from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace
 from collector.store.store import Store
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
+FILE_NAME: Final = "results_otlp.json"
+"""Name of the file inside a data folder."""
+
+
+class Cursor(Protocol):
+    """The place of the last evaluation that one endpoint has taken."""
+
+    def read(self) -> ResultPlace:
+        """Read the place at which to go on; the beginning if none is known.
+
+        Raises:
+            TransientError: It cannot be read now, and may be another time.
+        """
+        ...
+
+    def write(self, place: ResultPlace) -> None:
+        """Keep a place: after a crash it is either this one or one before.
+
+        Raises:
+            OSError | TransientError: It cannot be written.
+        """
+        ...
+
+
+class CursorFile:
+    """A cursor in a file.
+
+    Args:
+        path: The file; it is made with the first write.
+        endpoint: The endpoint that took it; another one begins with the first evaluation.
+    """
+
+    def __init__(self, path: Path, endpoint: str) -> None:
+        self._path, self._endpoint = path, endpoint
+
+    def read(self) -> ResultPlace:
+        """Read the place at which to go on; the beginning if none is known."""
+        try:
+            found = json.loads(self._path.read_bytes())
+            if found["endpoint"] == self._endpoint:
+                return ResultPlace(int(found["seq"]), int(found["ordinal"]))
+        except FileNotFoundError:  # nothing was sent yet
+            pass
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _log.warning("%s cannot be read, all results are sent again: %s", self._path, error)
+        return FIRST_RESULT
+
+    def write(self, place: ResultPlace) -> None:
+        """Keep a place: after a crash it is either this one or the one before.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        content = {"endpoint": self._endpoint, "seq": place.seq, "ordinal": place.ordinal}
+        beside = self._path.with_name(f"{self._path.name}.new")
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+
+
+class ResultsMeasures:
+    """The series of one sender, since this process started.
+
+    Args:
+        registry: Shows the metrics.
+        lag_s: Gives the age of the oldest evaluation that is not sent, in seconds; 0 if all are.
+    """
+
+    def __init__(self, registry: CollectorRegistry, lag_s: Callable[[], float]) -> None:
+        self.sent = Counter(
+            "scouter_results_sent", "Task results that the OTLP endpoint took.", registry=registry
+        )
+        self.refused = Counter(
+            "scouter_results_refused",
+            "Task results that the OTLP endpoint will never take; they were passed over.",
+            registry=registry,
+        )
+        self.failures = Counter(
+            "scouter_results_failures",
+            "Requests with task results that failed and were made again.",
+            registry=registry,
+        )
+        lag = Gauge(
+            "scouter_results_lag_seconds",
+            "Age of the oldest evaluation that was not sent on; 0 if all were.",
+            registry=registry,
+        )
+        lag.set_function(lag_s)
+
 
 PAGE: Final = 32
 """Evaluations in memory at a time."""

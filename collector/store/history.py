@@ -10,7 +10,7 @@ from collector.store.offline import OfflineReads
 from collector.store.profiles import Profiles
 from collector.store.usage import UsageGroup, UsageQuery, UsageReads
 from scouter.drift.detect.slices import Slice
-from scouter.drift.history.history import KnownProfile, Mix, Period
+from scouter.drift.history.replay import KnownProfile, Mix, Period
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL, Observed
 from scouter.drift.series.series import SeriesKey
@@ -24,7 +24,7 @@ class _History(OfflineReads, DecidedReads, SliceReads, UsageReads, Profiles):
 
 
 class StoredHistory:
-    """Reads a data folder; see `scouter.drift.history.history.History`.
+    """Reads a data folder; see `scouter.drift.history.replay.History`.
 
     Args:
         folder: The data folder of a collector.

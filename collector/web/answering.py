@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.caller import CALLER, Caller
-from collector.access.front import is_page
+from collector.access.gate import is_page
 from collector.problem import ProblemError
 from collector.web.render import query, render
 from collector.web.source import AskError, Source

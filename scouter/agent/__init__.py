@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from scouter.agent.budget.ledger import Ledger
-    from scouter.agent.budget.sqlite import SqliteLedger
-    from scouter.agent.cache.cached_judge import CachedJudge
-    from scouter.agent.cache.memory import MemoryCache
-    from scouter.agent.cache.port import JudgeCache
-    from scouter.agent.cache.sqlite import SqliteCache
+    from scouter.agent.cache import JudgeCache, MemoryCache, SqliteCache
+    from scouter.agent.cached_judge import CachedJudge
     from scouter.agent.entries import Price, ProviderEntries, ProviderEntry
+    from scouter.agent.ledger import Ledger, SqliteLedger
     from scouter.agent.model_judge import ModelJudge
-    from scouter.agent.model_settings import ModelSettings
+    from scouter.agent.vendor_settings import ModelSettings
     from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
 else:
     __getattr__, __dir__ = lazy_names(__name__)

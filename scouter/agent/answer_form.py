@@ -1,7 +1,7 @@
-"""The form in which an answer is asked for, and how it is read back."""
+"""The form of a question and of its answer, and how the answer is read back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -9,11 +9,11 @@ from pydantic import JsonValue
 
 from scouter.agent.entries import StructuredOutput
 from scouter.evaluate.judge.answer_text import only_value, read_answer, under
-from scouter.evaluate.judge.port import JudgeError
+from scouter.evaluate.judge.port import JudgeError, Message
 from scouter.evaluate.outcome import Reason
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
     from pydantic_ai.models import Model, ModelRequestParameters
 
 _NAME: Final = "answer"
@@ -148,3 +148,36 @@ def _wrapped(schema: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 def _shown(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def to_model_messages(messages: Iterable[Message]) -> "list[ModelMessage]":
+    """Translate messages, in their order.
+
+    `system` and `developer` instruct, `assistant` and `model` are the model's own words, `user`
+    and `tool` are what it is told. Where a vendor has one place for instructions, those from the
+    middle of a conversation go there, too.
+    """
+    from pydantic_ai.messages import (  # a second of imports that only a real judge pays for
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        UserPromptPart,
+    )
+
+    found: list[ModelMessage] = []
+    parts: list[ModelRequestPart] = []
+    for message in messages:
+        role, content = message["role"], message["content"]
+        if role in {"assistant", "model"}:
+            if parts:
+                found.append(ModelRequest(parts=parts))
+                parts = []
+            found.append(ModelResponse(parts=[TextPart(content)]))
+        elif role in {"system", "developer"}:
+            parts.append(SystemPromptPart(content))
+        else:
+            parts.append(UserPromptPart(content))
+    if parts:
+        found.append(ModelRequest(parts=parts))
+    return found

@@ -4,8 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from scouter.agent.messages import MessageParam
-from scouter.agent.settings_base import Count, Json, Ratio, Settings
+from scouter.agent.settings import Count, Json, MessageParam, Ratio, Settings
 
 __all__ = ("AnthropicSettings", "AnthropicThinkingConfig", "MessageParam", "Metadata")
 

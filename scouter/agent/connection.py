@@ -1,15 +1,20 @@
-"""The vendors' own clients, one for each provider entry and event loop."""
+"""The vendors' own clients, one for each provider entry, and the event loop that they live in."""
 
+import asyncio
 import os
 import ssl
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import finalize
 
 from scouter.agent.entries import Kind, ProviderEntry
-from scouter.agent.reading import read_answer
+from scouter.agent.faults import read_answer
 from scouter.errors import ConfigError
+from scouter.transport.process import watch
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,8 +37,65 @@ _PACKAGES: Final[dict[Kind, tuple[str, str]]] = {
 """By kind, the extra that installs its client, and the module that stands on it."""
 
 
+_T = TypeVar("_T")
+
+
+class JudgeLoop:
+    """The event loop in which every provider is asked, in a thread of its own.
+
+    Connections belong to the loop that opened them, while a judge is asked from many loops and
+    threads: each synchronous evaluation has a loop of its own. A forked child begins another loop.
+    """
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        watch(self)
+
+    def after_fork_in_child(self) -> None:
+        """Forget the loop, whose thread is the parent's."""
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                run = self._loop.run_forever
+                threading.Thread(target=run, name="scouter-judges", daemon=True).start()
+            return self._loop
+
+    async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run something there; whoever is cancelled meanwhile waits until it has cleaned up."""
+        loop, begun = self._running(), list[asyncio.Task[_T]]()
+        ended: Future[asyncio.Task[_T]] = Future()
+        ended.set_running_or_notify_cancel()  # it is the work that is cancelled
+
+        def begin() -> None:
+            begun.append(loop.create_task(work))
+            begun[0].add_done_callback(ended.set_result)
+
+        loop.call_soon_threadsafe(begin)
+        waiting = asyncio.wrap_future(ended)
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            loop.call_soon_threadsafe(lambda: begun[0].cancel())
+            await waiting
+            _ = begun[0].cancelled() or begun[0].exception()  # nobody is left to be told of it
+            raise
+        return begun[0].result()
+
+
+@cache
+def judge_loop() -> JudgeLoop:
+    """The loop of this process."""
+    return JudgeLoop()
+
+
 class Connection:
-    """Asks one provider from one event loop, over one pool of connections.
+    """Asks one provider from the loop that it is made in, over one pool of connections.
+
+    The pool is closed in its loop when nobody has the connection any more.
 
     Args:
         entry: The provider entry.
@@ -45,9 +107,12 @@ class Connection:
 
     def __init__(self, entry: ProviderEntry, key: str) -> None:
         check_package(entry)
+        self.loop: Final = asyncio.get_running_loop()
         self._http = _http_client(entry)
         self._make: ModelMaker = _MAKERS[entry.kind](entry, key, self._http)
         self._models: dict[str, Model] = {}
+        self._end = finalize(self, _close_later, self.loop, self._http)
+        self._end.atexit = False  # all ends then
 
     def model(self, name: str) -> "Model":
         """The model of a name; the same object each time, as making one takes a while."""
@@ -58,7 +123,12 @@ class Connection:
 
     async def close(self) -> None:
         """Close all connections."""
+        self._end.detach()
         await self._http.aclose()
+
+
+def _close_later(loop: asyncio.AbstractEventLoop, http: "httpx2.AsyncClient") -> None:
+    loop.call_soon_threadsafe(lambda: loop.create_task(http.aclose()))
 
 
 def check_package(entry: ProviderEntry) -> None:

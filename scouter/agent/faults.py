@@ -1,15 +1,153 @@
-"""Faults of a provider's client, in a judge's terms."""
+"""Faults in getting an answer, in reading it and in what it says, in a judge's terms.
+
+If an answer came and cannot be read, its text says more than the exception: an error of the server
+under a status of success, or a page for people. The vendors' clients and pydantic-ai keep nothing
+of that text. For a list without the element that they take, they raise `IndexError`.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from scouter.agent.reading import NoAnswerError, UnreadAnswerError, said_in
 from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
+
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.messages import ModelResponse
+
+_READ: Final = 10_000
+"""Characters of a body that is no error in a known form. That is far more than anybody is shown:
+who cuts it for that takes keys out first, which are found only whole."""
+
+
+class UnreadAnswerError(Exception):
+    """A provider answered with a status of success, and then an error was raised.
+
+    Args:
+        error: The error that was raised; also that of a broken connection or a time limit.
+        said: Text of the answer, on one line; "" where its body did not come.
+    """
+
+    def __init__(self, error: Exception, said: str = "") -> None:
+        super().__init__(error, said)
+        self.error, self.said = error, said
+
+
+class NoAnswerError(Exception):
+    """A response in the right form that holds no answer at all."""
+
+
+@dataclass(slots=True)
+class _Question:
+    response: "httpx2.Response | None" = None
+    """The answer, once it has begun to come."""
+
+
+_PUT: Final[ContextVar[_Question | None]] = ContextVar("scouter_question_put", default=None)
+"""The question that is being put: the HTTP client is shared, and does not know it."""
+
+
+@contextmanager
+def reading() -> Generator[None]:
+    """Put one question inside, and have its answer read; nothing else.
+
+    Raises:
+        UnreadAnswerError: In place of what was raised after an answer had come.
+    """
+    question = _Question()
+    token = _PUT.set(question)
+    try:
+        yield
+    except Exception as error:
+        if question.response is not None:
+            raise UnreadAnswerError(error, _said(question.response)) from error
+        raise
+    finally:
+        _PUT.reset(token)
+
+
+async def read_answer(response: "httpx2.Response") -> None:
+    """Note that the answer to a question has come, and read it; a hook of the HTTP client.
+
+    Raises:
+        DataError, TransientError: It is too large or wrongly packed; see `read_bounded`.
+    """
+    import httpx2
+
+    from scouter.transport.http_client import read_bounded
+
+    question = _PUT.get()
+    if question is not None and response.is_success:
+        question.response = response
+    response.stream = httpx2.ByteStream(await read_bounded(response))
+
+
+def said_in(body: object) -> str:
+    """Take the message out of the body of a vendor's error, on one line.
+
+    The form of the body differs by vendor. The result is empty if there is no text.
+    """
+    found = body
+    for name in ("error", "message"):
+        if isinstance(found, Mapping):
+            inside = cast("Mapping[str, Any]", found)
+            found = inside.get(name, found)
+    return " ".join(found.split()) if isinstance(found, str) else ""
+
+
+def _said(response: "httpx2.Response") -> str:
+    if not response.is_stream_consumed:
+        return ""
+    try:
+        text = response.text
+    except Exception:  # noqa: BLE001 - of a body that cannot be unpacked, which is told anyway
+        return ""
+    try:
+        said = said_in(json.loads(text))
+    except (ValueError, RecursionError):
+        said = ""
+    return said or " ".join(text[:_READ].split())
+
+
+def check_answer(response: "ModelResponse") -> None:
+    """Refuse a response without an answer, for whose absence it gives no reason.
+
+    Raises:
+        NoAnswerError: It holds nothing, and no word on how it ended.
+    """
+    if not response.parts and response.finish_reason is None:
+        raise NoAnswerError("it holds no answer")
+
+
+def check_ending(response: "ModelResponse") -> None:
+    """Refuse an answer that was declined, or is not complete.
+
+    Raises:
+        JudgeError: Says how it ended, in the vendor's words where there are any.
+    """
+    details = response.provider_details or {}
+    match response.finish_reason:
+        case "content_filter":
+            said = details.get("refusal") or details.get("block_reason")
+            said = said or details.get("finish_reason") or "content filter"
+            raise JudgeError(Reason.REFUSAL, f"the model declined to answer: {said}")
+        case "length":
+            raise JudgeError(
+                Reason.PARSE, "the model's answer is truncated: it ran out of tokens (max_tokens)"
+            )
+        case "error":
+            said = details.get("finish_reason") or "error"
+            raise JudgeError(Reason.PARSE, f"the model's answer ended with an error: {said}")
+        case _:
+            return
+
 
 _MAY_PASS: Final = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY,

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from scouter.agent.messages import GeminiContent
-from scouter.agent.settings_base import (
+from scouter.agent.settings import (
     CamelSettings,
     Count,
+    GeminiContent,
     Json,
     Penalty,
     Ratio,

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypedDict, Unpack
 
-from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import shipped_folder
+from scouter.drift.profile import AgentEvalProfile, shipped_folder
 from scouter.evaluate.tasks.judge import LLMJudgeTask, Vote
 
 __all__ = (

@@ -6,11 +6,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
 from scouter.agent.entries import ProviderEntry
 from scouter.errors import TransientError
+from scouter.transport.process import watch
 
 MINUTE_S: Final = 60.0
 
@@ -28,37 +30,13 @@ class _Use:
         self.began, self.tokens, self.is_counted = began, tokens, False
 
 
-class _Waiter:
-    """One question that waits for its turn."""
-
-    __slots__ = ("future", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.future: asyncio.Future[None] | None = None
-
-    def wake(self) -> bool:
-        """Have it look again; False if its loop is no more."""
-        future = self.future
-        if future is None:  # has not begun to wait, and will look by itself
-            return True
-        if _running_loop() is self.loop:
-            _finish(future)
-            return True
-        try:
-            self.loop.call_soon_threadsafe(_finish, future)
-        except RuntimeError:
-            return False
-        return True
-
-
 class Limits:
     """Lets questions begin in the order in which they came, and no more of them than is allowed.
 
-    One object serves any number of event loops and threads. In any 60 seconds at most so many
-    questions begin, and their tokens add up to at most so many; tokens are estimated before the
-    call and corrected after it. A question that is cancelled while waiting leaves the queue. One
-    that is cancelled later gives back its place by `Ticket.leave`.
+    All of them are asked in one event loop. In any 60 seconds at most so many questions begin, and
+    their tokens add up to at most so many; tokens are estimated before the call and corrected after
+    it. A question that is cancelled while waiting leaves the queue. One that is cancelled later
+    gives back its place by `Ticket.leave`.
 
     Args:
         concurrency: Most questions at a time.
@@ -84,12 +62,17 @@ class Limits:
         self._tokens = tokens_per_minute
         self._max_pause_s = max_pause_s
         self._clock = clock
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._waiting: deque[_Waiter] = deque()
         self._uses: deque[_Use] = deque()
         self._used_tokens = 0
         self._paused_until = -math.inf
+        self.after_fork_in_child()
+        watch(self)
+
+    def after_fork_in_child(self) -> None:
+        """Forget the questions that the parent is asking."""
+        self._inside = 0
+        self._waiting: deque[asyncio.Event] = deque()
+        """What wakes each question that waits, the first one in front."""
 
     async def enter(self, tokens: int = 0) -> "Ticket":
         """Wait until a question may begin.
@@ -102,36 +85,26 @@ class Limits:
         """
         if self._tokens is not None:
             tokens = min(tokens, self._tokens)
-        with self._lock:
-            if not self._waiting and self._delay(tokens) <= 0:
-                return self._admit(tokens)
-            loop = asyncio.get_running_loop()
-            waiter = _Waiter(loop)
-            self._waiting.append(waiter)
+        if not self._waiting and self._delay(tokens) <= 0:
+            return self._admit(tokens)
+        news = asyncio.Event()
+        self._waiting.append(news)
         try:
             while True:
-                with self._lock:
-                    is_first = self._waiting[0] is waiter
-                    delay = self._delay(tokens) if is_first else math.inf
-                    if delay <= 0:
-                        return self._admit(tokens)
-                    # Made within the lock: whoever wakes the first after this finds it.
-                    future = waiter.future = loop.create_future()
-                timer = None if delay == math.inf else loop.call_later(delay, _finish, future)
-                try:
-                    await future
-                finally:
-                    if timer is not None:
-                        timer.cancel()
+                news.clear()
+                delay = self._delay(tokens) if self._waiting[0] is news else math.inf
+                if delay <= 0:
+                    return self._admit(tokens)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(None if delay == math.inf else delay):
+                        await news.wait()
         finally:
-            with self._lock:
-                self._waiting.remove(waiter)
-                self._wake_first()
+            self._waiting.remove(news)
+            self._wake_first()
 
     def pause(self, seconds: float) -> None:
         """Let nobody begin for a while; a pause that ends later stays."""
-        with self._lock:
-            self._paused_until = max(self._paused_until, self._clock() + seconds)
+        self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def _delay(self, tokens: int) -> float:
         """Seconds until a question may begin: 0 is now, infinity is until another one ends."""
@@ -173,17 +146,16 @@ class Limits:
         return Ticket(self, use)
 
     def _wake_first(self) -> None:
-        while self._waiting and not self._waiting[0].wake():
-            self._waiting.popleft()
+        if self._waiting:
+            self._waiting[0].set()
 
     def leave(self, use: _Use, tokens: int | None) -> None:
         """End a question; `Ticket.leave` does this once."""
-        with self._lock:
-            self._inside -= 1
-            if tokens is not None and use.is_counted:
-                self._used_tokens += tokens - use.tokens
-                use.tokens = tokens
-            self._wake_first()
+        self._inside -= 1
+        if tokens is not None and use.is_counted:
+            self._used_tokens += tokens - use.tokens
+            use.tokens = tokens
+        self._wake_first()
 
 
 class Ticket:
@@ -204,18 +176,6 @@ class Ticket:
         if self._is_open:
             self._is_open = False
             self._limits.leave(self._use, tokens)
-
-
-def _finish(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 _SHARED: Final[WeakValueDictionary[tuple[object, ...], Limits]] = WeakValueDictionary()

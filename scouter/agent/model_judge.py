@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
-from scouter.agent.answer_form import AnswerForm, AnswerForms
-from scouter.agent.budget.bound import bound_usd
-from scouter.agent.budget.budget import Budget, Payment
-from scouter.agent.budget.ledger import Ledger
-from scouter.agent.budget.memory import MemoryLedger
-from scouter.agent.connection import Connection, check_package
-from scouter.agent.ending import check_answer, check_ending
+from scouter.agent.answer_form import AnswerForm, AnswerForms, to_model_messages
+from scouter.agent.budget import Budget, Payment, bound_usd
+from scouter.agent.connection import Connection, check_package, judge_loop
 from scouter.agent.entries import ProviderEntries, ProviderEntry
-from scouter.agent.faults import is_unpaid, to_fault
+from scouter.agent.faults import check_answer, check_ending, is_unpaid, reading, to_fault
+from scouter.agent.ledger import Ledger, SqliteLedger, usual_ledger_file
 from scouter.agent.limits import Limits, PausedError, limits_of
-from scouter.agent.model_messages import to_model_messages
-from scouter.agent.per_loop import PerLoop
-from scouter.agent.reading import reading
 from scouter.agent.vendor_settings import Sent, system_of, timeout_of, to_client_settings
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
+from scouter.transport.sqlite_file import IN_MEMORY
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -50,7 +45,7 @@ class ModelJudge:
 
     Every question is one request by the vendor's own client, which does not retry: the engine
     does. Questions to one entry share its limits, in whichever loop, thread and judge they are
-    asked. Keys are read from the environment when an entry is first asked in an event loop.
+    asked. Keys are read from the environment when an entry is first asked.
 
     Args:
         entries: Entries made in code, or those of a settings file; by default those of this
@@ -138,13 +133,13 @@ class ModelJudge:
         except ConfigError as error:
             text = str(error)
         else:
-            return await asker.ask(request)
+            return await judge_loop().run(asker.ask(request))
         raise JudgeError(Reason.PROVIDER, text, permanent=True, usage=JudgeUsage())
 
     async def close(self) -> None:
-        """Close what the running event loop has open; the loop's own end does this as well."""
+        """Close what is open; a later question opens it again."""
         for asker in self._askers.values():
-            await asker.close()
+            await judge_loop().run(asker.close())
         if self._budget is not None:
             self._budget.close()
 
@@ -174,7 +169,7 @@ class _Question:
 
 
 class _Asker:
-    """Asks one provider entry, from any event loop."""
+    """Asks one provider entry, in the loop of the judges."""
 
     def __init__(
         self, entry: ProviderEntry, environ: Mapping[str, str], budget: Budget | None
@@ -184,19 +179,26 @@ class _Asker:
         self._environ = environ
         self._limits: Limits = limits_of(entry)
         self._forms = AnswerForms()
-        self._connections: PerLoop[Connection] = PerLoop(self._connect, Connection.close)
+        self._connection: Connection | None = None
 
-    def _connect(self) -> Connection:
-        return Connection(self._entry, self._entry.key(self._environ))
+    def _connected(self) -> Connection:
+        """The connection of this loop: the one of a parent process is not used in a child."""
+        found = self._connection
+        if found is None or found.loop is not asyncio.get_running_loop():
+            found = Connection(self._entry, self._entry.key(self._environ))
+            self._connection = found
+        return found
 
     async def close(self) -> None:
-        """Close the running loop's connections."""
-        await self._connections.close()
+        """Close the connections."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Ask, within the entry's limits and its budget."""
         try:
-            question = await self._question(request)
+            question = self._question(request)
             payment = await self._reserve(question)
             try:
                 return await self._put(question)
@@ -215,9 +217,9 @@ class _Asker:
         is_long = (fault.retry_after_s or 0.0) > self._entry.max_pause_s
         raise JudgeError(fault.reason, text, fault.retry_after_s, fault.permanent or is_long, usage)
 
-    async def _question(self, request: JudgeRequest) -> "_Question":
+    def _question(self, request: JudgeRequest) -> "_Question":
         settings = to_client_settings(self._entry, request.settings)
-        model = (await self._connections.get()).model(request.model)
+        model = self._connected().model(request.model)
         form = self._forms.get(request.response_schema, model, self._entry.structured_output)
         system = system_of(self._entry, request.settings)
         messages = _with_system(request.messages, system, form.instructions)
@@ -352,13 +354,9 @@ def _budget(
     is_daily = daily_usd is not None or bool(of_entries)
     if run_usd is None and not is_daily:
         return None
-    if ledger is None and is_daily:
-        from scouter.agent.budget.sqlite import SqliteLedger, usual_ledger_file
-
-        ledger = SqliteLedger(usual_ledger_file(environ))
-    return Budget(
-        ledger or MemoryLedger(), run_usd=run_usd, daily_usd=daily_usd, daily_usd_of=of_entries
-    )
+    if ledger is None:
+        ledger = SqliteLedger(usual_ledger_file(environ) if is_daily else IN_MEMORY)
+    return Budget(ledger, run_usd=run_usd, daily_usd=daily_usd, daily_usd_of=of_entries)
 
 
 def _with_system(

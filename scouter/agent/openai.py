@@ -4,8 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from scouter.agent.messages import ChatMessage, TextContentPart
-from scouter.agent.settings_base import Count, Json, Penalty, Ratio, Settings, Temperature
+from scouter.agent.settings import (
+    ChatMessage,
+    Count,
+    Json,
+    Penalty,
+    Ratio,
+    Settings,
+    Temperature,
+    TextContentPart,
+)
 
 __all__ = ("ChatMessage", "OpenAIChatSettings", "StreamOptions", "TextContentPart")
 

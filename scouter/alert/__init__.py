@@ -1,8 +1,9 @@
 """Alert conditions: the healthy range of a pass rate, as data, and when it is looked at."""
 
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
-from scouter.alert.dispatch import (
+from scouter.alert.config import (
+    AgentAlertConfig,
+    AlertCondition,
+    AlertThreshold,
     ConsoleDispatchConfig,
     OpsGenieDispatchConfig,
     SlackDispatchConfig,

@@ -5,7 +5,7 @@ from pathlib import Path
 from scouter.cli.asking import moment
 from scouter.cli.saved_results import load_one
 from scouter.client.client import ScouterClient
-from scouter.drift.healthy import SavedRun
+from scouter.drift.config import SavedRun
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.api.saved import RECORDS

@@ -132,10 +132,10 @@ def healthy(
         scouter profile push desk.json --activate
     """
     from scouter.cli.healthy import of_run, of_time
+    from scouter.drift.config import Healthy
     from scouter.drift.detect.detector import ALPHA
-    from scouter.drift.healthy import Healthy
     from scouter.drift.profile import AgentEvalProfile
-    from scouter.drift.series.stated import Stated
+    from scouter.drift.series.reference import Stated
 
     if save is None:
         raise ConfigError("--save: name the file that the profile goes to")
@@ -254,8 +254,7 @@ def rules(
         scouter profile rules geographer.yaml --objective 0.95 > rules.yml
     """
     from scouter.drift.profile import AgentEvalProfile  # the engine takes most of the start
-    from scouter.drift.prometheus.budget import FEWEST, Objective, objective_of
-    from scouter.drift.prometheus.rules import rules_text
+    from scouter.drift.prometheus.rules import FEWEST, Objective, objective_of, rules_text
 
     if objective in (0, 1):
         raise ConfigError("--objective: expected a share between 0 and 1, such as 0.95")

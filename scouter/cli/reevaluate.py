@@ -247,7 +247,7 @@ def _read(profile: str) -> "AgentEvalProfile | str":
     Raises:
         ConfigError: There is no such file, and the name can be nothing else.
     """
-    from scouter.drift.shipped import find_profile
+    from scouter.drift.profile import find_profile
 
     if not Path(profile).is_file():
         if Path(profile).suffix in _FILES:

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 from weakref import finalize
 
-from scouter.agent.cache.port import MAX_CHARACTERS
-from scouter.agent.cache.sqlite import FILE_VARIABLE, is_address
-from scouter.agent.cache.stored_reply import read, write
+from scouter.agent.cache import FILE_VARIABLE, MAX_CHARACTERS, is_address, read, write
 from scouter.client.environment import named_url
 from scouter.client.errors import ApiError
 from scouter.errors import ScouterError

@@ -7,8 +7,7 @@ from scouter.lazy import lazy_names
 if TYPE_CHECKING:
     from scouter.alert.config import AgentAlertConfig
     from scouter.drift.config import AgentEvalConfig
-    from scouter.drift.drifter import Drifter
-    from scouter.drift.profile import AgentEvalProfile
+    from scouter.drift.profile import AgentEvalProfile, Drifter
     from scouter.drift.watch import Watch, WatchMatch
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.agent import AgentAssertionTask

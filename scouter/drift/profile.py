@@ -2,26 +2,75 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from scouter.drift.config import AgentEvalConfig
-from scouter.drift.foreign import MISSING, from_foreign
-from scouter.drift.shipped import find_profile
+from scouter.drift.config import MISSING, AgentEvalConfig, from_foreign
 from scouter.drift.watch import Watch
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.agent_work import CallsToldBy
 from scouter.model.kinds import DriftType
+from scouter.model.near import did_you_mean
+from scouter.model.record import EvalRecord
 
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
+    from scouter.evaluate.judge.port import AnyJudge
+    from scouter.evaluate.results.row import EvalResultSet
     from scouter.evaluate.tasks.task import Task, TasksFile
+    from scouter.model.span import Span
+
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+def shipped_folder() -> Path:
+    """The folder of ready-made profiles: inside the package when installed, else the checkout's."""
+    package = Path(__file__).parents[1]
+    installed = package / "shipped"
+    return installed if installed.is_dir() else package.parent / "profiles"
+
+
+def shipped_profiles() -> tuple[str, ...]:
+    """Names of the ready-made profiles, sorted."""
+    return tuple(sorted(path.stem for path in shipped_folder().glob("*.yaml")))
+
+
+def find_profile(name_or_path: str | Path) -> Path:
+    """Find a profile file by path, or a ready-made profile by its name.
+
+    Raises:
+        ConfigError: Neither exists; lists the ready-made names.
+    """
+    path = Path(name_or_path)
+    if path.suffix in _SUFFIXES or path.is_file():
+        if path.is_file():
+            return path
+        question = did_you_mean(str(path), map(str, _files_beside(path)))
+        raise ConfigError(f"no profile file {str(path)!r}" + (f"; {question}" if question else ""))
+    shipped = shipped_folder() / f"{path.name}.yaml"
+    if path.name == str(name_or_path) and shipped.is_file():
+        return shipped
+    names = shipped_profiles()
+    question = did_you_mean(str(path), [*names, *map(str, _files_beside(path))])
+    raise ConfigError(
+        f"no profile file or ready-made profile {str(path)!r}; "
+        f"{question + ' ' if question else ''}there are: {', '.join(names)}"
+    )
+
+
+def _files_beside(path: Path) -> list[Path]:
+    """Files of a folder that may be profiles, sorted."""
+    try:
+        return sorted(each for each in path.parent.iterdir() if each.suffix in _SUFFIXES)
+    except OSError:
+        return []
+
 
 UNNAMED: Final = "default_genai_profile"
 """Alias of a profile that has neither alias nor name; what the original then calls it."""
@@ -229,3 +278,40 @@ class AgentEvalProfile(TasksByKind, BaseModel):
                 if _is_scenarios(document.value):
                     raise FileFormatError(str(file), _SCENARIOS, expected=_PROFILE) from error
                 raise document.wrap(error, model=cls) from error
+
+
+class Drifter:
+    """Judges records by a profile, as a collector would, without a queue or a collector.
+
+    Args:
+        judge: Answers the profile's judge tasks; see `EvalDataset.evaluate`.
+    """
+
+    def __init__(self, judge: "AnyJudge | None" = None) -> None:
+        self._judge = judge
+
+    def compute_drift(
+        self,
+        data: EvalRecord | Iterable[EvalRecord],
+        drift_profile: AgentEvalProfile,
+        spans: "Iterable[Span] | None" = None,
+    ) -> "EvalResultSet":
+        """Run the tasks of a profile over records.
+
+        Args:
+            data: One record, or some.
+            drift_profile: The tasks.
+            spans: Spans of the records' traces.
+
+        Raises:
+            TypeError: Something among the records is none.
+
+        Cost: linear in records and spans.
+        """
+        from scouter.evaluate.dataset import EvalDataset  # the engine, with all it needs
+        from scouter.evaluate.results.row import EvalResultSet
+
+        records = [data] if isinstance(data, EvalRecord) else data
+        dataset = EvalDataset(records, drift_profile.tasks, spans)
+        results = dataset.evaluate(judge=self._judge)
+        return EvalResultSet(tuple(aligned.eval_set for aligned in results))

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from pydantic import JsonValue, ValidationError
 
-from scouter.drift.foreign import from_foreign
+from scouter.drift.config import from_foreign
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire_limits import WIRE_LIMITS, WireLimits
 from scouter.drift.wire_tasks import TaskCosts, WireProfileError
@@ -22,8 +22,6 @@ from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.tasks.base import TaskBase
 from scouter.evaluate.tasks.task import Task, parse_task, task_items
 from scouter.model.json_value import plain_text
-
-__all__ = ("WIRE_LIMITS", "WireLimits", "WireProfileError", "read_wire_profile")
 
 _NAMES: Final = ("alias", "name", "space", "version")
 

@@ -9,8 +9,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.drift.watch import Watch
-from scouter.drift.wire_limits import WireLimits
-from scouter.drift.wire_schema import schema_keywords, schema_patterns
+from scouter.drift.wire_limits import WireLimits, schema_keywords, schema_patterns
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeAlias, cast
 
-from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import find_profile
+from scouter.drift.profile import AgentEvalProfile, find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.near import did_you_mean

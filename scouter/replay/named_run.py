@@ -10,11 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.port import JudgeCache
-from scouter.agent.cache.sqlite import SqliteCache, cache_file, usual_cache_file
-from scouter.agent.calibration.known import Calibrations
-from scouter.agent.calibration.rates import judge_rates
+from scouter.agent.cache import JudgeCache, SqliteCache, cache_file, usual_cache_file
+from scouter.agent.cached_judge import CachedJudge
+from scouter.agent.calibration.rates import Calibrations, judge_rates
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile

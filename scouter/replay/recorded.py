@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.rates import Calibrations
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.checks import Checks, difference_of

@@ -368,6 +368,58 @@ class SqliteFile:
             self._file.close()
 
 
+IN_MEMORY: Final = ":memory:"
+"""Path that stands for no file."""
+
+
+class SqliteMemory:
+    """The same tables in memory, for one process; each call is done before it returns.
+
+    Args:
+        schema: Statements that make the tables.
+    """
+
+    def __init__(self, schema: tuple[str, ...]) -> None:
+        self.path = Path(IN_MEMORY)
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(IN_MEMORY, isolation_level=None, check_same_thread=False)
+        for statement in schema:
+            self._connection.execute(statement)
+
+    def run(
+        self, work: Callable[[sqlite3.Connection], _T], *, is_synced: bool = False
+    ) -> "Future[_T]":
+        """Do something; what it did is undone where it raises."""
+        del is_synced  # nothing outlives the process
+        future: Future[_T] = Future()
+        with self._lock:
+            try:
+                with transaction(self._connection):
+                    found = work(self._connection)
+            except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+                future.set_exception(error)
+            else:
+                future.set_result(found)
+        return future
+
+    read = erase = run
+
+    def close(self) -> None:
+        """Nothing is open; what is in it stays for a later call."""
+
+    def __del__(self) -> None:
+        self._connection.close()
+
+
+def sqlite_at(
+    path: str | Path, *, application_id: int, schema: tuple[str, ...], wait_s: float
+) -> SqliteFile | SqliteMemory:
+    """Give the tables of a file, or of `IN_MEMORY`; see `SqliteFile`."""
+    if str(path) == IN_MEMORY:
+        return SqliteMemory(schema)
+    return SqliteFile(path, application_id=application_id, schema=schema, wait_s=wait_s)
+
+
 def _done(connection: sqlite3.Connection, call: _Call) -> _Outcome:
     """Do all of a call, or nothing, within a transaction that others share."""
     connection.execute("SAVEPOINT call")

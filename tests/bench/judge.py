@@ -25,12 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from scouter.agent.budget.budget import account_of, today
-from scouter.agent.budget.ledger import NANO
-from scouter.agent.budget.sqlite import SqliteLedger
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.sqlite import SqliteCache
+from scouter.agent.budget import account_of, today
+from scouter.agent.cache import SqliteCache
+from scouter.agent.cached_judge import CachedJudge
 from scouter.agent.entries import Price, ProviderEntry
+from scouter.agent.ledger import NANO, SqliteLedger
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan

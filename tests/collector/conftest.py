@@ -13,8 +13,7 @@ from collector.items.letters import MAX_PAYLOAD, make_letter, pack_letter
 from collector.log.port import Item, Kind
 from collector.settings.load import load_settings
 from collector.store.letters import LetterKind
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator

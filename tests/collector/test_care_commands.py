@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.care.backups import known_backups
+from collector.care.data_folder import known_backups
 from collector.care.table_export import EXPORTED
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
 from collector.judging.ledger import LEDGER_NAME
@@ -19,10 +19,9 @@ from collector.settings.model import CollectorSettings
 from collector.settings.page import settings_page
 from collector.store.erase import EraseTarget
 from collector.store.files import FIRST_FILE
-from scouter.agent.budget.budget import ALL_ENTRIES
-from scouter.agent.budget.ledger import Account, Reserved
-from scouter.agent.budget.sqlite import SqliteLedger
-from scouter.agent.cache.sqlite import SqliteCache
+from scouter.agent.budget import ALL_ENTRIES
+from scouter.agent.cache import SqliteCache
+from scouter.agent.ledger import Account, Reserved, SqliteLedger
 from scouter.cli.app import make_app
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.judge.port import JudgeReply

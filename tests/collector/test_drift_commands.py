@@ -11,8 +11,7 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner, Result
 
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.cli.app import make_app
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
-from collector.judging.measures import JudgeMeasures
+from collector.judging.judges import JudgeMeasures
 from collector.metrics import (
     CollectorMetrics,
     TotalKey,

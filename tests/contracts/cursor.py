@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from collector.results.cursor import Cursor
+from collector.results.sender import Cursor
 from collector.store.rows import FIRST_RESULT, ResultPlace
 
 Make = Callable[[str], Cursor]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from scouter.agent.cache.port import JudgeCache
+from scouter.agent.cache import JudgeCache
 from scouter.evaluate.judge.port import JudgeReply
 
 DAY_S = 24 * 3600.0

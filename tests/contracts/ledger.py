@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scouter.agent.budget.ledger import Account, Ledger, Refused, Reserved
+from scouter.agent.ledger import Account, Ledger, Refused, Reserved
 
 DAY = "2026-11-23"
 _RUNS = itertools.count()

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from collector.access.caller import Scope
-from collector.access.port import Tokens
+from collector.access.tokens import Tokens
 from scouter.errors import ConfigError
 
 BEGIN_NS: Final = 1_000 * 10**9

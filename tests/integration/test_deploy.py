@@ -18,8 +18,8 @@ import yaml
 
 from collector.access.tokens import TokenFile
 from collector.settings.model import CollectorSettings
+from scouter.drift.profile import find_profile
 from scouter.drift.prometheus.rules import rules_text
-from scouter.drift.shipped import find_profile
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.support.collector_process import CollectorProcess

@@ -22,7 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceS
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.settings.model import ENV_PREFIX, CollectorSettings
-from scouter.drift.shipped import find_profile
+from scouter.drift.profile import find_profile
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.integration.test_deploy import load, run

@@ -12,8 +12,7 @@ from typing import Any
 import httpx
 import yaml
 
-from scouter.drift.config import AgentEvalConfig
-from scouter.drift.healthy import Healthy
+from scouter.drift.config import AgentEvalConfig, Healthy
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask

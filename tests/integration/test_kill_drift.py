@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from collector.alerts.drift.kept import HEALTH
+from collector.alerts.watcher import HEALTH
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL
 from scouter.drift.series.series_set import SeriesSet

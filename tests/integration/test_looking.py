@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.client.client import ScouterClient
 from scouter.client.errors import ApiError
 from scouter.drift.config import AgentEvalConfig

@@ -2,9 +2,8 @@
 
 from typing import Any
 
+from collector.alerts.alert import DriftAlert, DriftAlertState, Figures, Trouble, TroubleAlert
 from collector.alerts.delivery.notice import Example, Notice
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures, TroubleAlert
-from collector.alerts.drift.trouble import Trouble
 from scouter.drift.series.series import Kind
 from tests.contracts.store_data import SPACE
 

@@ -11,8 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator

@@ -9,8 +9,7 @@ from typing import Final
 
 from opentelemetry.trace import Status, StatusCode
 
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator

@@ -11,10 +11,9 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from collector.alerts.alert import Alert, DriftAlertState, TroubleAlert, rfc3339
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
-from collector.alerts.drift.alert import Alert, DriftAlertState, TroubleAlert
-from collector.alerts.drift.message import rfc3339
 from scouter.drift.series.series import Kind
 
 _NS: Final = 10**9

@@ -3,8 +3,8 @@
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
+from collector.alerts.alert import DriftAlertState
 from collector.alerts.delivery.notice import Notice
-from collector.alerts.drift.alert import DriftAlertState
 
 
 class Channel(Protocol):

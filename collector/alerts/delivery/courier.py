@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from collector.alerts.alert import Alert, DriftAlertState, alert_of
 from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import Notice
-from collector.alerts.drift.alert import Alert, DriftAlertState, alert_of
 from collector.store.alerts import DeliveryState, DriftDelivery
 from collector.store.store import Store
 from scouter.errors import DataError, TransientError

@@ -8,12 +8,12 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
+from collector.alerts.alert import Alert
 from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.courier import Courier
 from collector.alerts.delivery.log import LogChannel
 from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import notice_of, trial_notice
-from collector.alerts.drift.alert import Alert
 from collector.settings.model import CollectorSettings
 from collector.store.store import Store
 from scouter.errors import ConfigError, DataError, TransientError

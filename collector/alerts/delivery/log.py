@@ -3,9 +3,8 @@
 import logging
 from typing import Final
 
+from collector.alerts.alert import DriftAlertState, headline
 from collector.alerts.delivery.notice import Notice
-from collector.alerts.drift.alert import DriftAlertState
-from collector.alerts.drift.message import headline
 
 _log: Final = logging.getLogger(__name__)
 

@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from collector.alerts.drift.alert import ATTENDED, Alert, DriftAlert, DriftAlertState, Figures
-from collector.alerts.drift.explain import culprits_of, error_of, examples_of
-from collector.alerts.drift.message import bad_word, headline, proof
+from collector.alerts.alert import (
+    ATTENDED,
+    Alert,
+    DriftAlert,
+    DriftAlertState,
+    Figures,
+    bad_word,
+    headline,
+    proof,
+)
+from collector.alerts.evidence import culprits_of, error_of, examples_of
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
 from scouter.drift.detect.slices import Culprit

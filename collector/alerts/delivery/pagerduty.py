@@ -8,11 +8,10 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from collector.alerts.alert import ATTENDED, Alert, DriftAlertState, TroubleAlert, rfc3339
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster, to_bytes
 from collector.alerts.delivery.words import cut
-from collector.alerts.drift.alert import ATTENDED, Alert, DriftAlertState, TroubleAlert
-from collector.alerts.drift.message import rfc3339
 
 _ACTIONS: Final = {
     DriftAlertState.FIRING: "trigger",

@@ -7,10 +7,10 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from collector.alerts.alert import DriftAlertState
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
 from collector.alerts.delivery.words import cut, fit
-from collector.alerts.drift.alert import DriftAlertState
 
 _HEADER: Final = 150
 _SECTION: Final = 3_000

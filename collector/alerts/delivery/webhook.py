@@ -8,10 +8,9 @@ from collections.abc import Mapping
 
 from pydantic import SecretStr
 
+from collector.alerts.alert import ATTENDED, Figures, TroubleAlert, rfc3339
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
-from collector.alerts.drift.alert import ATTENDED, Figures, TroubleAlert
-from collector.alerts.drift.message import rfc3339
 
 
 class WebhookChannel:

@@ -79,7 +79,7 @@ def backtest(
     from scouter.cli.drift.backtest_text import COLUMNS, as_json, notes, row
     from scouter.drift.history.backtest import FALLS
     from scouter.drift.history.backtest import backtest as look
-    from scouter.drift.history.history import Period
+    from scouter.drift.history.replay import Period
 
     falls = sorted({points / 100 for points in fall}) if fall else FALLS
     if not all(0 < each < 1 for each in falls):
@@ -150,7 +150,7 @@ def report(
     """
     from scouter.cli.drift import report_text
     from scouter.cli.drift.report_page import Report, as_json, render
-    from scouter.drift.history.history import Period
+    from scouter.drift.history.replay import Period
     from scouter.drift.history.report import mixes, report_of
     from scouter.evaluate.files.versioned import write_whole
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from scouter.client.client import ScouterClient
 from scouter.drift.detect.slices import Slice
-from scouter.drift.history.history import KnownProfile, Mix, Period
+from scouter.drift.history.replay import KnownProfile, Mix, Period
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import Observed, Place
 from scouter.drift.series.series import Agent, SeriesKey
@@ -18,7 +18,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 class HttpHistory:
-    """Reads through the API; see `scouter.drift.history.history.History`.
+    """Reads through the API; see `scouter.drift.history.replay.History`.
 
     Args:
         client: Asks the collector; its space is that of the token, and stays without a name.

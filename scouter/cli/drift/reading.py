@@ -16,8 +16,7 @@ from scouter.cli.asking import connect, moment
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scouter.drift.history.history import History, KnownProfile, Period
-    from scouter.drift.history.replay import Recorder
+    from scouter.drift.history.replay import History, KnownProfile, Period, Recorder
 
 _GROUP: Final = "scouter.history"
 """Entry points of this group read a data folder."""
@@ -114,7 +113,7 @@ def replayed(
     """
     from scouter.drift.history.replay import replay
     from scouter.drift.series.group import Pace
-    from scouter.drift.series.stated import NOTHING, Stated
+    from scouter.drift.series.reference import NOTHING, Stated
 
     profiles = dict(history.profiles())
 

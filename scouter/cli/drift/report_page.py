@@ -11,10 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scouter.cli.drift.backtest_text import alarm_object, clock, identity
 from scouter.cli.drift.reading import Replayed
-from scouter.drift.history.history import Mix
-from scouter.drift.history.mix import Moved
-from scouter.drift.history.replay import Alarm
-from scouter.drift.history.report import SeriesReport
+from scouter.drift.history.replay import Alarm, Mix
+from scouter.drift.history.report import Moved, SeriesReport
 from scouter.evaluate.show.rate_plot import Plot, Point, plot_rates
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.html import stylesheet

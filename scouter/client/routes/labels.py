@@ -168,7 +168,7 @@ class LabelRoutes(Connection):
         """Read the answer to a question that the collector's judges, or other clients, have asked.
 
         Args:
-            key: The question's SHA-256 as hex digits; see `scouter.agent.cache.keys`.
+            key: The question's SHA-256 as hex digits; see `scouter.agent.cached_judge`.
         """
         return self._get(JudgeAnswer, "/judge-answers/{key}", arguments(locals()))
 

@@ -1,21 +1,97 @@
-"""Replays: stored results through the series that watch live, with every outcome kept.
-
-There is no second implementation of the detectors: a recorded series is a series.
-"""
+"""Stored history, of a collector or of its data folder, taken as the live watcher takes it."""
 
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, Protocol
 
+from scouter.drift.detect.slices import Slice
+from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
-from scouter.drift.series.observed import Observed
-from scouter.drift.series.series import Ancestor, Series, Unit
+from scouter.drift.series.observed import Observed, Yardstick, yardsticks
+from scouter.drift.series.reference import NOTHING, Stated, stated_by
+from scouter.drift.series.series import Ancestor, Series, SeriesKey, Unit
 from scouter.drift.series.series_set import SeriesSet
-from scouter.drift.series.stated import Stated
 from scouter.drift.series.watch import Fall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownProfile:
+    """One version of a profile."""
+
+    alias: str
+    digest: str
+    stated: Stated
+    """References that it states."""
+    yardsticks: Mapping[str, Yardstick]
+    """Numbers that it has watched, by task."""
+
+    @staticmethod
+    def of(alias: str, digest: str, profile: AgentEvalProfile | None) -> "KnownProfile":
+        """Take what matters of a profile; None for one that this version cannot read."""
+        if profile is None:
+            return KnownProfile(alias=alias, digest=digest, stated=NOTHING, yardsticks={})
+        return KnownProfile(
+            alias=alias, digest=digest, stated=stated_by(profile),
+            yardsticks=yardsticks(profile.tasks),
+        )  # fmt: skip
+
+
+class Mix(StrEnum):
+    """Names that calls are counted by; of a route its traces."""
+
+    TOOL = "tool"
+    MODEL = "model"
+    AGENT = "agent"
+    ROUTE = "route"
+    FINISH_REASON = "finish_reason"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """The part of history that is read.
+
+    Args:
+        profile: Alias, name, uid or digest; None for all.
+        since_ns: Results from then on; None for all.
+        until_ns: Results before.
+    """
+
+    profile: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+
+class History(Protocol):
+    """See the module."""
+
+    def profiles(self) -> Mapping[str, KnownProfile]:
+        """Every version of every profile, by uid."""
+        ...
+
+    def results(self, period: Period) -> Iterator[Observed]:
+        """First final results, in the order of completion."""
+        ...
+
+    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
+        """Passes and fails of a series by tag, tool and model, before and since a moment.
+
+        Returns:
+            The slices, and the results since the moment that were looked at.
+        """
+        ...
+
+    def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
+        """Calls of a time by name.
+
+        Names are of tools, models, agents, routes, finish reasons or kinds of errors.
+        """
+        ...
+
 
 _TICK_NS: Final = 10**9
 """Time is told to quiet conversations so often, as the live watcher does."""

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from scouter.drift.series.observed import Observed
+from scouter.drift.series.reference import NOTHING, Stated
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
-from scouter.drift.series.stated import NOTHING, Stated
 from scouter.drift.series.watch import Fall
 
 MOST_OPEN: Final = 10_000
@@ -244,13 +244,8 @@ class Group:
     def from_json(state: dict[str, Any]) -> "Group":
         """Go on from a stored state; the group of the version before is for the caller to set."""
         space, profile_uid, agent = state["space"], state["profile_uid"], Agent(*state["agent"])
-        if "stated" in state:
-            stated = Stated.from_json(state["stated"])
-        else:  # an earlier version knew levels only
-            stated = Stated.of(None, state["level"])
-        found = Group(
-            space, profile_uid, agent, state["alpha"], stated, run_length=state.get("run_length")
-        )
+        stated, run_length = Stated.from_json(state["stated"]), state["run_length"]
+        found = Group(space, profile_uid, agent, state["alpha"], stated, run_length=run_length)
         found.number = state["number"]
         found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]
         for each in state["series"]:
@@ -261,10 +256,9 @@ class Group:
         for digest, first_ns, last_ns, result_ns, counts, examples in state["sessions"]:
             session = found._sessions[digest] = _Session(first_ns)
             session.last_ns, session.result_ns = last_ns, result_ns
-            # An earlier version did not count failures: there, a good one was 1 and a bad one 0.
             session.counts = {
-                (task, Kind(kind)): (total, n, rest[0] if rest else n - total)
-                for task, kind, total, n, *rest in counts
+                (task, Kind(kind)): (total, count, failed)
+                for task, kind, total, count, failed in counts
             }
             session.examples = {(task, Kind(kind)): example for task, kind, example in examples}
         return found

@@ -1,14 +1,93 @@
-"""References: the mean that a series is held against, and where it comes from."""
+"""References: the mean that a series is held against, measured or stated by a profile."""
 
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from scouter.drift.detect.baseline import ENOUGH, Baseline
+from scouter.alert.config import AlertThreshold
+from scouter.drift.config import Healthy
+from scouter.drift.detect.baseline import ENOUGH, Baseline, of_passes, of_scores
 from scouter.drift.detect.detector import Design
 from scouter.drift.detect.spending import Start
-from scouter.drift.series.sample import Sample
+from scouter.drift.profile import AgentEvalProfile
+
+GRID: Final = 1_000
+"""Outcomes are counted by thousandths, rounded down: a lower bound of that mean is one of theirs,
+and a sample takes 1,001 numbers at most."""
+_SEED: Final = 36
+
+
+class Sample:
+    """Counts of outcomes, without their order.
+
+    Args:
+        bins: How often each thousandth came.
+        records: Records in the units that were counted.
+    """
+
+    __slots__ = ("bins", "records", "units")
+
+    def __init__(self, bins: Mapping[int, int] | None = None, records: int = 0) -> None:
+        self.bins = dict(bins or {})
+        self.records = records
+        self.units = sum(self.bins.values())
+
+    def add(self, outcome: float, records: int) -> None:
+        """Count one unit's outcome, in [0, 1]."""
+        place = int(outcome * GRID)
+        self.bins[place] = self.bins.get(place, 0) + 1
+        self.units += 1
+        self.records += records
+
+    @property
+    def mean(self) -> float:
+        """Mean outcome of a unit; at most a thousandth too low."""
+        return sum(place * count for place, count in self.bins.items()) / GRID / self.units
+
+    def baseline(self, alpha: float) -> Baseline:
+        """Take a baseline from the sample.
+
+        Args:
+            alpha: Chance of ever alarming for nothing that bound and detector share.
+
+        Returns:
+            With the bound of Clopper and Pearson where every outcome is 0 or 1, else with the one
+            by betting, which takes the outcomes in an order drawn by lot.
+
+        Raises:
+            ValueError: The sample is empty.
+        """
+        if self.bins.keys() <= {0, GRID}:
+            return of_passes(self.bins.get(GRID, 0), self.units, alpha)
+        scores = [place / GRID for place in sorted(self.bins) for _ in range(self.bins[place])]
+        # Sorted, a bettor would learn the wrong thing first.
+        random.Random(_SEED).shuffle(scores)  # noqa: S311 no secret
+        return of_scores(scores, alpha)
+
+    def __eq__(self, other: object) -> bool:
+        """The same counts."""
+        if not isinstance(other, Sample):
+            return NotImplemented
+        return (self.bins, self.records) == (other.bins, other.records)
+
+    __hash__ = None  # type: ignore[assignment] it grows
+
+    def copy(self) -> "Sample":
+        """The same counts, to go on with apart."""
+        return Sample(self.bins, self.records)
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, from which `from_json` goes on exactly."""
+        return {"bins": sorted(self.bins.items()), "records": self.records}
+
+    @staticmethod
+    def from_json(state: dict[str, Any]) -> "Sample":
+        """Go on from stored counts."""
+        return Sample(dict(state["bins"]), state["records"])
+
 
 _HIGHEST: Final = 0.999
 """A stated level of 1 would turn the first failure ever into a proof."""
@@ -105,7 +184,7 @@ class Reference:
         )
         return Reference(
             kind=ReferenceKind(state["kind"]), name=state["name"], baseline=known,
-            margin=state.get("margin", 0.0),
+            margin=state["margin"],
         )  # fmt: skip
 
 
@@ -138,3 +217,106 @@ def of_run(name: str, sample: Sample, margin: float, alpha: float) -> Reference:
 @lru_cache(maxsize=4_096)
 def _design(healthy: float, alpha: float, start: Start = Start.SPENT) -> Design:
     return Design(healthy=healthy, alpha=alpha, start=start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standard:
+    """One reference of one task: a level, or a saved run.
+
+    Args:
+        task: Empty for the whole record.
+        level: A healthy pass rate, in (0, 1]; None for a run.
+        name: Of the run.
+        run: Its outcomes.
+        margin: See `of_run`.
+    """
+
+    task: str
+    level: float | None = None
+    name: str = ""
+    run: Sample | None = None
+    margin: float = 0.0
+
+    def reference(self, alpha: float) -> Reference:
+        """The reference, with its share of the allowed chance."""
+        if self.run is not None:
+            return of_run(self.name, self.run, self.margin, alpha)
+        assert self.level is not None  # noqa: S101 one of both is there
+        return of_level(self.level, alpha)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for `from_json`."""
+        return {
+            "task": self.task, "level": self.level, "name": self.name, "margin": self.margin,
+            "run": None if self.run is None else self.run.to_json(),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(state: dict[str, Any]) -> "Standard":
+        """Read what `to_json` wrote."""
+        run = None if state["run"] is None else Sample.from_json(state["run"])
+        return Standard(
+            task=state["task"], level=state["level"], name=state["name"], run=run,
+            margin=state["margin"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """All that is stated about the tasks of one profile.
+
+    Args:
+        standards: In any order.
+        version: The version that others are held against; empty for the one before.
+    """
+
+    standards: Sequence[Standard] = ()
+    version: str = ""
+
+    @staticmethod
+    def of(healthy: Healthy | None, level: float | None = None) -> "Stated":
+        """Take what a profile states.
+
+        Args:
+            healthy: References in the profile; None without any.
+            level: Of whole records, where nothing else is said about them.
+        """
+        rates = {} if level is None else {"": level}
+        if healthy is None:
+            return Stated(standards=[Standard(task=t, level=rate) for t, rate in rates.items()])
+        rates |= healthy.rates
+        standards = [Standard(task=task, level=rate) for task, rate in rates.items()]
+        run = healthy.run
+        if run is not None:
+            standards += [
+                Standard(task=task, name=run.name, run=Sample(bins), margin=run.margin)
+                for task, bins in run.tasks.items()
+            ]
+        return Stated(standards=standards, version=healthy.version)
+
+    def of_task(self, task: str) -> list[Standard]:
+        """The standards of one task."""
+        return [each for each in self.standards if each.task == task]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for `from_json`."""
+        return {"standards": [each.to_json() for each in self.standards], "version": self.version}
+
+    @staticmethod
+    def from_json(state: dict[str, Any]) -> "Stated":
+        """Read what `to_json` wrote."""
+        standards = [Standard.from_json(each) for each in state["standards"]]
+        return Stated(standards=standards, version=state["version"])
+
+
+NOTHING: Final = Stated()
+"""Stated where nobody says anything."""
+
+
+def stated_by(profile: AgentEvalProfile) -> Stated:
+    """All that a profile states; its alert's lowest healthy rate where it says no other."""
+    condition = profile.config.alert_config.alert_condition
+    level = None
+    if condition is not None and condition.alert_threshold is not AlertThreshold.Above:
+        level = max(condition.lower_bound(), 0.0) or None
+    return Stated.of(profile.config.healthy, level)

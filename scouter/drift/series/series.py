@@ -7,9 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.baseline import ENOUGH
 from scouter.drift.detect.detector import ALPHA
-from scouter.drift.series.reference import Reference, ReferenceKind, of_sample
-from scouter.drift.series.sample import Sample
-from scouter.drift.series.stated import Standard
+from scouter.drift.series.reference import Reference, ReferenceKind, Sample, Standard, of_sample
 from scouter.drift.series.watch import Fall, Mark, Watch
 
 FEWEST: Final = 300
@@ -426,9 +424,8 @@ class Series:
     def from_json(space: str, profile_uid: str, agent: Agent, state: dict[str, Any]) -> "Series":
         """Go on from a stored state."""
         key = SeriesKey(space, profile_uid, agent, state["task"], Kind(state["kind"]))
-        found = Series(key, state["alpha"], run_length=state.get("run_length"))
-        # An earlier version knew levels only.
-        found._stated = state.get("stated", int(state.get("level") is not None))
+        found = Series(key, state["alpha"], run_length=state["run_length"])
+        found._stated = state["stated"]
         found.units, found.total = state["units"], state["total"]
         found.records, found.failed = state["records"], state["failed"]
         found.last_ns, found.examples = state["last_ns"], tuple(state["examples"])
@@ -437,10 +434,8 @@ class Series:
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]
         found._learns = state["learns"]
-        awaited = state.get("awaited")
+        awaited = state["awaited"]
         found._awaited = None if awaited is None else [Unit(*each) for each in awaited]
-        if not (found._learns or found.watches):  # of an earlier version, which learnt only once
-            found._learns, found.sample = True, Sample()
         (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]
         found._is_fallen = any(watch.fall is not None for watch in found.watches)
         return found

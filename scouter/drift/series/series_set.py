@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.series.group import Group, Pace, Turn
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
+from scouter.drift.series.reference import NOTHING, Stated
 from scouter.drift.series.series import Agent, Series, SeriesKey
-from scouter.drift.series.stated import NOTHING, Stated
 
 MOST_VERSIONS: Final = 20
 """Versions of one agent that are followed; beyond, the one that is silent for longest goes."""

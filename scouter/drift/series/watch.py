@@ -170,7 +170,7 @@ class Watch:
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Watch":
         """Go on from a stored state."""
-        found = Watch(Reference.from_json(state["reference"]), state.get("run_length"))
+        found = Watch(Reference.from_json(state["reference"]), state["run_length"])
         design = found.detector.design
         found.detector = Detector.from_json(design, state["detector"])
         found.fall = None if state["fall"] is None else Mark(*state["fall"])

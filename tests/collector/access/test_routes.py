@@ -14,9 +14,8 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from collector.alerts.alert import DriftAlert, DriftAlertState, Figures
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.series import Kind

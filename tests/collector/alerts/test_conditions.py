@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from scouter.alert.condition import AlertCondition
-from scouter.alert.config import AgentAlertConfig
-from scouter.alert.dispatch import (
+from scouter.alert.config import (
+    AgentAlertConfig,
+    AlertCondition,
     ConsoleDispatchConfig,
     Dispatch,
     OpsGenieDispatchConfig,

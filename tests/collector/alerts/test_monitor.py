@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from collector.alerts.monitor import AlertMonitor, AlertStatus
+from collector.alerts.conditions import AlertMonitor, AlertStatus
 from collector.store.erase import EraseTarget
 from collector.store.rows import AlertState, EvaluationRow, TaskRow
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError

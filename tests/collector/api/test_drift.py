@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.alerts.drift.kept import HEALTH
+from collector.alerts.watcher import HEALTH
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask

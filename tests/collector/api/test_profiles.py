@@ -19,8 +19,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.store.rows import EvaluationRow
 from collector.worker.profiles import NoRoomError, ProfileRegistry, Room
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator

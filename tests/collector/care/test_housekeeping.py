@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.care.housekeeping import Housekeeping
+from collector.care.retention import Housekeeping
 from collector.store import database
 from collector.store.erase import EraseTarget
 from tests.support.files import files_with

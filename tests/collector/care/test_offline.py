@@ -7,8 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from collector.care.check import check_data
-from collector.care.offline import copy_data
+from collector.care.check import check_data, copy_data
 from collector.care.table_export import EXPORTED, export_tables
 from collector.store.erase import EraseTarget
 from collector.store.file_store import FileStore

@@ -8,9 +8,7 @@ from typing import Final
 
 import pytest
 
-from collector.alerts.drift.action import AlertAction
-from collector.alerts.drift.alert import Alert, DriftAlertState, TroubleAlert
-from collector.alerts.drift.trouble import Trouble
+from collector.alerts.alert import Alert, AlertAction, DriftAlertState, Trouble, TroubleAlert
 from collector.fleet.actions import FleetActions
 from collector.fleet.database import open_beside
 from scouter.errors import ConfigError, TransientError

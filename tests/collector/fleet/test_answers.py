@@ -12,8 +12,7 @@ import pytest
 from collector.fleet.answers import FleetAnswers, remove_answers
 from collector.fleet.cache import PostgresqlCache
 from collector.fleet.database import open_beside
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.keys import cache_key
+from scouter.agent.cached_judge import CachedJudge, cache_key
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, as_judge
 from tests.contracts.judge_cache import Clock, JudgeCacheContract, Make, kept, key_of
 from tests.support.postgresql_server import PostgresqlServer

@@ -13,7 +13,7 @@ import pytest
 
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.database import Address, Session, Tables, open_beside, settings
-from scouter.agent.budget.ledger import LedgerError, Reserved
+from scouter.agent.ledger import LedgerError, Reserved
 from tests.contracts.ledger import DAY, LedgerContract, Make, account
 from tests.support.postgresql_server import PostgresqlServer
 from tests.support.processes import wait_until
@@ -36,7 +36,7 @@ WORKER = '''
 import asyncio, os, random, sys
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.database import open_beside
-from scouter.agent.budget.ledger import Account, LedgerError, Refused, to_nano_usd
+from scouter.agent.ledger import Account, LedgerError, Refused, to_nano_usd
 
 url, bill, seed = sys.argv[1:]
 draw = random.Random(seed)

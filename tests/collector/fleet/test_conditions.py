@@ -5,14 +5,13 @@ from typing import Final
 
 import pytest
 
-from collector.alerts.monitor import AlertMonitor
+from collector.alerts.conditions import AlertMonitor
 from collector.fleet.conditions import FleetConditions
 from collector.fleet.share import Share
 from collector.fleet.store import FleetStore
 from collector.store.commit import Commit
 from collector.store.rows import AlertState
-from scouter.alert.condition import AlertCondition, AlertThreshold
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition, AlertThreshold
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome

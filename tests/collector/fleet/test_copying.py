@@ -28,8 +28,8 @@ from collector.fleet.store import FleetStore
 from collector.fleet.tokens import FleetTokens
 from collector.judging.ledger import LEDGER_NAME
 from collector.log.port import Item, Kind
-from collector.results.cursor import FILE_NAME as CURSOR_NAME
-from collector.results.cursor import CursorFile
+from collector.results.sender import FILE_NAME as CURSOR_NAME
+from collector.results.sender import CursorFile
 from collector.store.commit import Commit, RecordId
 from collector.store.file_store import FileStore
 from collector.store.offline import OfflineReads
@@ -38,8 +38,7 @@ from collector.store.rows import FIRST_RESULT, ResultPlace
 from collector.store.rows import Scope as Judged
 from collector.store.schema import COLUMNS, NOT_COPIED
 from collector.worker.session import uid_of
-from scouter.agent.budget.ledger import Account, Reserved
-from scouter.agent.budget.sqlite import SqliteLedger
+from scouter.agent.ledger import Account, Reserved, SqliteLedger
 from scouter.errors import ConfigError, TransientError
 from scouter.transport.kafka_client import partition_of
 from tests.collector.conftest import Service, save_answers

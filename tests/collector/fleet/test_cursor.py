@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from collector.care.retention_clock import RetentionClock
+from collector.care.retention import RetentionClock
 from collector.fleet.cursor import FleetCursor
 from collector.fleet.database import Session, open_beside
 from collector.fleet.notes import FleetNote

@@ -10,9 +10,8 @@ import yaml
 from collector.judging.ledger import LEDGER_NAME
 from collector.settings.load import load_settings
 from collector.store.opening import LostDataError
-from scouter.agent.budget.budget import ALL_ENTRIES, account_of, today
-from scouter.agent.budget.ledger import NANO
-from scouter.agent.budget.sqlite import SqliteLedger
+from scouter.agent.budget import ALL_ENTRIES, account_of, today
+from scouter.agent.ledger import NANO, SqliteLedger
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt, Score

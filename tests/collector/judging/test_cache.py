@@ -12,7 +12,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.answers import FILE_NAME
 from collector.judging.judges import RememberingJudge
-from scouter.agent.cache.keys import cache_key
+from scouter.agent.cached_judge import cache_key
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.judge.ask import Backoff, ask

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.judging.gold_items import DAY_NS, GoldFile, Schedule, item_of
-from collector.judging.gold_windows import gold_windows, last_complete
+from collector.judging.gold_items import (
+    DAY_NS,
+    GoldFile,
+    Schedule,
+    gold_windows,
+    item_of,
+    last_complete,
+)
 from collector.store.judges import GoldOutcome
 from scouter.agent.calibration.identity import identify
-from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.rates import Calibrations
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt, Score

@@ -11,11 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from collector.results.cursor import CursorFile
 from collector.results.endpoint import connect
-from collector.results.events import MAX_BYTES, MAX_EXPLANATION, requests
-from collector.results.links import UNLINKED, Link, link
-from collector.results.sender import PAGE, ResultsSender
+from collector.results.events import MAX_BYTES, MAX_EXPLANATION, UNLINKED, Link, link, requests
+from collector.results.sender import PAGE, CursorFile, ResultsSender
 from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace, Scope, TaskRow
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome

@@ -14,7 +14,7 @@ from collector.store.offline import OfflineReads
 from collector.store.schema import duckdb_tables
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.detect.slices import Slice
-from scouter.drift.history.history import Mix, Period
+from scouter.drift.history.replay import Mix, Period
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.series import Agent, Kind, SeriesKey
 from scouter.errors import ConfigError

@@ -10,8 +10,7 @@ import pytest
 from pydantic import JsonValue, ValidationError
 
 from scouter.agent import judges
-from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import shipped_folder
+from scouter.drift.profile import AgentEvalProfile, shipped_folder
 from scouter.drift.wire import read_wire_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.api.records import EvalResults

@@ -2,7 +2,6 @@
 
 import asyncio
 import selectors
-import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -203,36 +202,6 @@ def test_whoever_is_cancelled_leaves_the_queue(cancelled: set[int]) -> None:
         return order
 
     assert run(main) == [at for at in range(8) if at not in cancelled]
-
-
-def test_many_loops_share_one_bound() -> None:
-    """Four threads with a loop each: never more than three inside, and all of them get there."""
-    limits = Limits(concurrency=3)
-    lock = threading.Lock()
-    inside, most, done = 0, 0, 0
-
-    async def one() -> None:
-        nonlocal inside, most, done
-        ticket = await limits.enter()
-        with lock:
-            inside += 1
-            most = max(most, inside)
-        await asyncio.sleep(0.0005)
-        with lock:
-            inside -= 1
-            done += 1
-        ticket.leave()
-
-    async def many() -> None:
-        await asyncio.gather(*(one() for _ in range(50)))
-
-    threads = [threading.Thread(target=lambda: asyncio.run(many())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-
-    assert (done, most) == (200, 3)
 
 
 def test_entries_that_are_alike_share_their_limits() -> None:

@@ -11,13 +11,13 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.agent.anthropic import AnthropicSettings
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.memory import MemoryCache
+from scouter.agent.cache import MemoryCache
+from scouter.agent.cached_judge import CachedJudge
 from scouter.agent.entries import Kind, Price, ProviderEntry
 from scouter.agent.google import GeminiSettings, GenerationConfig
 from scouter.agent.model_judge import ModelJudge
-from scouter.agent.model_settings import ModelSettings
 from scouter.agent.openai import OpenAIChatSettings
+from scouter.agent.vendor_settings import ModelSettings
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
@@ -263,8 +263,8 @@ def test_tokens_from_the_providers_cache_have_a_price_of_their_own() -> None:
     assert price.cost_usd(1000, 100, 600) == pytest.approx(2100e-6)
 
 
-def test_every_loop_has_connections_of_its_own_and_closes_them() -> None:
-    """A judge outlives the loops that it is asked from; a leak would be a ResourceWarning here."""
+def test_a_judge_outlives_the_loops_that_it_is_asked_from() -> None:
+    """It may be closed between two questions; a leak would be a ResourceWarning here."""
 
     async def twice(judge: ModelJudge) -> None:
         await asyncio.gather(*(judge.ask(question("openai")) for _ in range(3)))

@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from scouter.agent.budget.budget import ALL_ENTRIES, account_of, today
-from scouter.agent.budget.ledger import NANO
-from scouter.agent.budget.memory import MemoryLedger
-from scouter.agent.budget.sqlite import SqliteLedger
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.memory import MemoryCache
+from scouter.agent.budget import ALL_ENTRIES, account_of, today
+from scouter.agent.cache import MemoryCache
+from scouter.agent.cached_judge import CachedJudge
 from scouter.agent.entries import Kind, Price, ProviderEntries, ProviderEntry
+from scouter.agent.ledger import NANO, SqliteLedger
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
@@ -39,7 +37,7 @@ def priced(kind: Kind, server: LLMTestServer, **fields: Any) -> ProviderEntry:
     return entry(kind, server, prices={MODELS[kind]: PRICE}, **fields)
 
 
-def spent(ledger: MemoryLedger | SqliteLedger, name: str) -> float:
+def spent(ledger: SqliteLedger, name: str) -> float:
     return asyncio.run(ledger.spent_nano_usd(name, today())) / NANO
 
 
@@ -63,7 +61,7 @@ def ask(judge: ModelJudge, kind: Kind = "openai") -> JudgeUsage | None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bill_takes_the_place_of_the_reservation(kind: Kind) -> None:
-    ledger = MemoryLedger()
+    ledger = SqliteLedger(":memory:")
     with LLMTestServer(GOOD) as server:
         entries = ProviderEntries(
             providers={f"our-{kind}": priced(kind, server)}, daily_budget_usd=10.0
@@ -95,7 +93,7 @@ FAILURES = [
 @pytest.mark.parametrize(("failure", "reason", "paid"), FAILURES)
 def test_failures_are_settled_too(kind: Kind, failure: FaultKind, reason: str, paid: str) -> None:
     """An answer of no use is billed, a status of an error is not; of a time limit nobody knows."""
-    ledger = MemoryLedger()
+    ledger = SqliteLedger(":memory:")
     with LLMTestServer(GOOD, script=[Fault(kind=failure, seconds=1)]) as server:
         limit_s = 0.5 if failure == "slow" else 120.0  # an answer of a busy machine is none
         house = priced(kind, server, daily_budget_usd=10.0, timeout_s=limit_s)
@@ -120,7 +118,7 @@ def test_failures_are_settled_too(kind: Kind, failure: FaultKind, reason: str, p
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_nobody_listens_nothing_is_paid(kind: Kind) -> None:
-    ledger = MemoryLedger()
+    ledger = SqliteLedger(":memory:")
     with LLMTestServer(GOOD) as server:
         house = priced(kind, server, daily_budget_usd=10.0)
     took = ask(ModelJudge([house], environ=ENVIRON, ledger=ledger), kind)
@@ -162,7 +160,7 @@ def test_tasks_are_skipped_when_it_is_spent() -> None:
 
 def test_every_attempt_is_settled() -> None:
     """Two refusals by a full server, which are free, and then an answer."""
-    ledger = MemoryLedger()
+    ledger = SqliteLedger(":memory:")
     script = [Fault(kind="unavailable"), Fault(kind="unavailable"), GOOD]
     with LLMTestServer(GOOD, script=script) as server:
         house = priced("openai", server, daily_budget_usd=1.0)
@@ -176,7 +174,7 @@ def test_every_attempt_is_settled() -> None:
 
 def test_attempts_whose_cost_is_not_known_are_seen() -> None:
     """Two broken connections, which may be paid for, and then an answer, whose price is known."""
-    ledger = MemoryLedger()
+    ledger = SqliteLedger(":memory:")
     script = [Fault(kind="cut"), Fault(kind="cut"), GOOD]
     with LLMTestServer(GOOD, script=script) as server:
         house = priced("openai", server, daily_budget_usd=1.0)
@@ -200,7 +198,7 @@ def test_attempts_whose_cost_is_not_known_are_seen() -> None:
 def test_a_model_without_a_price_is_refused() -> None:
     with LLMTestServer(GOOD) as server:
         house = entry("openai", server, prices={"gpt-4o-mini": PRICE}, daily_budget_usd=1.0)
-        judge = ModelJudge([house], environ=ENVIRON, ledger=MemoryLedger())
+        judge = ModelJudge([house], environ=ENVIRON, ledger=SqliteLedger(":memory:"))
         with pytest.raises(ConfigError, match="'our-openai' has no price for the model 'gpt-4o'"):
             judge.check("our-openai", {}, "gpt-4o")
         judge.check("our-openai", {}, "gpt-4o-mini")
@@ -226,7 +224,7 @@ def test_a_day_is_shared_by_judges_through_the_users_file(tmp_path: Path) -> Non
 
 
 def test_a_cached_second_run_makes_no_call_and_costs_nothing() -> None:
-    ledger = MemoryLedger()
+    ledger = SqliteLedger(":memory:")
     with LLMTestServer(GOOD) as server:
         house = priced("openai", server, daily_budget_usd=100.0)
         judge = CachedJudge(ModelJudge([house], environ=ENVIRON, ledger=ledger), MemoryCache())

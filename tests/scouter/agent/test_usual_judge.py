@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from scouter.drift.drifter import Drifter
-from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.profile import AgentEvalProfile, Drifter
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.prompt import Prompt, Score

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import JsonValue
 
-from scouter.agent.budget.bound import output_bound
+from scouter.agent.budget import output_bound
 from scouter.agent.entries import Kind, Price, ProviderEntry
 from scouter.agent.model_judge import ModelJudge
 from scouter.agent.vendor_settings import to_client_settings

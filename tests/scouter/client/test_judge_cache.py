@@ -12,8 +12,8 @@ import collector.app
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.answers import KeptAnswers
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.sqlite import usual_cache_file
+from scouter.agent.cache import usual_cache_file
+from scouter.agent.cached_judge import CachedJudge
 from scouter.client.judge_cache import CollectorCache, named_cache, usual_collector_cache
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest

@@ -2,8 +2,7 @@
 
 from pydantic import JsonValue
 
-from scouter.drift.drifter import Drifter
-from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.profile import AgentEvalProfile, Drifter
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Outcome

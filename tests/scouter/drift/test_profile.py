@@ -8,13 +8,16 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from scouter.alert.condition import AlertCondition
-from scouter.alert.config import AgentAlertConfig
-from scouter.alert.crons import CommonCrons
-from scouter.alert.dispatch import Dispatch, OpsGenieDispatchConfig, SlackDispatchConfig
+from scouter.alert.config import (
+    AgentAlertConfig,
+    AlertCondition,
+    CommonCrons,
+    Dispatch,
+    OpsGenieDispatchConfig,
+    SlackDispatchConfig,
+)
 from scouter.drift.config import AgentEvalConfig
-from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import find_profile, shipped_folder, shipped_profiles
+from scouter.drift.profile import AgentEvalProfile, find_profile, shipped_folder, shipped_profiles
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask

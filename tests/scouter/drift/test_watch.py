@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from scouter.cli.app import main
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch, is_kept
-from scouter.drift.wire import WIRE_LIMITS, read_wire_profile
+from scouter.drift.wire import read_wire_profile
+from scouter.drift.wire_limits import WIRE_LIMITS
 from scouter.drift.wire_tasks import WireProfileError
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.spans.filters import compile_filter, compile_test

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import shipped_profiles
-from scouter.drift.wire import WireLimits, WireProfileError, read_wire_profile
-from scouter.drift.wire_schema import schema_keywords
+from scouter.drift.profile import AgentEvalProfile, shipped_profiles
+from scouter.drift.wire import read_wire_profile
+from scouter.drift.wire_limits import WireLimits, schema_keywords
+from scouter.drift.wire_tasks import WireProfileError
 from tests.support.examples import examples
 
 Json = dict[str, Any]

@@ -12,8 +12,8 @@ import pytest
 from opentelemetry import baggage
 from pydantic import JsonValue
 
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.sqlite import SqliteCache
+from scouter.agent.cache import SqliteCache
+from scouter.agent.cached_judge import CachedJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest

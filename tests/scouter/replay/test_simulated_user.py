@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scouter.agent.cache.cached_judge import CachedJudge
-from scouter.agent.cache.memory import MemoryCache
+from scouter.agent.cache import MemoryCache
+from scouter.agent.cached_judge import CachedJudge
 from scouter.evaluate.judge.ask import Backoff
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt

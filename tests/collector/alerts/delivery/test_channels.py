@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from collector.alerts.alert import DriftAlertState
 from collector.alerts.delivery.alertmanager import AlertmanagerChannel
 from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.log import LogChannel
@@ -16,7 +17,6 @@ from collector.alerts.delivery.pagerduty import PagerDutyChannel
 from collector.alerts.delivery.post import Poster
 from collector.alerts.delivery.slack import SlackChannel
 from collector.alerts.delivery.webhook import WebhookChannel
-from collector.alerts.drift.alert import DriftAlertState
 from scouter.errors import DataError, TransientError
 from tests.contracts.store_data import SPACE
 from tests.support.alert_notices import (

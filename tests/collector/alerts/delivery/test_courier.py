@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from collector.alerts.alert import DriftAlert, DriftAlertState
 from collector.alerts.delivery import post
 from collector.alerts.delivery.alertmanager import AlertmanagerChannel
 from collector.alerts.delivery.channel import Channel
@@ -19,7 +20,6 @@ from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import notice_of
 from collector.alerts.delivery.slack import SlackChannel
 from collector.alerts.delivery.webhook import WebhookChannel
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState
 from collector.store.alerts import DeliveryState
 from collector.store.rows import TaskRow
 from scouter.drift.series.series import Kind

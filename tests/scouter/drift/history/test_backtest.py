@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from scouter.drift.detect.slices import Slice
 from scouter.drift.history.backtest import Backtest, backtest, worsened
-from scouter.drift.history.history import KnownProfile, Mix, Period
-from scouter.drift.history.replay import Recorder, Unit, replay
+from scouter.drift.history.replay import KnownProfile, Mix, Period, Recorder, Unit, replay
 from scouter.drift.history.report import BUCKETS, report_of
 from scouter.drift.series.observed import Observed
+from scouter.drift.series.reference import Stated
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import SeriesSet
-from scouter.drift.series.stated import Stated
 from tests.bench.drift import delay_bound
 from tests.scouter.drift.series.support import PACE, SECOND, observed, outcomes, run, state
 

@@ -7,12 +7,10 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from scouter.alert.condition import AlertCondition
-from scouter.alert.config import AgentAlertConfig
+from scouter.alert.config import AgentAlertConfig, AlertCondition
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.prometheus.budget import BURNS, FEWEST, Objective, objective_of
-from scouter.drift.prometheus.rules import rules_text
+from scouter.drift.prometheus.rules import BURNS, FEWEST, Objective, objective_of, rules_text
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.support.components import ROOT, require_program

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.drift.healthy import Healthy, SavedRun
+from scouter.drift.config import Healthy, SavedRun
 from scouter.drift.series.group import Group
-from scouter.drift.series.observed import RECORD, Observed
-from scouter.drift.series.reference import ReferenceKind, of_run
-from scouter.drift.series.sample import Sample
+from scouter.drift.series.observed import RECORD, Observed, Yardstick
+from scouter.drift.series.reference import ReferenceKind, Sample, Stated, of_run
 from scouter.drift.series.series import Agent, Kind, SeriesKey, SeriesState
 from scouter.drift.series.series_set import MOST_AGENTS, MOST_VERSIONS, GroupKey, SeriesSet
-from scouter.drift.series.stated import Stated
-from scouter.drift.series.yardstick import Yardstick
 from scouter.evaluate.outcome import Outcome
 from tests.scouter.drift.series.support import (
     ERRORED,
@@ -271,18 +268,6 @@ def test_a_canary_is_held_against_the_stable_version() -> None:
     assert words.startswith("version stable, named by the profile (90.0%); with 400 outcomes")
 
 
-def test_a_state_of_an_earlier_version_knows_its_level(series: SeriesSet) -> None:
-    run(series, [1])
-    whole, (group,) = state(series)
-    group["level"] = 0.8
-    del group["stated"]
-    series.restore(whole, [group])
-    later = observed(2, outcomes=((RECORD, PASSED), ("later", PASSED)))
-    feed(series, [later])
-    again = state(series)[1][0]["stated"]
-    assert [(each["task"], each["level"]) for each in again["standards"]] == [("", 0.8)]
-
-
 def test_errors_are_a_series_of_their_own(series: SeriesSet) -> None:
     mixed = [ERRORED if n % 50 == 0 else PASSED for n in range(1, 1_051)]
     feed(series, (observed(n, each) for n, each in enumerate(mixed, 1)))
@@ -318,16 +303,6 @@ def test_a_series_that_begins_to_pass_is_learnt_and_watched(series: SeriesSet) -
     assert found.state is SeriesState.WATCHED
     (watch,) = found.watches
     assert watch.reference.baseline.mean == 0.45  # 500 fails, then 500 of which 450 passed
-
-
-def test_a_state_that_learnt_once_from_fails_learns_again(series: SeriesSet) -> None:
-    run(series, [0] * 1_000)
-    whole, (group,) = state(series)
-    group["series"][0] |= {"learns": False, "sample": {"bins": [[0, 1_000]], "records": 1_000}}
-    series.restore(whole, [group])
-    run(series, every(9, 1, 100), first=2_000)
-    (watch,) = the_series(series).watches
-    assert watch.reference.baseline.mean == 0.9
 
 
 def test_one_failure_in_a_series_of_999_in_1000_is_no_alarm(series: SeriesSet) -> None:

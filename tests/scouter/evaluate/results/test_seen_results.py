@@ -5,8 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from scouter.drift.drifter import Drifter
-from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.profile import AgentEvalProfile, Drifter
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.dataset import EvalDataset

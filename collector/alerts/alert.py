@@ -1,0 +1,357 @@
+"""Alerts of the live watch, as data and in words: their subject, their state and the evidence."""
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from collector.store.alerts import DriftEvent
+from scouter.drift.series.series import Agent, Kind, SeriesKey
+from scouter.drift.series.watch import Fall
+
+
+class Trouble(StrEnum):
+    """Kinds of findings, each with its words in the headline of an alert."""
+
+    headline: str
+
+    def __new__(cls, value: str, headline: str) -> "Trouble":
+        """Make a kind, which has a headline in any case."""
+        made = str.__new__(cls, value)
+        made._value_, made.headline = value, headline
+        return made
+
+    NOT_EVALUATED = "not_evaluated", "records are not evaluated"
+    """Records were accepted long ago and have no evaluation."""
+    BEHIND = "behind", "evaluation is behind"
+    """There is more to be evaluated than the collector gets through."""
+    JUDGE_WAITS = "judge_waits", "tasks wait for a judge"
+    JUDGE_BUDGET = "judge_budget", "a judge's budget is spent"
+    ERRORED = "errored", "most results of a task are errors"
+    UNKNOWN_PROFILE = "unknown_profile", "records name no profile that can evaluate them"
+    INCOMPLETE = "incomplete", "traces lack spans"
+    """They lacked them at their deadline."""
+    DEAD_LETTERS = "dead_letters", "much of what comes in cannot be used"
+    DROPPED = "dropped", "senders give up records or spans"
+    OVERTAKEN = "overtaken", "a broker deleted messages before they were read"
+    LOST = "lost", "accepted records or spans are gone"
+    """They are gone from the store."""
+    SILENT = "silent", "results have stopped"
+    """No result in an hour that mostly has some."""
+
+
+class TroubleKey(NamedTuple):
+    """The name of a cause: two findings with one name are the same."""
+
+    space: str
+    trouble: Trouble
+    subject: str
+    """Alias of the profile, where it is about one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that should not be."""
+
+    space: str
+    trouble: Trouble
+    subject: str = ""
+    """Alias of the profile, where it is about one."""
+    message: str
+    """The finding, and the remedy."""
+    since_ns: int
+    """Time at which it was found first."""
+
+    @property
+    def key(self) -> TroubleKey:
+        """Its cause."""
+        return TroubleKey(self.space, self.trouble, self.subject)
+
+
+NOBODY: Final = "nobody"
+"""Channel of an alert that is listed and not delivered."""
+
+
+class ConditionKey(NamedTuple):
+    """The name of a profile's own alert condition."""
+
+    space: str
+    profile_uid: str
+
+
+AlertKey: TypeAlias = SeriesKey | TroubleKey | ConditionKey
+"""The name of what an alert is about; each has one open alert at most."""
+
+
+class DriftAlertState(StrEnum):
+    """The state of an alert."""
+
+    SHADOW = "shadow"
+    """Proven, and told to nobody: the watch is on trial."""
+    FIRING = "firing"
+    ACKNOWLEDGED = "acknowledged"
+    """Somebody looks after it."""
+    SILENCED = "silenced"
+    """Told to nobody until a stated time."""
+    RESOLVED = "resolved"
+    """Over: by evidence of recovery, by a person, or as something else runs now."""
+
+
+ATTENDED: Final = frozenset({DriftAlertState.ACKNOWLEDGED, DriftAlertState.SILENCED})
+"""States of an open alert that a person has put it in, after others were told."""
+
+
+class Figures(BaseModel):
+    """Evidence of a fall at one moment."""
+
+    model_config = ConfigDict(frozen=True)
+
+    since_ns: int
+    """Time at which the change most likely began."""
+    records: int
+    failed: int
+    evidence: float
+    healthy: float
+    """Mean of what it is held against."""
+    lower: float
+    """Lower bound of that mean."""
+    against: str
+    """The reference, in words."""
+    mean: float | None = None
+    """Mean outcome since the change; None where a condition holds."""
+    run_length: float | None = None
+    """Units between two false alarms on average, where that is the promise in place of a chance."""
+
+    @staticmethod
+    def of(fall: Fall) -> "Figures":
+        """Take the figures of a proven fall."""
+        known = fall.reference.baseline
+        return Figures(
+            since_ns=fall.since_ns, records=fall.records, failed=fall.failed,
+            evidence=fall.evidence, healthy=known.mean, lower=known.lower,
+            against=fall.reference.sentence(), mean=fall.mean, run_length=fall.run_length,
+        )  # fmt: skip
+
+
+class _AlertBase(BaseModel):
+    """One alert from its opening to its end; each change makes a new one with the same id."""
+
+    model_config = ConfigDict(frozen=True)
+
+    alert_id: str
+    space: str
+    profile_uid: str = ""
+    profile_name: str = ""
+    alias: str
+    """Alias of the profile; empty where the alert is about none."""
+    profile_digest: str = ""
+    task: str = ""
+    """Empty for the whole record."""
+    service: str = ""
+    environment: str = ""
+    version: str = ""
+    state: DriftAlertState
+    opened_ns: int
+    changed_ns: int
+    silenced_until_ns: int | None = None
+    by: str = ""
+    """Id of the token that changed it last; empty for the collector itself."""
+    name: str = ""
+    """Name of the person or token that changed it last."""
+    note: str = ""
+    """Why, in words."""
+    condition: str = ""
+    """The condition of a profile that holds; empty where a detector has proven a fall."""
+    channel: str = ""
+    """The only channel that is told; empty for all, `NOBODY` for none."""
+
+    @property
+    def is_open(self) -> bool:
+        """False once it is resolved."""
+        return self.state is not DriftAlertState.RESOLVED
+
+    def event(self) -> DriftEvent:
+        """The alert as the store keeps it."""
+        return DriftEvent(
+            space=self.space,
+            alert_id=self.alert_id,
+            at_ns=self.changed_ns,
+            state=self.state.value,
+            body=self.model_dump_json(),
+        )
+
+
+class DriftAlert(_AlertBase):
+    """A task fails more, errs more, or has lower scores; or the condition of a profile holds."""
+
+    kind: Kind
+    opened: Figures
+    """As it was proven."""
+    examples: tuple[str, ...]
+    """Evaluations that failed, the newest first."""
+
+    @property
+    def key(self) -> SeriesKey | ConditionKey:
+        """The series, or the condition, that it is about."""
+        if self.condition:
+            return ConditionKey(self.space, self.profile_uid)
+        agent = Agent(self.service, self.environment, self.version)
+        return SeriesKey(self.space, self.profile_uid, agent, self.task, self.kind)
+
+
+class TroubleAlert(_AlertBase):
+    """Something keeps results from being made, or from being complete."""
+
+    kind: Literal["trouble"] = "trouble"
+    trouble: Trouble
+    message: str
+    """The finding as it was when the alert was opened, and the remedy."""
+
+    @property
+    def key(self) -> TroubleKey:
+        """The cause that it is about."""
+        return TroubleKey(self.space, self.trouble, self.alias)
+
+
+Alert: TypeAlias = DriftAlert | TroubleAlert
+_ALERT: Final[TypeAdapter[Alert]] = TypeAdapter(Alert)
+
+
+def alert_of(event: DriftEvent) -> Alert:
+    """Read what `event` of an alert wrote."""
+    return read_alert(event.body)
+
+
+def read_alert(body: str) -> Alert:
+    """Read an alert from the JSON of its model."""
+    return _ALERT.validate_json(body)
+
+
+def alert_id(key: AlertKey, number: int) -> str:
+    """Name the alert that a series opens with its outcome of this number, or a cause at this time.
+
+    For a series it follows from the results alone, so that a collector which takes them again
+    after a crash opens the same alert and not a second one.
+    """
+    identity = json.dumps([*key, number])
+    return blake2b(identity.encode(), digest_size=8).hexdigest()
+
+
+class AlertAction(BaseModel):
+    """An open alert gets another state, as a person wants it.
+
+    Args:
+        space: Of the alert.
+        alert_id: Its id.
+        state: From now on.
+        by: Id of the token.
+        name: Of the person or token.
+        note: The reason.
+        until_ns: End of a silence, in ns since 1970.
+        accept: With `resolved`: take what comes from now on for healthy.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    space: str
+    alert_id: str
+    state: DriftAlertState
+    by: str = ""
+    name: str = ""
+    note: str = ""
+    until_ns: int | None = None
+    accept: bool = False
+
+
+_ODDS: Final = 1e9
+"""Odds beyond which nobody tells one number from the next."""
+_ROUNDING: Final = 1e-9
+"""A tenth of 400 is 40, although 1 - 0.9 is a little less than 0.1."""
+
+
+_WORSE: Final = {
+    Kind.PASS: ("more records fail", "fails more"),
+    Kind.ERROR: ("more records err", "errs more"),
+    Kind.SCORE: ("records have lower scores", "has lower scores"),
+}
+"""Of the whole record, and of a task."""
+
+
+def headline(alert: Alert) -> str:
+    """Say in one line what got worse, of whom, and since when."""
+    if isinstance(alert, TroubleAlert):
+        where = alert.alias or f"space {alert.space}"
+        return f"{where}: {alert.trouble.headline} since {moment(alert.opened_ns)}"
+    if alert.condition:
+        at = moment(alert.opened_ns)
+        return f"{alert.alias}: {alert.condition}, the condition of its profile, since {at}"
+    of_record, of_task = _WORSE[alert.kind]
+    worse = f"task {alert.task!r} {of_task}" if alert.task else of_record
+    version = f" in version {alert.version}" if alert.version else ""
+    service = f" {'of' if version else 'in'} {alert.service}" if alert.service else ""
+    return f"{alert.alias}: {worse}{version}{service} since {moment(alert.opened.since_ns)}"
+
+
+def proof(alert: Alert) -> str:
+    """Say in one line what an alert was opened for."""
+    if isinstance(alert, TroubleAlert):
+        return alert.message
+    return evidence(alert.opened, alert.kind)
+
+
+def evidence(figures: Figures, kind: Kind) -> str:
+    """Say in one line what was counted, what would be healthy, and how likely chance is."""
+    if not figures.evidence:  # a condition that holds at a scheduled time proves nothing
+        passed = figures.records - figures.failed
+        return f"{passed:,} of the last {figures.records:,} records passed"
+    if kind is Kind.SCORE:
+        return (
+            f"mean {figures.mean:.3f} of {figures.records:,} records since "
+            f"{moment(figures.since_ns)}; healthy is at least {figures.lower:.3f}; "
+            f"{_sureness(figures)}"
+        )
+    bad = "failed" if kind is Kind.PASS else "errored"
+    most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
+    return (
+        f"{figures.failed:,} of {figures.records:,} {bad} since {moment(figures.since_ns)}; "
+        f"healthy is at most {most:,} of {figures.records:,}; {_sureness(figures)}"
+    )
+
+
+def bad_word(alert: Alert, reason: str = "") -> str:
+    """Say in a word what happened to a record that is an example."""
+    match alert.kind:
+        case Kind.ERROR:
+            return f"errored ({reason})" if reason else "errored"
+        case Kind.SCORE:
+            return "low score"
+        case _:
+            return "failed"
+
+
+def _sureness(figures: Figures) -> str:
+    if figures.run_length is None:
+        return f"chance of this while nothing is wrong: {odds(figures.evidence)}"
+    return f"while nothing is wrong it comes once in {figures.run_length:,.0f} on average"
+
+
+def odds(evidence: float) -> str:
+    """Say an e-value as the chance of getting so far while nothing is wrong."""
+    if evidence >= _ODDS:
+        return "less than 1 in a billion"
+    return f"1 in {max(1, math.floor(evidence)):,}"
+
+
+def rfc3339(at_ns: int) -> str:
+    """Write a time as programs read it, to the second, in UTC."""
+    return f"{datetime.fromtimestamp(at_ns // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def moment(at_ns: int) -> str:
+    """Say a time to the minute, in UTC."""
+    return f"{datetime.fromtimestamp(at_ns // 10**9, UTC):%Y-%m-%d %H:%M} UTC"

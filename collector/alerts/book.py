@@ -1,0 +1,215 @@
+"""The open alerts, and what becomes of them."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from collector.alerts.alert import (
+    Alert,
+    AlertKey,
+    ConditionKey,
+    DriftAlert,
+    DriftAlertState,
+    Figures,
+    Finding,
+    TroubleAlert,
+    TroubleKey,
+    alert_id,
+    alert_of,
+)
+from collector.store.alerts import DriftEvent
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Turn
+from scouter.drift.series.series import Series, SeriesKey
+from scouter.drift.series.watch import Fall
+
+_State = DriftAlertState
+
+
+class AlertBook:
+    """All open alerts, one for a series or a cause of trouble at most.
+
+    Args:
+        is_shadow: Let new alerts be on trial.
+        on_trial: Profiles, by alias, whose new alerts are on trial anyway.
+        profile_of: Finds a profile by space and uid.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_shadow: bool,
+        on_trial: Collection[str] = (),
+        profile_of: Callable[[str, str], AgentEvalProfile | None],
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._profile_of, self._now_ns = profile_of, now_ns
+        self._first: Final = _State.SHADOW if is_shadow else _State.FIRING
+        self._on_trial: Final = frozenset(on_trial)
+        self._open: dict[AlertKey, Alert] = {}
+        self.pending: list[Alert] = []
+        """Changes that are not kept yet, in order; for the caller to clear."""
+
+    def load(self, latest: Iterable[DriftEvent]) -> None:
+        """Take up the alerts that are open."""
+        found = map(alert_of, latest)
+        self._open = {alert.key: alert for alert in found if alert.is_open}
+
+    def open_in(self, space: str | None) -> list[Alert]:
+        """The open alerts of a space, or of all, the newest first."""
+        found = [alert for alert in self._open.values() if space in (None, alert.space)]
+        return sorted(found, key=lambda alert: (-alert.opened_ns, alert.alert_id))
+
+    def names(self) -> list[SeriesKey]:
+        """The series with an open alert."""
+        return [key for key in self._open if isinstance(key, SeriesKey)]
+
+    def key_of(self, space: str, wanted: str) -> AlertKey | None:
+        """The key of an open alert; None where there is no such alert."""
+        return next(
+            (
+                key
+                for key, alert in self._open.items()
+                if (alert.space, alert.alert_id) == (space, wanted)
+            ),
+            None,
+        )
+
+    def is_on_trial(self, key: AlertKey) -> bool:
+        """Tell whether the open alert of a series is on trial."""
+        return self._open[key].state is _State.SHADOW
+
+    def turned(self, turns: Sequence[Turn], at_ns: int) -> None:
+        """Open and end the alerts of series that fell or recovered.
+
+        Args:
+            turns: In order.
+            at_ns: Time of the results.
+        """
+        for series, fall in turns:
+            if fall is None:
+                self.end(series.key, "recovered: the evidence of its end has reached its line")
+            elif series.key not in self._open:
+                self._open[series.key] = alert = self._opened(series, fall, at_ns)
+                self.pending.append(alert)
+
+    def found(self, findings: Sequence[Finding], at_ns: int) -> None:
+        """Open alerts about new causes of trouble, and end those whose cause has ended.
+
+        They are no inference that could be wrong, so they are told on trial, too.
+
+        Args:
+            findings: All that hold now.
+            at_ns: When they were looked for.
+        """
+        for finding in findings:
+            if finding.key not in self._open:
+                self._open[finding.key] = alert = _trouble_alert(finding, at_ns)
+                self.pending.append(alert)
+        holding = {finding.key for finding in findings}
+        for key in list(self._open):
+            if isinstance(key, TroubleKey) and key not in holding:
+                self.end(key, "its cause is over")
+
+    def held(self, alerts: Sequence[DriftAlert], notes: Mapping[ConditionKey, str]) -> None:
+        """Open the alerts of conditions that hold, and end those of all others.
+
+        Args:
+            alerts: Those that hold now, as they would be opened.
+            notes: Reasons why others hold no longer; one without is not watched any more.
+        """
+        holding = {alert.key: alert for alert in alerts}
+        for key, alert in list(self._open.items()):
+            if not isinstance(key, ConditionKey):
+                continue
+            if key not in holding:
+                self.end(key, notes.get(key, "its profile is not watched any more"))
+            elif holding[key].condition != alert.condition:
+                self.end(key, "the condition was changed")
+        for key, alert in holding.items():
+            if key not in self._open:
+                self._open[key] = alert
+                self.pending.append(alert)
+
+    def end(self, key: AlertKey, note: str) -> bool:
+        """Resolve an alert by itself; False where none is open."""
+        if key not in self._open:
+            return False
+        self.change(key, _State.RESOLVED, note=note)
+        return True
+
+    def wake(self, now_ns: int) -> None:
+        """Let alerts fire again whose silence is over."""
+        for key, alert in list(self._open.items()):
+            until_ns = alert.silenced_until_ns
+            if alert.state is _State.SILENCED and until_ns is not None and until_ns <= now_ns:
+                self.change(key, _State.FIRING, note="its silence is over")
+
+    def change(
+        self,
+        key: AlertKey,
+        state: DriftAlertState,
+        *,
+        by: str = "",
+        name: str = "",
+        note: str = "",
+        until_ns: int | None = None,
+    ) -> Alert:
+        """Let an open alert stand elsewhere.
+
+        Args:
+            key: Of the alert.
+            state: From now on.
+            by: Token that says so; empty for the collector.
+            name: Of the person or token.
+            note: Why.
+            until_ns: End of a silence.
+        """
+        alert = self._open[key].model_copy(
+            update={
+                "state": state, "changed_ns": self._now_ns(), "by": by, "name": name,
+                "note": note, "silenced_until_ns": until_ns,
+            }
+        )  # fmt: skip
+        if alert.is_open:
+            self._open[key] = alert
+        else:
+            del self._open[key]
+        self.pending.append(alert)
+        return alert
+
+    def _opened(self, series: Series, fall: Fall, at_ns: int) -> DriftAlert:
+        space, uid, agent, task, kind = series.key
+        profile = self._profile_of(space, uid)
+        is_on_trial = profile is not None and profile.alias in self._on_trial
+        return DriftAlert(
+            alert_id=alert_id(series.key, series.units),
+            space=space,
+            profile_uid=uid,
+            profile_name="" if profile is None else profile.name,
+            alias="" if profile is None else profile.alias,
+            profile_digest="" if profile is None else profile.digest,
+            task=task,
+            kind=kind,
+            service=agent.service,
+            environment=agent.environment,
+            version=agent.version,
+            state=_State.SHADOW if is_on_trial else self._first,
+            opened_ns=at_ns,
+            changed_ns=at_ns,
+            opened=Figures.of(fall),
+            examples=series.examples,
+        )
+
+
+def _trouble_alert(finding: Finding, at_ns: int) -> TroubleAlert:
+    return TroubleAlert(
+        alert_id=alert_id(finding.key, at_ns),
+        space=finding.space,
+        alias=finding.subject,
+        state=_State.FIRING,
+        opened_ns=at_ns,
+        changed_ns=at_ns,
+        trouble=finding.trouble,
+        message=finding.message,
+    )

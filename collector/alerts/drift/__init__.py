@@ -1,1 +1,0 @@
-"""Alerts that prove themselves: every active profile is watched by detectors."""

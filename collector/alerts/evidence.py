@@ -1,0 +1,257 @@
+"""Evidence behind alerts: tallies by version, the standing of a series, records and slices."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from collector.alerts.alert import Alert, Figures, TroubleAlert
+from collector.store.decided import SliceQuery
+from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.rows import EvaluationRow
+from collector.store.store import Store
+from scouter.drift.detect.baseline import ENOUGH
+from scouter.drift.detect.slices import Culprit, culprits
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Group
+from scouter.drift.series.series import (
+    COMPARABLE,
+    FEWEST,
+    Agent,
+    Kind,
+    Series,
+    SeriesKey,
+    SeriesState,
+)
+from scouter.drift.series.series_set import results_of
+from scouter.evaluate.intervals import wilson
+from scouter.evaluate.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The results of one task, or of the whole record, since its version began."""
+
+    version: str
+    passed: int
+    failed: int
+    errored: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.passed + self.failed + self.errored
+
+    @property
+    def rate(self) -> float:
+        """Share that passed; there is one result at least."""
+        return self.passed / self.total
+
+    def is_below(self, other: "Tally") -> bool:
+        """Tell whether it passed less: the 95 % intervals of the two rates are apart."""
+        return wilson(self.passed, self.total)[1] < wilson(other.passed, other.total)[0]
+
+    @staticmethod
+    def of(group: Group, task: str) -> "Tally | None":
+        """Count a task of a version; None where it has no result.
+
+        Args:
+            group: The version.
+            task: Empty for the whole record.
+        """
+        passes, errors = (group.series.get((task, kind)) for kind in (Kind.PASS, Kind.ERROR))
+        decided, failed = (passes.records, passes.failed) if passes else (0, 0)
+        errored = errors.failed if errors else 0
+        if not decided + errored:
+            return None
+        return Tally(
+            version=group.agent.version, passed=decided - failed, failed=failed, errored=errored
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFall:
+    """A task that passes less in a version than in the one before."""
+
+    task: str
+    """Empty for the whole record."""
+    now: Tally
+    before: Tally
+
+
+def falls_of(group: Group) -> Sequence[TaskFall]:
+    """The whole record, then its tasks, that pass less than in the version before, worst first."""
+    if group.before is None:
+        return ()
+    found: list[TaskFall] = []
+    for task in dict.fromkeys(task for task, _ in group.series):
+        now, before = Tally.of(group, task), Tally.of(group.before, task)
+        if now is not None and before is not None and now.is_below(before):
+            found.append(TaskFall(task=task, now=now, before=before))
+    return sorted(found, key=lambda each: (each.task != "", each.now.rate - each.before.rate))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """See the module."""
+
+    key: SeriesKey
+    profile: AgentEvalProfile
+    units: int
+    """Conversations, and records without one."""
+    records: int
+    failed: int
+    errored: int
+    """Of a series of passes, the results that erred beside its records; of others 0."""
+    before: Tally | None
+    """Of a series of passes, the results under the version before."""
+    rate: float
+    """Rate of the last 500 to 1,000 units."""
+    lower: float
+    upper: float
+    """Wilson interval (95 %) of that, good for one look; no alarm comes of it."""
+    evidence: float
+    """Evidence of a fall, as an e-value; the alarm is at 1 / alpha."""
+    healthy: float | None
+    """Mean of the first reference; None while nothing is known of a healthy time."""
+    healthy_lower: float | None
+    """Lower bound of that mean."""
+    fall: Figures | None
+    """The proven fall with the figures of now."""
+    state: SeriesState
+    words: str
+    """The reference of the series, or the reason why it has none yet."""
+
+    @staticmethod
+    def of(series: Series, profile: AgentEvalProfile, group: Group) -> "Standing":
+        """Look at a series of a group; nobody may feed it meanwhile."""
+        task, is_pass = series.key.task, series.key.kind is Kind.PASS
+        tally = Tally.of(group, task) if is_pass else None
+        before = Tally.of(group.before, task) if is_pass and group.before else None
+        units, total = series.recent
+        lower, upper = wilson(math.floor(total), units)[0], wilson(math.ceil(total), units)[1]
+        fall, known = series.fall(), [watch.reference.baseline for watch in series.watches]
+        return Standing(
+            key=series.key,
+            profile=profile,
+            units=series.units,
+            records=series.records,
+            failed=series.failed,
+            errored=tally.errored if tally else 0,
+            before=before,
+            rate=total / units,
+            lower=lower,
+            upper=upper,
+            evidence=series.evidence,
+            healthy=known[0].mean if known else None,
+            healthy_lower=known[0].lower if known else None,
+            fall=None if fall is None else Figures.of(fall),
+            state=series.state,
+            words=_words(series, group.before),
+        )
+
+
+def _words(series: Series, before: Group | None) -> str:
+    against = [watch.reference.sentence() for watch in series.watches]
+    if series.state is SeriesState.NEVER_PASSED:
+        against.append(
+            f"nothing: none of its {series.records:,} records was good, so that nothing can be "
+            "worse; it is watched once a thousand with good ones are learnt"
+        )
+    elif series.is_learning:
+        against.append(f"still learning what is healthy: {_learnt(series)}")
+    if series.awaits and before is not None:
+        known = before.series.get((series.key.task, series.key.kind))
+        units = 0 if known is None else known.sample.units
+        against.append(
+            f"from its first record on against version {before.agent.version or '(none)'}, once "
+            f"that has {COMPARABLE} finished conversations; it has {units}"
+        )
+    return "; ".join(against)
+
+
+def _learnt(series: Series) -> str:
+    """Say how far a series has come with its own first results."""
+    sample = series.sample
+    if sample.records < ENOUGH:
+        return f"{sample.records:,} of its first {ENOUGH:,} records"
+    return f"{sample.units:,} of its first {FEWEST:,} conversations"
+
+
+EXAMPLES: Final = 3
+"""Newest evaluations that are named where a condition holds, or that errored."""
+CULPRITS: Final = 10
+"""Slices that are named."""
+
+
+def examples_of(store: Store, alert: Alert) -> list[EvaluationRow]:
+    """Evaluations that failed and are still stored; an erased one is left out.
+
+    Where a condition holds, they are those that failed last.
+    """
+    if isinstance(alert, TroubleAlert):
+        return []
+    if alert.condition:
+        query = EvaluationQuery(
+            space=alert.space, profile=alert.profile_uid, outcome=Outcome.FAILED, limit=EXAMPLES
+        )
+        return list(store.evaluations(query).items)
+    rows = [store.evaluation(alert.space, evaluation_id) for evaluation_id in alert.examples]
+    return [row for row in rows if row is not None]
+
+
+def errored_of(store: Store, alert: Alert) -> list[EvaluationRow]:
+    """The newest evaluations that errored since a fall of passes began, which counts them apart.
+
+    They are none of its examples, and may be the larger half of what went wrong.
+    """
+    if isinstance(alert, TroubleAlert) or alert.kind is not Kind.PASS:
+        return []
+    query = EvaluationQuery(
+        space=alert.space,
+        profile=alert.profile_uid,
+        service_name=alert.service or None,
+        service_version=alert.version or None,
+        environment=alert.environment or None,
+        since_ns=alert.opened.since_ns,
+        limit=EXAMPLES,
+        outcome=None if alert.task else Outcome.ERRORED,
+        task_id=alert.task or None,
+        task_outcome=Outcome.ERRORED if alert.task else None,
+    )
+    return list(store.evaluations(query).items)
+
+
+def error_of(row: EvaluationRow, task: str) -> str:
+    """The reason why a task, or the first one of a record, erred; empty where none did.
+
+    Args:
+        row: Evaluation of the record.
+        task: Its id; empty for the whole record.
+    """
+    reasons = (
+        each.reason or ""
+        for each in row.tasks
+        if each.outcome is Outcome.ERRORED and task in ("", each.task_id)
+    )
+    return next(reasons, "")
+
+
+def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
+    """The slices that fell, of the results of the alert's service in its environment.
+
+    There are none of an error series, as an error has no rate that could be cut. A condition says
+    nothing of a time before.
+    """
+    if isinstance(alert, TroubleAlert) or alert.kind is Kind.ERROR or alert.condition:
+        return []
+    service, environment = results_of(Agent(alert.service, alert.environment, alert.version))
+    query = SliceQuery(
+        space=alert.space,
+        profile_uid=alert.profile_uid,
+        task=alert.task,
+        since_ns=alert.opened.since_ns,
+        service=service,
+        environment=environment,
+    )
+    return culprits(*store.slices(query), whole=store.unsliced(query))[:CULPRITS]

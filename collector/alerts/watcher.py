@@ -1,0 +1,424 @@
+"""A thread that watches every profile: final results in, alerts out.
+
+It reads the store in the order of completion, so that nothing waits for it. The state of the
+detectors, the place of the last result and the alerts that it opened become durable in one commit:
+after a crash it goes on behind that place, and no result is lost or taken twice.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from collector.alerts.alert import (
+    Alert,
+    AlertAction,
+    AlertKey,
+    ConditionKey,
+    DriftAlert,
+    DriftAlertState,
+    Finding,
+    TroubleAlert,
+)
+from collector.alerts.book import AlertBook
+from collector.alerts.conditions import AlertMonitor, held_by
+from collector.alerts.evidence import Standing, TaskFall, falls_of
+from collector.alerts.health import HEALTH
+from collector.store.alerts import DriftState
+from collector.store.store import Store
+from scouter.drift.detect.detector import ALPHA
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Pace
+from scouter.drift.series.observed import Observed, Yardstick, yardsticks
+from scouter.drift.series.reference import NOTHING, Stated, stated_by
+from scouter.drift.series.series import Kind, SeriesKey
+from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet, line_of
+from scouter.errors import ConfigError, ScouterError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+
+PAGE: Final = 512
+"""Results in memory at a time."""
+SILENT_NS: Final = 3_600 * 10**9
+"""An alert of what runs no more ends after so long without a result of it."""
+FORGOTTEN_NS: Final = 30 * 86_400 * 10**9
+"""A group of a profile that is not active is forgotten after so long."""
+
+
+class DriftWatcher:
+    """See the module.
+
+    Args:
+        store: Where results are read and the state is kept.
+        alpha: Chance that one series ever alarms while nothing is wrong.
+        run_length: Units between two false alarms of a series on average, in place of that chance.
+        pace: When a conversation is complete.
+        is_shadow: Let new alerts be on trial.
+        on_trial: Profiles, by alias, whose new alerts are on trial anyway.
+        told: Is told of every alert that was opened or changed, once that is durable.
+        findings: Looks for what keeps results from being made, in the same thread between two
+            pages; is given the time.
+        monitor: Looks at the conditions of profiles, in the same thread; none is looked at without.
+        channels: Names of those who can be told.
+        refer: Has an action on an alert carried out by the process that watches, for as long as
+            this one does not.
+        now_ns: Wall clock.
+        look_every_s: Between two looks for new results.
+        save_every_s: Between two commits of the state while no alert changes; after a crash so
+            much is read again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        alpha: float = ALPHA,
+        run_length: float | None = None,
+        pace: Pace,
+        is_shadow: bool = False,
+        on_trial: Collection[str] = (),
+        told: Callable[[Sequence[Alert]], None] = lambda alerts: None,
+        findings: Callable[[int], Sequence[Finding]] = lambda now_ns: (),
+        monitor: AlertMonitor | None = None,
+        channels: Collection[str] = (),
+        refer: Callable[[AlertAction], Alert | None] | None = None,
+        now_ns: Callable[[], int] = time.time_ns,
+        look_every_s: float = 0.5,
+        save_every_s: float = 10.0,
+    ) -> None:
+        self.alpha: Final = alpha
+        self._store, self._told, self._now_ns = store, told, now_ns
+        self._refer = refer
+        self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
+        self._look_every_s, self._save_every_s = look_every_s, save_every_s
+        self._lock = threading.RLock()
+        self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
+        self._yardsticks: dict[tuple[str, str], Mapping[str, Yardstick]] = {}
+        self._active: frozenset[tuple[str, str]] = frozenset()
+        self._series = SeriesSet(alpha, pace, self._stated_of, run_length)
+        self._book = AlertBook(
+            is_shadow=is_shadow, on_trial=on_trial, profile_of=self._profile_of, now_ns=now_ns
+        )
+        self._seen = -1
+        """The last commit whose results were all taken."""
+        self._saved_at = time.monotonic()
+        self._is_failing = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scouter-drift")
+
+    # --- what others ask --------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Go on behind the last result whose evidence was kept."""
+        self.load()
+        self._thread.start()
+
+    def load(self) -> None:
+        """Read what was kept; `start` does it."""
+        with self._lock:
+            restored(self._series, self._store.drift_states())
+            self._book.load(self._store.drift_alerts())
+            self._series.restate()
+
+    def stop(self) -> None:
+        """Take what is stored, keep the state, and end."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+            try:
+                while self.step():
+                    pass
+                self.save()
+            except ScouterError as error:
+                _log.warning(
+                    "the state of detectors was not kept, results are read again: %s", error
+                )
+
+    def follow(self, known: Iterable[tuple[str, AgentEvalProfile, bool]]) -> None:
+        """Be told all profiles of all spaces, and whether each is active."""
+        profiles = {(space, profile.uid): (profile, active) for space, profile, active in known}
+        with self._lock:
+            self._profiles = {key: profile for key, (profile, _) in profiles.items()}
+            self._yardsticks = {
+                key: yardsticks(profile.tasks) for key, profile in self._profiles.items()
+            }
+            self._active = frozenset(key for key, (_, active) in profiles.items() if active)
+            self._series.restate()
+
+    def alerts(self, space: str) -> list[DriftAlert]:
+        """The open alerts about series and conditions of a space, the newest first."""
+        return [each for each in self.all_alerts(space) if isinstance(each, DriftAlert)]
+
+    def troubles(self, space: str) -> list[TroubleAlert]:
+        """The open alerts about trouble of a space, the newest first."""
+        return [each for each in self.all_alerts(space) if isinstance(each, TroubleAlert)]
+
+    def active(self) -> set[tuple[str, str]]:
+        """Space and alias of every active profile."""
+        with self._lock:
+            return {(key[0], self._profiles[key].alias) for key in self._active}
+
+    def erring(self) -> set[tuple[str, str]]:
+        """Space and alias of every profile with an open alert about its errors."""
+        found = self.all_alerts()
+        return {(each.space, each.alias) for each in found if each.kind is Kind.ERROR}
+
+    def all_alerts(self, space: str | None = None) -> list[Alert]:
+        """The open alerts of a space, or of all."""
+        with self._lock:
+            return self._book.open_in(space)
+
+    def standings(self, space: str | None = None) -> list[Standing]:
+        """Standing of each series of active profiles, of the version of each agent that ran last.
+
+        Args:
+            space: Of the profiles; all if none is given.
+        """
+        with self._lock:
+            return [
+                Standing.of(series, self._profiles[group.space, group.profile_uid], group)
+                for group in self._series.latest()
+                if (group.space, group.profile_uid) in self._active
+                if space in (None, group.space)
+                for series in group.series.values()
+            ]
+
+    def standing_of(self, alert: DriftAlert) -> Standing | None:
+        """The standing of an alert's series; None where it is forgotten."""
+        key = alert.key
+        if isinstance(key, ConditionKey):
+            return None
+        with self._lock:
+            group = self._series.groups.get(GroupKey(*key[:3]))
+            series = group and group.series.get((key.task, key.kind))
+            profile = self._profile_of(key.space, key.profile_uid)
+            if group is None or series is None or profile is None:
+                return None
+            return Standing.of(series, profile, group)
+
+    def falls_with(self, alert: DriftAlert) -> Sequence[TaskFall]:
+        """The tasks that fell in the version of an alert, or in the newest one for a condition.
+
+        Returns:
+            The whole record first, then its tasks, the worst first; empty where nothing fell, or
+            no version was before.
+        """
+        key = alert.key
+        with self._lock:
+            if isinstance(key, SeriesKey):
+                group = self._series.groups.get(GroupKey(*key[:3]))
+            else:
+                latest = self._series.latest()
+                its = [each for each in latest if (each.space, each.profile_uid) == key]
+                group = its[-1] if its else None
+            return () if group is None else falls_of(group)
+
+    def act(self, action: AlertAction) -> Alert | None:
+        """Change an alert for a person, and make that durable before it is answered.
+
+        A condition gathers as many records anew as it needs, once its alert is resolved. An alert
+        about trouble that goes on comes again.
+
+        Returns:
+            The alert as it is then; None where it is not open.
+
+        Raises:
+            ConfigError: The alert does not take it: it is not on trial, or on trial; or nothing can
+                be learnt anew.
+            TransientError: The store takes nothing now, or nobody who watches answers.
+        """
+        if self._refer is None or self._thread.is_alive():
+            return self.carry_out(action)
+        found = self._refer(action)
+        if not self._thread.is_alive():  # it may have got the duties meanwhile
+            self.load()
+        return found
+
+    def carry_out(self, action: AlertAction) -> Alert | None:
+        """The same, always in this process; for who has the duties of a fleet."""
+        with self._lock:
+            key = self._book.key_of(action.space, action.alert_id)
+            if key is None:
+                return None
+            _check(action.state, action.alert_id, is_on_trial=self._book.is_on_trial(key))
+            if action.accept and not isinstance(key, SeriesKey):
+                raise ConfigError(
+                    f"alert {action.alert_id} is held against nothing that could be learnt anew; a "
+                    "condition is changed in its profile"
+                )
+            found = self._book.change(
+                key, action.state, by=action.by, name=action.name, note=action.note,
+                until_ns=action.until_ns,
+            )  # fmt: skip
+            if action.state is DriftAlertState.RESOLVED:
+                self._restart(key, accept=action.accept)
+            self.save()
+        return found
+
+    # --- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            wait_s = self._look_every_s
+            try:
+                if self.step():
+                    wait_s = 0.0
+                self.look()
+                self._is_failing = False
+            except TransientError as error:
+                if not self._is_failing:
+                    _log.warning("drift detectors wait: %s", error)
+                self._is_failing = True
+            except Exception:  # noqa: BLE001 the thread outlives any fault; the place stays
+                if not self._is_failing:
+                    _log.exception("a fault while results are watched; it is tried again")
+                self._is_failing = True
+            self._stopping.wait(wait_s)
+
+    def step(self) -> bool:
+        """Take one page of results, or tell the time; tells whether there may be more.
+
+        Raises:
+            TransientError: The store cannot be read or written now; nothing is lost.
+        """
+        with self._lock:
+            last = self._store.last_seq()
+            page = self._store.decided_after(self._series.place, PAGE) if last != self._seen else []
+            for observed in page:
+                measured = replace(observed, yardsticks=self._yardsticks_of(observed))
+                self._book.turned(self._series.take(measured), self._series.now_ns)
+            if not page:
+                self._seen = last
+                self._tell_time()
+            if self._book.pending or time.monotonic() >= self._saved_at + self._save_every_s:
+                self.save()
+        return bool(page)
+
+    def look(self) -> None:
+        """Look for trouble and at conditions, and open or end the alerts about them.
+
+        Raises:
+            TransientError: The store cannot be read or written now.
+        """
+        now_ns = self._now_ns()
+        found = self._findings(now_ns)
+        with self._lock:
+            self._book.found(found, now_ns)
+            if self._monitor is not None:
+                self._book.held(*held_by(self._monitor.look(now_ns), self._channels, now_ns))
+            if self._book.pending:
+                self.save()
+
+    def save(self) -> None:
+        """Keep what has changed, in one commit, then tell of alerts.
+
+        Raises:
+            TransientError: The store cannot be written now; the next call tries it again.
+        """
+        with self._lock:
+            states = kept_states(self._series)
+            events = list(self._book.pending)
+            if states or events:
+                self._store.save_drift(states, [each.event() for each in events])
+            self._series.changed.clear()
+            self._book.pending.clear()
+            self._saved_at = time.monotonic()
+        if events:
+            self._told(events)
+
+    def _tell_time(self) -> None:
+        """All results are taken: what is quiet by the clock is complete."""
+        now_ns = self._now_ns()
+        self._book.turned(self._series.advance(now_ns), now_ns)
+        self._book.wake(now_ns)
+        self._retire(now_ns)
+
+    def _retire(self, now_ns: int) -> None:
+        """End the alerts of what runs no more, and forget its groups in the end."""
+        newest = self._series.newest()
+        for key, group in list(self._series.groups.items()):
+            silent_ns = now_ns - group.last_ns
+            if silent_ns < SILENT_NS:
+                continue
+            if (group.space, group.profile_uid) not in self._active:
+                self._end(key, "its profile is not active any more")
+                if silent_ns >= FORGOTTEN_NS:
+                    self._series.remove(key)
+                continue
+            newer = newest[line_of(key)]
+            if newer is not group:
+                self._end(key, f"version {newer.agent.version or '(none)'} runs now")
+        for name in self._book.names():
+            if self._series.find(name) is None:
+                version = name.agent.version or "(none)"
+                self._book.end(
+                    name, f"version {version} is followed no longer: {MOST_VERSIONS} others came"
+                )
+
+    def _end(self, key: GroupKey, note: str) -> None:
+        for name, series in self._series.groups[key].series.items():
+            if self._book.end(SeriesKey(*key, *name), note):
+                series.restart()
+                self._series.changed.add(key)
+
+    def _restart(self, key: AlertKey, *, accept: bool) -> None:
+        """Gather evidence anew, as a person said that an alert is over."""
+        if isinstance(key, ConditionKey) and self._monitor is not None:
+            self._monitor.resolve(*key)
+        series = self._series.find(key) if isinstance(key, SeriesKey) else None
+        if series is not None:
+            series.accept() if accept else series.restart()
+            self._series.changed.add(GroupKey(*series.key[:3]))
+
+    def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
+        return self._profiles.get((space, uid))
+
+    def _yardsticks_of(self, observed: Observed) -> Mapping[str, Yardstick]:
+        return self._yardsticks.get((observed.space, observed.profile_uid), {})
+
+    def _stated_of(self, space: str, uid: str) -> Stated:
+        """References that a profile states, or else its alert's lowest healthy rate."""
+        profile = self._profiles.get((space, uid))
+        return NOTHING if profile is None else stated_by(profile)
+
+
+def _check(state: DriftAlertState, alert_id: str, *, is_on_trial: bool) -> None:
+    """Refuse what makes no sense: nobody was told of an alert that is on trial."""
+    if state is DriftAlertState.FIRING and not is_on_trial:
+        raise ConfigError(f"alert {alert_id} is not on trial: there is nothing to promote")
+    if is_on_trial and state in (DriftAlertState.ACKNOWLEDGED, DriftAlertState.SILENCED):
+        raise ConfigError(
+            f"alert {alert_id} is on trial, and told to nobody: promote it first, or resolve it"
+        )
+
+
+_WHOLE: Final = ""
+"""Name of the state of all together."""
+
+
+def kept_states(series: SeriesSet) -> list[DriftState]:
+    """Changes since the state was kept last; empty where there are none."""
+    if not series.changed:
+        return []
+    states = [DriftState(name=_name(key), body=_body(series, key)) for key in series.changed]
+    return [DriftState(name=_WHOLE, body=json.dumps(series.to_json())), *states]
+
+
+def restored(series: SeriesSet, states: Iterable[DriftState]) -> None:
+    """Let series go on from what was kept; from the beginning where nothing was."""
+    bodies = {state.name: json.loads(state.body) for state in states if state.name != HEALTH}
+    whole = bodies.pop(_WHOLE, None)
+    if whole is not None:
+        series.restore(whole, bodies.values())
+
+
+def _name(key: GroupKey) -> str:
+    return json.dumps(key)
+
+
+def _body(series: SeriesSet, key: GroupKey) -> str:
+    group = series.groups.get(key)
+    return "" if group is None else json.dumps(group.to_json())

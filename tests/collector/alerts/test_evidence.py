@@ -1,0 +1,89 @@
+"""Tallies of versions and the tasks that fell, by hand, and the examples of an alert."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from collector.alerts.alert import DriftAlert, DriftAlertState, Figures
+from collector.alerts.evidence import Tally, errored_of, falls_of
+from collector.store.evaluation_queries import EvaluationQuery
+from scouter.drift.series.group import Group, Pace
+from scouter.drift.series.observed import Observed, Place
+from scouter.drift.series.series import Agent, Kind
+from scouter.evaluate.outcome import Outcome
+
+PACE = Pace(1, 1)
+
+
+def group(version: str, before: Group | None, *results: tuple[int, dict[str, Outcome]]) -> Group:
+    """A version whose records had these outcomes, each so many times."""
+    found = Group("s", "p", Agent("bot", "", version), 0.01, before=before)
+    for count, outcomes in results:
+        for _ in range(count):
+            observed = Observed(
+                place=Place(1, 0), space="s", profile_uid="p", agent=found.agent, session="",
+                at_ns=1, evaluation_id="e", outcomes=tuple(outcomes.items()),
+            )  # fmt: skip
+            list(found.take(observed, 1, PACE))
+    return found
+
+
+def record(task: Outcome, other: Outcome = Outcome.PASSED) -> dict[str, Outcome]:
+    """The outcomes of a record; it ends as its task `slow`."""
+    return {"": task, "slow": task, "kind": other}
+
+
+def test_what_erred_is_counted_beside_what_failed() -> None:
+    second = group(
+        "2", None, (10, record(Outcome.PASSED)), (20, record(Outcome.FAILED)),
+        (10, record(Outcome.ERRORED)),
+    )  # fmt: skip
+    found = Tally.of(second, "slow")
+    assert found == Tally(version="2", passed=10, failed=20, errored=10)
+    assert found is not None
+    assert (found.total, found.rate) == (40, 0.25)
+    assert Tally.of(second, "unknown") is None
+
+
+def test_the_record_comes_first_then_the_task_that_fell_most() -> None:
+    """By Wilson 10 of 40 is 40 % at most and 30 of 40 is 86 %; 40 of 40 is 91 % at least."""
+    first = group("1", None, (40, record(Outcome.PASSED)))
+    second = group(
+        "2", first,
+        (10, record(Outcome.PASSED, Outcome.FAILED)), (20, record(Outcome.FAILED)),
+        (10, record(Outcome.ERRORED)),
+    )  # fmt: skip
+    assert [each.task for each in falls_of(second)] == ["", "slow", "kind"]
+    assert falls_of(second)[1].before == Tally(version="1", passed=40, failed=0, errored=0)
+    same = group("3", second, (40, record(Outcome.FAILED, Outcome.PASSED)))
+    assert [each.task for each in falls_of(same)] == ["", "slow"]
+    assert falls_of(first) == ()
+
+
+def test_intervals_that_touch_prove_nothing() -> None:
+    """4 of 5 passed is 38 to 96 %, and 5 of 5 is 57 % at least."""
+    first = group("1", None, (5, record(Outcome.PASSED)))
+    second = group("2", first, (4, record(Outcome.PASSED)), (1, record(Outcome.FAILED)))
+    assert list(falls_of(second)) == []
+
+
+def test_errored_examples_are_of_the_alerts_own_agent() -> None:
+    """The same version may run elsewhere, where other things err."""
+    asked: list[EvaluationQuery] = []
+
+    def evaluations(query: EvaluationQuery) -> Any:
+        asked.append(query)
+        return SimpleNamespace(items=())
+
+    store: Any = SimpleNamespace(evaluations=evaluations)
+    figures = Figures(
+        since_ns=5, records=9, failed=8, evidence=99.0, healthy=1.0, lower=0.9, against=""
+    )
+    alert = DriftAlert(
+        alert_id="x", space="default", alias="desk", service="bot", environment="staging",
+        version="2", state=DriftAlertState.FIRING, opened_ns=7, changed_ns=7, kind=Kind.PASS,
+        examples=(), opened=figures,
+    )  # fmt: skip
+    assert errored_of(store, alert) == []
+    (query,) = asked
+    assert (query.service_name, query.environment) == ("bot", "staging")
+    assert (query.service_version, query.since_ns) == ("2", 5)

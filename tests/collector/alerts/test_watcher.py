@@ -1,0 +1,493 @@
+"""Detectors on a real store: results in, alerts out, through restarts and crashes."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from collector.alerts.alert import (
+    Alert,
+    AlertAction,
+    DriftAlert,
+    DriftAlertState,
+    Finding,
+    Trouble,
+    alert_of,
+    evidence,
+    headline,
+)
+from collector.alerts.conditions import AlertMonitor
+from collector.alerts.evidence import culprits_of
+from collector.alerts.health import HealthWatch
+from collector.alerts.measures import DriftMeasures
+from collector.alerts.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
+from collector.store.rows import TaskRow
+from scouter.drift.config import AgentEvalConfig, Healthy, SavedRun
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Pace
+from scouter.drift.series.series import Kind
+from scouter.drift.series.series_set import MOST_VERSIONS
+from scouter.errors import ConfigError, TransientError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from tests.contracts.store_data import SPACE, evaluation
+from tests.support.store_appends import AppendingStore
+
+SECOND = 10**9
+START = 1_800_000_000 * SECOND
+PACE = Pace(60 * SECOND, 3_600 * SECOND)
+PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+PROFILE = AgentEvalProfile(
+    [AssertionTask("t1", "x", 1, ComparisonOperator.Equals)], alias="answers"
+)
+GOOD = ([PASSED] * 9 + [FAILED]) * 110
+BAD = [PASSED, FAILED] * 60
+
+
+class Watch:
+    """A store, a watcher on it that is stepped by hand, and what it told."""
+
+    def __init__(
+        self, folder: Path, *, is_shadow: bool = False, on_trial: Sequence[str] = ()
+    ) -> None:
+        self.store = AppendingStore(folder)
+        self.now_ns = START
+        self.findings: list[Finding] = []
+        self.profile = PROFILE
+        self.told: list[Alert] = []
+        self._numbers = count(self.store.last_seq() * 10_000)
+        self._is_shadow, self._on_trial = is_shadow, on_trial
+        self.watcher = self._watcher()
+
+    def _watcher(self) -> DriftWatcher:
+        found = DriftWatcher(
+            self.store, pace=PACE, is_shadow=self._is_shadow, on_trial=self._on_trial,
+            told=self.told.extend, findings=lambda now_ns: self.findings,
+            now_ns=lambda: self.now_ns, save_every_s=0,
+        )  # fmt: skip
+        found.follow([(SPACE, PROFILE, True)])
+        found.load()
+        return found
+
+    def crash(self) -> None:
+        """Become a new process, with nothing that came since the last commit."""
+        self.watcher = self._watcher()
+
+    def store_results(self, outcomes: Sequence[Outcome], **fields: Any) -> None:
+        rows = [
+            evaluation(
+                f"u{number}", outcome, profile_uid=self.profile.uid, evaluated_ns=self.now_ns,
+                **{"session_id": "", "service_version": "1"} | fields,
+            )
+            for number, outcome in zip(self._numbers, outcomes, strict=False)
+        ]  # fmt: skip
+        self.store.append_evaluations(rows).result()
+
+    def feed(self, outcomes: Sequence[Outcome], **fields: Any) -> None:
+        """Store results one a second, and take them."""
+        for first in range(0, len(outcomes), 50):
+            self.now_ns += 50 * SECOND
+            self.store_results(outcomes[first : first + 50], **fields)
+        self.take()
+
+    def take(self) -> None:
+        while self.watcher.step():
+            pass
+
+    def act(
+        self, alert_id: str, state: DriftAlertState, space: str = SPACE, **fields: Any
+    ) -> Alert | None:
+        """Change an alert for a person."""
+        action = AlertAction(space=space, alert_id=alert_id, state=state, **fields)
+        return self.watcher.act(action)
+
+    @property
+    def alerts(self) -> list[DriftAlert]:
+        return self.watcher.alerts(SPACE)
+
+    def counted(self) -> dict[str, int]:
+        """Records by series."""
+        return {
+            f"{each.key.task or 'record'} {each.key.kind}": each.records
+            for each in self.watcher.standings()
+        }
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Watch]:
+    found = Watch(tmp_path)
+    yield found
+    found.store.close()
+
+
+def test_a_fall_opens_one_alert_for_task_and_record(watch: Watch) -> None:
+    watch.feed(GOOD)
+    assert watch.alerts == []
+    changed_ns = watch.now_ns
+    watch.feed(BAD)
+    assert sorted(alert.task for alert in watch.alerts) == ["", "t1"]
+    alert = next(alert for alert in watch.alerts if alert.task)
+    assert (alert.state, alert.version, alert.alias) == (DriftAlertState.FIRING, "1", "answers")
+    assert abs(alert.opened.since_ns - changed_ns) <= 100 * SECOND
+    assert len(alert.examples) == 3
+    assert all(watch.store.evaluation(SPACE, each) for each in alert.examples)
+    assert watch.told == watch.alerts[::-1] or set(watch.told) == set(watch.alerts)
+
+
+def test_the_words_by_hand(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    alert = next(alert for alert in watch.alerts if alert.task)
+    said = alert.opened.model_copy(
+        update={"since_ns": START, "records": 400, "failed": 118, "lower": 0.9, "evidence": 1e4}
+    )
+    once = said.model_copy(update={"run_length": 200_000.0})
+    assert evidence(once, alert.kind).endswith(
+        "at most 40 of 400; while nothing is wrong it comes once in 200,000 on average"
+    )
+    # 1800000000 is 2027-01-15 08:00:00 UTC; a tenth of 400 may fail.
+    assert evidence(said, alert.kind) == (
+        "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40 of 400; "
+        "chance of this while nothing is wrong: 1 in 10,000"
+    )
+    assert headline(alert.model_copy(update={"opened": said, "service": "bot"})) == (
+        "answers: task 't1' fails more in version 1 of bot since 2027-01-15 08:00 UTC"
+    )
+    of_record = alert.model_copy(update={"opened": said, "version": "", "task": ""})
+    assert headline(of_record) == "answers: more records fail since 2027-01-15 08:00 UTC"
+
+
+def test_a_crash_neither_loses_nor_doubles_evidence(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """At any moment: behind a commit of results, in the middle of a page, behind an alert."""
+    whole = Watch(tmp_path_factory.mktemp("whole"))
+    crashed = Watch(tmp_path)
+    outcomes = [*GOOD, *BAD]
+    for first in range(0, len(outcomes), 100):
+        part = outcomes[first : first + 100]
+        whole.feed(part)
+        crashed.now_ns = whole.now_ns
+        crashed.store_results(part)
+        if first % 300 == 0:
+            crashed.watcher.step()
+        if first % 200 == 0:
+            crashed.crash()
+    crashed.crash()
+    crashed.take()
+    assert crashed.counted() == whole.counted()
+    assert [a.alert_id for a in crashed.alerts] == [a.alert_id for a in whole.alerts]
+    ids = [event.alert_id for event in crashed.store.drift_alerts(SPACE)]
+    assert all(len(crashed.store.drift_history(SPACE, each)) == 1 for each in ids)
+    whole.store.close()
+    crashed.store.close()
+
+
+def test_what_could_not_be_kept_is_kept_later(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.feed(GOOD)
+    with monkeypatch.context() as patch:
+        patch.setattr(watch.store, "save_drift", _full)
+        watch.store_results(BAD)
+        with pytest.raises(TransientError, match="disk full"):
+            watch.watcher.step()
+        assert watch.told == []  # nobody is told of what a crash could undo
+    watch.take()
+    assert len(watch.told) == 2
+    watch.crash()
+    assert len(watch.alerts) == 2
+    assert watch.counted()["t1 pass"] == len(GOOD) + len(BAD)
+
+
+def _full(*_: object) -> None:
+    raise TransientError("disk full")
+
+
+def test_it_resolves_by_evidence_and_says_so(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    watch.feed(GOOD)
+    assert watch.alerts == []
+    last = alert_of(watch.store.drift_alerts(SPACE)[0])
+    assert (last.state, last.by) == (DriftAlertState.RESOLVED, "")
+    assert last.note.startswith("recovered")
+
+
+def test_people_acknowledge_silence_and_resolve(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    name = watch.alerts[0].alert_id
+    found = watch.act(name, DriftAlertState.ACKNOWLEDGED, by="ann", note="on it")
+    assert found is not None
+    assert (found.state, found.by) == (DriftAlertState.ACKNOWLEDGED, "ann")
+    watch.act(name, DriftAlertState.SILENCED, by="ann", until_ns=watch.now_ns + 5 * SECOND)
+    watch.crash()
+    assert watch.alerts[0].state is DriftAlertState.SILENCED
+    watch.now_ns += 6 * SECOND
+    watch.take()
+    assert watch.alerts[0].state is DriftAlertState.FIRING
+    assert watch.act(name, DriftAlertState.RESOLVED, by="eve", space="other") is None
+    assert watch.act(name, DriftAlertState.RESOLVED, by="ann", note="mended") is not None
+    assert len(watch.alerts) == 1
+    assert watch.act(name, DriftAlertState.RESOLVED, by="ann") is None
+    states = [event.state for event in watch.store.drift_history(SPACE, name)]
+    assert states == ["firing", "acknowledged", "silenced", "firing", "resolved"]
+    watch.feed(BAD)  # it was not mended: evidence is gathered anew, and alarms again
+    assert len(watch.alerts) == 2
+
+
+def test_what_is_accepted_alarms_no_more(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    for alert in watch.alerts:
+        watch.act(
+            alert.alert_id, DriftAlertState.RESOLVED, by="ann", note="harder questions", accept=True
+        )
+    watch.feed(BAD * 3)
+    assert watch.alerts == []
+
+
+def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, is_shadow=True)
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    assert {alert.state for alert in watch.alerts} == {DriftAlertState.SHADOW}
+    first, second = (alert.alert_id for alert in watch.alerts)
+    with pytest.raises(ConfigError, match=f"alert {first} is on trial, and told to nobody"):
+        watch.act(first, DriftAlertState.ACKNOWLEDGED, by="ann")
+    with pytest.raises(ConfigError, match="promote it first"):
+        watch.act(first, DriftAlertState.SILENCED, by="ann", until_ns=watch.now_ns + 1)
+    promoted = watch.act(first, DriftAlertState.FIRING, by="ann", note="it is right")
+    assert promoted is not None
+    assert (promoted.state, promoted.by) == (DriftAlertState.FIRING, "ann")
+    assert watch.told[-1] == promoted
+    with pytest.raises(ConfigError, match="there is nothing to promote"):
+        watch.act(first, DriftAlertState.FIRING, by="ann")
+    assert watch.act("no such alert", DriftAlertState.FIRING, by="ann") is None
+    watch.act(second, DriftAlertState.RESOLVED, by="ann")
+    assert [alert.alert_id for alert in watch.alerts] == [first]
+    watch.store.close()
+
+
+@pytest.mark.parametrize(
+    ("alias", "state"),
+    [("answers", DriftAlertState.SHADOW), ("others", DriftAlertState.FIRING)],
+)
+def test_the_alerts_of_one_profile_are_on_trial(
+    tmp_path: Path, alias: str, state: DriftAlertState
+) -> None:
+    watch = Watch(tmp_path, on_trial=[alias])
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    assert {alert.state for alert in watch.alerts} == {state}
+    watch.store.close()
+
+
+def test_the_alert_of_a_version_that_is_gone_ends(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    watch.feed([PASSED] * 20, service_version="2")
+    assert len(watch.alerts) == 2
+    watch.now_ns += SILENT_NS
+    watch.take()
+    assert watch.alerts == []
+    last = alert_of(watch.store.drift_alerts(SPACE)[0])
+    assert last.note == "version 2 runs now"
+
+
+def test_the_alert_of_a_version_that_newer_ones_pushed_out_ends(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    for number in range(MOST_VERSIONS):
+        watch.feed([PASSED], service_version=f"2.{number}")
+    assert watch.alerts == []
+    last = alert_of(watch.store.drift_alerts(SPACE)[0])
+    assert last.note == "version 1 is followed no longer: 20 others came"
+
+
+def test_a_profile_that_is_not_active_is_forgotten(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    watch.watcher.follow([(SPACE, PROFILE, False)])
+    watch.now_ns += SILENT_NS
+    watch.take()
+    assert watch.alerts == []
+    watch.now_ns += FORGOTTEN_NS
+    watch.take()
+    watch.crash()
+    assert [json.loads(each.body) for each in watch.store.drift_states() if each.name] == []
+
+
+def test_conversations_that_are_quiet_by_the_clock_are_taken(watch: Watch) -> None:
+    watch.store_results([PASSED, FAILED], session_id="s")
+    watch.take()
+    assert watch.counted() == {}
+    watch.now_ns += 61 * SECOND
+    watch.take()
+    assert watch.counted()["record pass"] == 2
+
+
+# --- trouble ---
+
+SILENT = Finding(
+    space=SPACE, trouble=Trouble.SILENT, subject="answers", message="no result", since_ns=START
+)
+
+
+def test_trouble_is_one_alert_for_each_cause_until_that_is_over(tmp_path: Path) -> None:
+    """Also on trial and through a crash: it is no inference that could be wrong."""
+    watch = Watch(tmp_path, is_shadow=True)
+    watch.findings = [SILENT, replace(SILENT, trouble=Trouble.DEAD_LETTERS, subject="")]
+
+    def look() -> list[tuple[str, str, str]]:
+        watch.told.clear()
+        watch.watcher.look()
+        watch.watcher.step()
+        return sorted((a.alert_id, getattr(a, "trouble", ""), a.state) for a in watch.told)
+
+    first = look()
+    assert sorted(each[1:] for each in first) == [
+        ("dead_letters", "firing"),
+        ("silent", "firing"),
+    ]
+    assert len({each[0] for each in first}) == 2
+    assert look() == []
+    watch.crash()
+    assert look() == []
+    assert len(watch.watcher.troubles(SPACE)) == 2
+    watch.findings = [SILENT]
+    ((_, *over),) = look()
+    assert over == ["dead_letters", "resolved"]
+    assert watch.told[0].note == "its cause is over"
+    watch.store.close()
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_every_trouble_is_said_in_words(watch: Watch, trouble: Trouble) -> None:
+    """Kind: an alert of a new cause opens, and the message about it cannot be written."""
+    watch.findings = [replace(SILENT, trouble=trouble)]
+    watch.watcher.look()
+    watch.watcher.step()
+    [alert] = watch.told
+    said = headline(alert)
+    assert said == f"answers: {trouble.headline} since 2027-01-15 08:00 UTC"
+    assert " " in trouble.headline
+
+
+def test_people_act_on_trouble(watch: Watch) -> None:
+    watch.findings = [SILENT]
+    watch.watcher.look()
+    (alert,) = watch.watcher.troubles(SPACE)
+    found = watch.act(alert.alert_id, DriftAlertState.ACKNOWLEDGED, by="ann", note="on it")
+    assert found is not None
+    assert found.state is DriftAlertState.ACKNOWLEDGED
+    assert watch.act(alert.alert_id, DriftAlertState.RESOLVED, by="ann") is not None
+    assert watch.watcher.troubles(SPACE) == []
+    watch.now_ns += SECOND
+    watch.watcher.look()  # it goes on, and is told again
+    assert [a.alert_id == alert.alert_id for a in watch.watcher.troubles(SPACE)] == [False]
+
+
+def test_a_saved_run_in_the_profile_proves_a_bad_first_version(watch: Watch) -> None:
+    """It is pushed once the first records came; the whole record stands for nothing here."""
+    watch.feed([PASSED])
+    healthy = Healthy(run=SavedRun(name="run.json", tasks={"t1": {0: 30, 1_000: 270}}))
+    pushed = AgentEvalProfile(PROFILE.tasks, AgentEvalConfig(healthy=healthy), "answers")
+    watch.watcher.follow([(SPACE, pushed, True)])
+    watch.feed(BAD)
+    (alert,) = watch.alerts
+    assert alert.task == "t1"
+    assert alert.opened.against.startswith("the saved run run.json (90.0%, of which 5.0% less")
+
+
+def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
+    """Nine in ten are 0.8, later all are 0.6; every record passes, as its score is above 0.5."""
+    task = TrajectoryTask(
+        "t1", "precision", operator=ComparisonOperator.GreaterThan, expected_value=0.5
+    )
+    watch.profile = AgentEvalProfile([task], alias="answers")
+    watch.watcher.follow([(SPACE, watch.profile, True)])
+
+    def feed(score: float, count: int) -> None:
+        row = TaskRow(
+            task_id="t1", task_type="Trajectory", outcome=PASSED, actual=["search"],
+            stated_score=score,
+        )  # fmt: skip
+        watch.feed([PASSED] * count, tasks=(row,))
+
+    for _ in range(11):
+        feed(0.8, 90)
+        feed(0.9, 10)
+    feed(0.6, 100)
+    (alert,) = watch.alerts
+    assert (alert.task, alert.kind, alert.opened.failed) == ("t1", Kind.SCORE, 0)
+    assert alert.opened.mean == pytest.approx(0.6)
+    assert headline(alert).startswith("answers: task 't1' has lower scores in version 1 since ")
+    said = alert.opened.model_copy(
+        update={"since_ns": START, "records": 40, "lower": 0.8, "evidence": 250.0, "mean": 0.6}
+    )
+    assert evidence(said, alert.kind) == (
+        "mean 0.600 of 40 records since 2027-01-15 08:00 UTC; healthy is at least 0.800; "
+        "chance of this while nothing is wrong: 1 in 250"
+    )
+
+
+def test_each_service_and_environment_has_its_own_standing(watch: Watch) -> None:
+    """Production fell; the test system, whose result comes last, is as it was."""
+    places = [{"environment": name, "service_name": "bot"} for name in ("prod", "test")]
+    for place in places:
+        watch.feed(GOOD, **place)
+    watch.feed(BAD, **places[0])
+    watch.feed([PASSED] * 50, **places[1])
+    found = {
+        each.key.agent.environment: each.state.value
+        for each in watch.watcher.standings(SPACE)
+        if (each.key.task, each.key.kind) == ("t1", Kind.PASS)
+    }
+    assert found == {"prod": "fallen", "test": "watched"}
+    registry = CollectorRegistry()
+    health = HealthWatch(watch.store, watch.watcher.active, 0)
+    registry.register(DriftMeasures(watch.watcher, health, AlertMonitor(watch.store)))
+
+    def sample(name: str, environment: str) -> float | None:
+        labels = {
+            "space": SPACE, "profile": PROFILE.name, "alias": "answers", "task": "t1",
+            "kind": "pass", "service": "bot", "environment": environment,
+        }  # fmt: skip
+        return registry.get_sample_value(f"scouter_task_{name}", labels)
+
+    assert [sample("fallen", each) for each in ("prod", "test")] == [1, 0]
+    assert [sample("firing", each) for each in ("prod", "test")] == [1, 0]
+    alert = next(each for each in watch.alerts if each.task)
+    watch.act(alert.alert_id, DriftAlertState.ACKNOWLEDGED, by="t")
+    assert [sample("fallen", each) for each in ("prod", "test")] == [1, 0]
+    assert [sample("firing", each) for each in ("prod", "test")] == [0, 0]
+
+
+def test_environments_with_opposite_changes_explain_nothing_of_each_other(watch: Watch) -> None:
+    """Production falls where the tool is new; the test system gets better there, by as much."""
+    places = [{"environment": name, "service_name": "bot"} for name in ("prod", "test")]
+    watch.feed(GOOD, **places[0], tags={"tool": "old"})
+    watch.feed(BAD * 10, **places[1], tags={"tool": "old"})
+    for _ in range(4):
+        watch.feed([PASSED] * 15, **places[0], tags={"tool": "old"})
+        watch.feed([PASSED, FAILED] * 30, **places[0], tags={"tool": "new"})
+        watch.feed([PASSED] * 60, **places[1], tags={"tool": "new"})
+        watch.feed([PASSED, FAILED] * 8, **places[1], tags={"tool": "old"})
+    alert = next(each for each in watch.alerts if each.task)
+    assert alert.environment == "prod"
+    found = {each.slice.name: each for each in culprits_of(watch.store, alert)}
+    assert list(found) == ["tag tool=new"]
+    new = found["tag tool=new"]
+    assert new.is_new
+    assert new.stands_out
+    assert new.rate_before == pytest.approx(0.9, abs=0.01)
+    assert new.rate == pytest.approx(0.5, abs=0.01)
