@@ -143,7 +143,7 @@ def good_spans() -> bytes:
 
 
 def refused_by_the_worker(data: bytes) -> object:
-    return decode_protobuf(data, is_whole=True).refused
+    return decode_protobuf(data).refused
 
 
 @settings(max_examples=examples(200), deadline=None)
