@@ -101,13 +101,13 @@ class WorkerMeasures:
         )
         self.is_behind = Gauge(
             "scouter_evaluation_behind",
-            "1 from the time on at which something has been due for a minute, until all is judged "
-            "within ten seconds.",
+            "1 from the time on at which something has been due, or accepted and not stored, for a "
+            "minute, until both take less than ten seconds.",
             registry=registry,
         )
         self.is_catching_up = Gauge(
             "scouter_evaluation_catching_up",
-            "1 while more is judged than becomes due, within a minute.",
+            "1 while more is judged than becomes due, and more stored than comes, within a minute.",
             registry=registry,
         )
         self.is_caught_up = Gauge(
@@ -249,13 +249,13 @@ class News:
         """True if the last look was a second ago."""
         return self._clock() >= self._looked_at + _LOOK_S
 
-    def look(self, join: Join, sessions: SessionWork, now: float) -> None:
-        """Have it noticed if what is due waits for long."""
+    def look(self, join: Join, sessions: SessionWork, now: float, *, end: int, stored: int) -> None:
+        """Have it noticed if what is due waits for long, or what was accepted is not stored."""
         self._looked_at = self._clock()
         due = join.due(now)
         for space, each in sessions.due(now).items():
             due[space] = each.plus(due.get(space, NOTHING))
-        self._behind.look(due)
+        self._behind.look(due, end, stored)
 
     def stored(self, rows: Sequence[EvaluationRow], results: Results) -> None:
         """Tell of evaluations that the worker made."""

@@ -232,7 +232,10 @@ class Work:
         if not is_left:
             self._progress.rest()
         if self._news.is_time:
-            self._news.look(self._join, self._sessions, self._known_s)
+            self._news.look(
+                self._join, self._sessions, self._known_s,
+                end=self._log.end, stored=self._store.offset,
+            )  # fmt: skip
         self._care_less()
         return is_left
 

@@ -158,11 +158,12 @@ class LagStatus(Answer):
     )
     due_oldest_s: float = Field(description="Seconds for which the oldest of them has been due.")
     is_behind: bool = Field(
-        description="True from the time on at which something has been due for a minute, until "
-        "all is evaluated within ten seconds."
+        description="True from the time on at which something has been due, or accepted and not "
+        "stored, for a minute, until both take less than ten seconds."
     )
     is_catching_up: bool = Field(
-        description="True while more is evaluated than becomes due, within a minute."
+        description="True while more is evaluated than becomes due, and more is stored than comes, "
+        "within a minute."
     )
     brokers_s: dict[str, float] = Field(
         description="By broker: all that it held so many seconds ago is stored."

@@ -57,12 +57,45 @@ def test_a_trouble_of_each_space_that_is_behind() -> None:
     """Not of one that waits for seconds beside it."""
     due = {SPACE: Due(900, 90.0, 0.0), "quick": Due(1, 5.0, 0.0)}
     backlog = Backlog(Due(901, 90.0, 0.0), due, 2.0, 3.0, is_behind=True)
-    assert backlog.troubles().keys() == {SPACE}
-    assert backlog.troubles()[SPACE].startswith(
+    assert backlog.troubles("own").keys() == {SPACE}
+    assert backlog.troubles("own")[SPACE].startswith(
         "900 records and traces are due and wait, the oldest for 90 s; 2.0 a second are judged and "
         "3.0 come, so it does not catch up: give the collector more processor time"
     )
-    assert Backlog().troubles() == {}
+    assert Backlog().troubles("own") == {}
+
+
+def test_what_is_accepted_and_not_stored_is_behind_too(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is due, as nobody has read it. By hand: 20 come a second, and 10, then 40 are stored.
+
+    After 120 s the store has what came in the first 60: the lag is 60 s. After 150 s it is 75 s;
+    from then on it is less by one second in each: 181 s after the begin 43, and a minute before 60.
+    """
+    now, end, stored = 1000.0, 0, 0
+    watch = BehindWatch(lambda: now)
+    lines: list[tuple[int, str]] = []
+    with caplog.at_level(logging.INFO):
+        for second in range(301):
+            watch.look({}, end, stored)
+            lines += [(second, each.getMessage()) for each in caplog.records]
+            caplog.clear()
+            if second in (150, 200):
+                assert watch.backlog.unread_s == pytest.approx(75 if second == 150 else 25, abs=1)
+                assert watch.backlog.is_catching_up == (second == 200)
+            if second == 150:
+                (message,) = watch.backlog.troubles("own").values()
+                assert re.match("what was accepted 7[45] s ago is not stored yet, and it", message)
+                assert "does not catch up: give the collector more processor time" in message
+            now, end = now + 1, end + 20
+            stored = min(end, stored + (10 if second < 150 else 40))
+    first, *others, last = lines
+    assert first[0] == pytest.approx(120, abs=2)
+    assert first[1].startswith("behind: what was accepted 60 s ago is not stored yet")
+    assert ["it catches up, in about 3 min" in each for _, each in others] == [True]
+    assert last[0] == pytest.approx(216, abs=2)
+    assert last[1].startswith("no longer behind")
+    watch.look({}, end, end)
+    assert watch.backlog.unread_s == 0
 
 
 def test_what_waits_for_spans_or_a_deadline_is_not_due(tmp_path: Path) -> None:
