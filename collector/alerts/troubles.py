@@ -56,7 +56,7 @@ class _Rule(NamedTuple):
     of: str = ""
     """Ten, and one in a hundred of this, are too many; one is where nothing is named."""
     is_part: bool = False
-    """What it is held against includes it."""
+    """The reference that it is compared with includes it."""
 
 
 _RULES: Final = (

@@ -1,4 +1,4 @@
-"""What the detectors look at: standings, results, slices, and the decision on a candidate."""
+"""Views of the detectors: standings, results, slices, and the decision on a candidate."""
 
 import time
 from collections import defaultdict

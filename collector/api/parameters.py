@@ -128,7 +128,7 @@ def api_router(
 
 
 TAKEN: Final[ContextVar[list[object] | None]] = ContextVar("TAKEN", default=None)
-"""Where the answer of a route is left for the page, which takes it as it is and not as JSON."""
+"""Place where a route leaves its answer for the page, which takes it as it is, not as JSON."""
 
 
 class _Route(APIRoute):

@@ -45,7 +45,7 @@ class Recent(Generic[T]):
         self._make, self._clock = make, clock
         self._known: dict[str, tuple[float, T]] = {}
         self._lock = threading.Lock()
-        """Who wants a slow value while it is being made waits for it, and makes none."""
+        """Callers of a slow value that is being made wait for it, and make none."""
 
     def get(self, name: str) -> T:
         """The value, not older than ten times what it took to make; new if that is below 1 s."""

@@ -34,7 +34,7 @@ _CONNECTIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class FarSides:
-    """What a process of a fleet stands on, open."""
+    """Topic and store of a process of a fleet, open."""
 
     topic: TopicLog
     store: FleetStore | None

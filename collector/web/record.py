@@ -46,7 +46,7 @@ class Turn:
     uid: str
     """Of its first record."""
     at: datetime
-    """When its first record was made."""
+    """Time at which its first record was made."""
     checked: list[Checked] = field(default_factory=list[Checked])
     told: TurnView | None = None
     """Words and calls of its spans; None without a trace, or where none of its spans is stored."""

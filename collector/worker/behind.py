@@ -112,7 +112,7 @@ _LESS_SENT: Final = "have less sent, or add collectors as a fleet"
 
 
 def _course(left_s: float | None, instead: str) -> str:
-    """Whether it becomes less, and what to do if not."""
+    """Course of a backlog: the time until it is gone, or what to do if it grows."""
     if left_s is None:
         return f"it does not catch up: give the collector more processor time, or {instead}"
     return f"it catches up, in about {max(1, round(left_s / 60)):,} min"

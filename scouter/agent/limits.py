@@ -72,7 +72,7 @@ class Limits:
         """Forget the questions that the parent is asking."""
         self._inside = 0
         self._waiting: deque[asyncio.Event] = deque()
-        """What wakes each question that waits, the first one in front."""
+        """Events that wake the questions that wait, the first one in front."""
 
     async def enter(self, tokens: int = 0) -> "Ticket":
         """Wait until a question may begin.

@@ -1,4 +1,4 @@
-"""What stored records tell of the answers that an agent should have given: values, and tasks."""
+"""Expected answers as stored records and their tasks state them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

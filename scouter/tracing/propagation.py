@@ -1,4 +1,4 @@
-"""What a context takes along: trace, baggage, the active profile and the scenario of a replay."""
+"""Contents of a context: trace, baggage, the active profile and the scenario of a replay."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager

@@ -127,7 +127,7 @@ class Delivering(Protocol):
 
 _DELIVERING: Final[weakref.WeakSet[Delivering]] = weakref.WeakSet()
 _delivering_exit: object = None
-"""What stands for `os._exit`."""
+"""Stand-in for `os._exit`."""
 
 
 def close_at_exit(item: Delivering) -> None:

@@ -27,7 +27,7 @@ class Conversation:
 
     turns: tuple[Exchange, ...]
     error: str | None = None
-    """What ended it early, if the run that recorded it says so in `<case>.errors.json`."""
+    """Fault that ended it early, if the run that recorded it has one in `<case>.errors.json`."""
 
 
 def read_conversations(folder: Path, cases: Sequence[Case]) -> Mapping[str, Sequence[Conversation]]:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from typer.testing import CliRunner
 
 from collector.access.caller import Scope
@@ -178,7 +179,8 @@ def test_the_commands_take_a_database_in_place_of_a_folder(
     run = CliRunner().invoke
     made = run(token, ["create", "--scope", "read", "--name", "ada", "--postgresql", url])
     assert made.exit_code == 0, made.output
-    assert "it is kept in PostgreSQL at /tmp/pg-" in made.stderr
+    place = conninfo_to_dict(url)["host"]
+    assert f"it is kept in PostgreSQL at {place}" in made.stderr
     tokens = FleetTokens(open_beside(url))
     found = tokens.find(made.stdout.strip())
     assert found is not None
@@ -220,5 +222,5 @@ def test_a_command_without_the_database_says_so(
     for options in ([url], [f"{url} password=hunter2"]):
         done = CliRunner().invoke(token, ["create", "--scope", "read", "--postgresql", *options])
         assert isinstance(done.exception, TransientError)
-        assert "PostgreSQL at /tmp/pg-" in str(done.exception)
+        assert f"PostgreSQL at {own_server.folder}" in str(done.exception)
         assert "hunter2" not in f"{done.exception} {done.output}"
