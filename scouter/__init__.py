@@ -28,16 +28,16 @@ if TYPE_CHECKING:
         WorkflowComparison,
     )
     from scouter.evaluate.dataset import EvalDataset
-    from scouter.evaluate.engine.direct import (
+    from scouter.evaluate.engine.execute import (
         AssertionResults,
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
+    from scouter.evaluate.judge.port import TokenUsage
     from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
-    from scouter.evaluate.judge.usage import TokenUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.results.attempt import TaskSummary
-    from scouter.evaluate.results.row import EvalResultSet, EvalSet
+    from scouter.evaluate.results.rows import EvalResultSet, EvalSet
     from scouter.evaluate.results.task_result import EvalTaskResult
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask

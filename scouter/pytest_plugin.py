@@ -19,8 +19,8 @@ import pytest
 
 if TYPE_CHECKING:
     from scouter.evaluate.api.replay import ScenarioEvalResults
+    from scouter.evaluate.compare.gate_counts import Required
     from scouter.evaluate.compare.gates import Gates
-    from scouter.evaluate.compare.required import Required
     from scouter.evaluate.scenario import EvalScenarios
     from scouter.replay.named_run import NamedRun
     from scouter.replay.reports.decision import Policy
@@ -223,8 +223,8 @@ class ScenarioFile(pytest.File):
 
         from scouter.evaluate.api.replay import ScenarioEvalResults
         from scouter.evaluate.compare.gate_checks import check_gates
+        from scouter.evaluate.compare.gate_counts import required_of
         from scouter.evaluate.compare.gates import Gates
-        from scouter.evaluate.compare.required import required_of
         from scouter.evaluate.scenario import EvalScenarios
         from scouter.replay.named_run import run_named
         from scouter.replay.reports.report import Report

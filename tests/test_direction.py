@@ -239,7 +239,7 @@ def test_the_rule_catches_planted_violations_inside_evaluate(module: str, source
     ("module", "source"),
     [
         ("scouter.evaluate.api.records", "from scouter.evaluate.show.frame import frame"),
-        ("scouter.evaluate.tasks.report", "from scouter.evaluate.report.metrics_config import x"),
+        ("scouter.evaluate.tasks.report", "from scouter.evaluate.report.field_metrics import x"),
         ("scouter.evaluate.engine.judged", "from scouter.evaluate.report.evaluator import x"),
         ("scouter.evaluate.show.tables", "from scouter.evaluate.show.console import emit"),
         ("scouter.evaluate.paths.path", "from scouter.model.span import Span"),

@@ -47,7 +47,7 @@ from scouter.client.models.labels import (
     ScoreFigure,
 )
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.score import as_score
+from scouter.evaluate.results.task_result import as_score
 from scouter.evaluate.statistics.agreement import Kappa
 from scouter.evaluate.statistics.scores import Estimate
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -15,9 +15,8 @@ from collector.worker.session import uid_of
 from collector.worker.session_reader import SessionReader, SessionStore
 from collector.worker.trace_facts import read_trees
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.deferred import question_of
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
-from scouter.evaluate.engine.judged import answered
+from scouter.evaluate.engine.judged import answered, question_of
 from scouter.evaluate.engine.plan import Plan, reads_spans
 from scouter.evaluate.engine.sessions import session_of
 from scouter.evaluate.judge.ask import Reply

@@ -23,10 +23,11 @@ from scouter.evaluate.judge.port import (
     JudgeError,
     JudgeReply,
     JudgeRequest,
+    JudgeUsage,
+    sum_of,
     time_limit_of,
     to_judge_error,
 )
-from scouter.evaluate.judge.usage import JudgeUsage, sum_of
 
 _log: Final = logging.getLogger(__name__)
 _MOST_MODELS: Final = 200

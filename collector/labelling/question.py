@@ -14,8 +14,7 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.show.definition import definition_of
 from scouter.evaluate.show.words import plain
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.rubric import Criterion
+from scouter.evaluate.tasks.judge import Criterion, LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
 _LINE: Final = 200

@@ -13,7 +13,7 @@ from collector.store.store import Store
 from scouter.agent.calibration.drawn import Place, digest, draw
 from scouter.client.models.labels import LabelPlan
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.score import as_score
+from scouter.evaluate.results.task_result import as_score
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import DrawnLabels, JudgeCounts, planned_width
 

@@ -14,7 +14,7 @@ from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.score import ASSERTIONS, as_score, plain_score
+from scouter.evaluate.results.task_result import ASSERTIONS, as_score, plain_score
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608

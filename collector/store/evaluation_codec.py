@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from collector.store.json_text import dump_json, load_json
 from collector.store.rows import Completeness, EvaluationRow, Scope, TaskRow
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 
 EVALUATION: Final = (

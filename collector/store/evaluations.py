@@ -27,7 +27,7 @@ from collector.store.reads import Reads, Values, within
 from collector.store.rows import EvaluationRow, ResultPlace
 from collector.store.spans import commit_steps
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.score import score_of
+from scouter.evaluate.results.task_result import score_of
 
 # All SQL is put together from this package's own words; values travel as parameters.
 # ruff: noqa: S608

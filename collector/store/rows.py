@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import NOT_ASKED, Outcome
-from scouter.evaluate.results.score import ASSERTIONS, own_score, score_of
+from scouter.evaluate.results.task_result import ASSERTIONS, own_score, score_of
 from scouter.evaluate.spans.derived import derived_uid
 from scouter.model.span import Span
 from scouter.model.struct import struct

@@ -9,8 +9,7 @@ from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile, Watching
 from collector.worker.records import TraceView
 from scouter.drift.watch import is_wanted
-from scouter.evaluate.spans.derived import derive_record
-from scouter.evaluate.spans.session import trace_session
+from scouter.evaluate.spans.derived import derive_record, trace_session
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Span
 

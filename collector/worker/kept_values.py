@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from collector.split import split
 from collector.store.json_text import dump_json
 from collector.store.rows import EvaluationRow, TaskRow
-from scouter.evaluate.files.json_ends import beginning, end, is_longer
+from scouter.evaluate.files.json_text import beginning, end, is_longer
 from scouter.evaluate.judge.shorten import border_after, border_before, shorten
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.task_result import EvalTaskResult

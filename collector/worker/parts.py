@@ -25,7 +25,7 @@ from collector.worker.records import NO_TRACE, TraceView
 from collector.worker.session import uid_of
 from collector.worker.trace_facts import lost_of, unread_tree
 from collector.worker.turns import Pace
-from scouter.evaluate.spans.session import trace_session
+from scouter.evaluate.spans.derived import trace_session
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import is_evidence
 

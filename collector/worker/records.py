@@ -10,7 +10,7 @@ from collector.worker.kept_values import MOST_TOGETHER, Keeper, most_characters,
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.ready import Ready, Rerun
 from scouter.evaluate.engine.batch import evaluate_in_turn, never
-from scouter.evaluate.engine.deferred import Known, evaluate_deferred
+from scouter.evaluate.engine.judged import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome

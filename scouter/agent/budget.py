@@ -23,8 +23,7 @@ from scouter.agent.ledger import (
 )
 from scouter.agent.vendor_settings import Sent
 from scouter.errors import ConfigError
-from scouter.evaluate.judge.port import JudgeError, Message
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeUsage, Message
 from scouter.evaluate.outcome import Reason
 from scouter.transport.process import watch
 

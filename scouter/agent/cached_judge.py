@@ -15,12 +15,12 @@ from scouter.evaluate.judge.port import (
     JudgeError,
     JudgeReply,
     JudgeRequest,
+    JudgeUsage,
     as_judge,
     concurrency_of,
     time_limit_of,
     to_judge_error,
 )
-from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.transport.process import watch
 
 _FORM: Final = "scouter judge 1"

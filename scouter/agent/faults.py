@@ -14,8 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from scouter.errors import ScouterError
-from scouter.evaluate.judge.port import JudgeError
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeUsage
 from scouter.evaluate.outcome import Reason
 
 if TYPE_CHECKING:

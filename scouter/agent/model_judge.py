@@ -19,8 +19,7 @@ from scouter.agent.ledger import Ledger, SqliteLedger, usual_ledger_file
 from scouter.agent.limits import Limits, PausedError, limits_of
 from scouter.agent.vendor_settings import Sent, system_of, timeout_of, to_client_settings
 from scouter.errors import ConfigError
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage, Message
 from scouter.evaluate.outcome import Reason
 from scouter.transport.sqlite_file import IN_MEMORY
 

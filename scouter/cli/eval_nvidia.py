@@ -21,7 +21,7 @@ from scouter.cli.release_check import (
     refuse_without_agent,
 )
 from scouter.errors import ConfigError
-from scouter.evaluate.report.verdicts import EvaluatorOutput
+from scouter.evaluate.report.evaluator import EvaluatorOutput
 from scouter.formats.nvidia.run import ConfigEval
 from scouter.model.visible import one_line
 from scouter.replay.reports.decision import unjudged_reason

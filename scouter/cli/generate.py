@@ -12,7 +12,7 @@ from scouter.model.visible import visible
 
 if TYPE_CHECKING:
     from scouter.agent.model_judge import ModelJudge
-    from scouter.evaluate.judge.asked_judge import AskedJudge
+    from scouter.evaluate.judge.ask import AskedJudge
     from scouter.replay.made.cases import Made, Making
 
 _NOT_ALL = 1
@@ -123,7 +123,7 @@ def generate(
     from scouter.agent.entries import ProviderEntries  # the engine takes most of the start
     from scouter.agent.model_judge import ModelJudge
     from scouter.cli.release_check import INTERRUPTED
-    from scouter.evaluate.judge.asked_judge import AskedJudge
+    from scouter.evaluate.judge.ask import AskedJudge
     from scouter.replay.made.case_file import write_cases
     from scouter.replay.made.cases import Making
     from scouter.replay.made.material import attacks_of, read_conversations, read_stories

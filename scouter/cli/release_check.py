@@ -15,8 +15,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.results.kept_runs import join_baseline, save_run
-from scouter.evaluate.results.pooling import pooled
+from scouter.evaluate.results.pooling import join_baseline, pooled, save_run
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.visible import one_line
 from scouter.replay.named_run import BOTH_BASELINES, NamedRun, Ran, run_both

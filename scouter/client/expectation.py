@@ -14,9 +14,9 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import compile_template, has_template, template_paths
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.function import ReliabilityTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import TraceAssertionTask

@@ -19,7 +19,7 @@ from scouter.client.models.evaluations import Evaluation
 from scouter.client.request import Moment
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.files.json_ends import is_longer
+from scouter.evaluate.files.json_text import is_longer
 from scouter.evaluate.files.read import MAX_YAML_BYTES
 from scouter.evaluate.files.scenario_text import (
     check_scenario_path,

@@ -22,7 +22,7 @@ from scouter.model.record import EvalRecord
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
     from scouter.evaluate.judge.port import AnyJudge
-    from scouter.evaluate.results.row import EvalResultSet
+    from scouter.evaluate.results.rows import EvalResultSet
     from scouter.evaluate.tasks.task import Task, TasksFile
     from scouter.model.span import Span
 
@@ -242,7 +242,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         """Print the stages and what each task waits for to the standard output."""
         from rich.console import Console  # kept out of the import of profiles
 
-        from scouter.evaluate.engine.plan_text import plan_text
+        from scouter.evaluate.engine.plan import plan_text
 
         Console(soft_wrap=True, highlight=False, markup=False).print(plan_text(self.plan))
 
@@ -268,7 +268,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
                 FileFormatError) its content is wrong, with the line and the field where known.
         """
         file = find_profile(path)
-        from scouter.evaluate.tasks.prompt_file import prompts_beside
+        from scouter.evaluate.tasks.base import prompts_beside
 
         document = read_document(file)
         with prompts_beside(file):
@@ -309,7 +309,7 @@ class Drifter:
         Cost: linear in records and spans.
         """
         from scouter.evaluate.dataset import EvalDataset  # the engine, with all it needs
-        from scouter.evaluate.results.row import EvalResultSet
+        from scouter.evaluate.results.rows import EvalResultSet
 
         records = [data] if isinstance(data, EvalRecord) else data
         dataset = EvalDataset(records, drift_profile.tasks, spans)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, field_validator
 
-from scouter.evaluate.tasks.json_input import JsonInput
+from scouter.evaluate.tasks.base import JsonInput
 from scouter.evaluate.tasks.span_filter import (
     AncestorOfFilter,
     AndFilter,

@@ -16,14 +16,11 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.code import CodeTask
-from scouter.evaluate.tasks.function import FunctionTask
+from scouter.evaluate.tasks.base import ScoredTask
+from scouter.evaluate.tasks.function import CodeTask, FunctionTask, ReliabilityTask
 from scouter.evaluate.tasks.journey import JourneyTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask, rubric_schema
 from scouter.evaluate.tasks.report import ReportTask
-from scouter.evaluate.tasks.rubric import rubric_schema
-from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
 from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask

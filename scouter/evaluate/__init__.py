@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
     from scouter.evaluate.dataset import EvalDataset
-    from scouter.evaluate.engine.direct import (
+    from scouter.evaluate.engine.execute import (
         AssertionResults,
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
@@ -45,34 +45,36 @@ if TYPE_CHECKING:
     from scouter.evaluate.journey.call_check import check_tool_calls
     from scouter.evaluate.journey.evaluate import evaluate_journey
     from scouter.evaluate.journey.result import JourneyResult
-    from scouter.evaluate.judge.port import Judge, JudgeError, JudgeReply, JudgeRequest
-    from scouter.evaluate.judge.usage import JudgeUsage, TokenUsage
+    from scouter.evaluate.judge.port import (
+        Judge,
+        JudgeError,
+        JudgeReply,
+        JudgeRequest,
+        JudgeUsage,
+        TokenUsage,
+    )
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
-    from scouter.evaluate.report.item import EvalItem
+    from scouter.evaluate.report.evaluator import EvalItem, EvaluatorOutput, ItemVerdict
     from scouter.evaluate.report.qa_evaluator import QAEvaluator
     from scouter.evaluate.report.report_evaluator import ReportEvaluator
     from scouter.evaluate.report.steps import TrajectoryStep
     from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
-    from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
     from scouter.evaluate.results.attempt import TaskSummary
     from scouter.evaluate.results.provenance import Provenance
     from scouter.evaluate.results.reliability import Reliability, pass_at_k, pass_hat_k
-    from scouter.evaluate.results.row import EvalResultSet, EvalSet
+    from scouter.evaluate.results.rows import EvalResultSet, EvalSet
     from scouter.evaluate.results.task_result import EvalTaskResult
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.spans.files import SpanFilesError, read_spans
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
-    from scouter.evaluate.tasks.base import EvaluationTaskType
-    from scouter.evaluate.tasks.code import CodeTask
-    from scouter.evaluate.tasks.function import FunctionTask
+    from scouter.evaluate.tasks.base import EvaluationTaskType, When
+    from scouter.evaluate.tasks.function import CodeTask, FunctionTask, ReliabilityTask
     from scouter.evaluate.tasks.journey import JourneyTask
-    from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
+    from scouter.evaluate.tasks.judge import Criterion, LLMJudgeTask, PairSwap
     from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
-    from scouter.evaluate.tasks.reliability import ReliabilityTask
     from scouter.evaluate.tasks.report import ReportTask
-    from scouter.evaluate.tasks.rubric import Criterion
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
     from scouter.evaluate.tasks.task import TasksFile
     from scouter.evaluate.tasks.trace import (
@@ -83,8 +85,7 @@ if TYPE_CHECKING:
         TraceAssertionTask,
     )
     from scouter.evaluate.tasks.trajectory import TrajectoryTask
-    from scouter.evaluate.tasks.when import When
-    from scouter.evaluate.trajectory.metrics import (
+    from scouter.evaluate.trajectory.comparison import (
         trajectory_any_order_match,
         trajectory_exact_match,
         trajectory_in_order_match,

@@ -81,7 +81,7 @@ class EvalDataset(TasksByKind):
                 wanted.setdefault(record.trace_id, []).append(record)
         if not wanted:
             return
-        from scouter.evaluate.spans.session import trace_session  # many records name theirs
+        from scouter.evaluate.spans.derived import trace_session  # many records name theirs
         from scouter.model.genai.reader import naming_sessions
 
         spans: dict[str, list[Span]] = {}
@@ -253,7 +253,7 @@ class EvalDataset(TasksByKind):
         """Print the stages and what each task waits for to the standard output."""
         from rich.console import Console  # kept out of the import of the engine
 
-        from scouter.evaluate.engine.plan_text import plan_text
+        from scouter.evaluate.engine.plan import plan_text
 
         Console(soft_wrap=True, highlight=False, markup=False).print(plan_text(self.plan))
 

@@ -285,7 +285,7 @@ class EvalScenarios(BaseModel):
             places, collection_id, gates = _line_places(path), None, None
         else:
             places, collection_id, gates = _document_places(path)
-        from scouter.evaluate.tasks.prompt_file import prompts_beside
+        from scouter.evaluate.tasks.base import prompts_beside
 
         with prompts_beside(path):
             scenarios = _read_scenarios(places)

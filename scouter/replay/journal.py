@@ -12,8 +12,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import parse_json
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.results.attempt import Exchange
-from scouter.evaluate.results.json_spans import JsonSpans
+from scouter.evaluate.results.attempt import Exchange, JsonSpans
 from scouter.evaluate.results.lost import Loss
 from scouter.evaluate.scenario import EvalScenario, scenarios_digest
 from scouter.model.record import EvalRecord

@@ -7,8 +7,8 @@ from scouter.evaluate.compare.asking import Ask, Trial, trial_of
 from scouter.evaluate.compare.comparable import comparable
 from scouter.evaluate.compare.gate_counts import task_rows
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.pooling import joined, picked
+from scouter.evaluate.results.run import Confirmation
 
 
 class ReasksInterrupted(KeyboardInterrupt):

@@ -16,8 +16,13 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.attempt import Conversation, context_of, cut_short, not_judged
-from scouter.evaluate.results.json_spans import by_start
+from scouter.evaluate.results.attempt import (
+    Conversation,
+    by_start,
+    context_of,
+    cut_short,
+    not_judged,
+)
 from scouter.evaluate.results.lost import Lost
 from scouter.evaluate.results.provenance import (
     Provenance,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import template_paths
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.code import CodeTask
+from scouter.evaluate.tasks.function import CodeTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.visible import some_of

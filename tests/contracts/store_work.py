@@ -19,7 +19,7 @@ from collector.store.rows import (
 )
 from collector.store.totals import HOUR_NS
 from collector.store.work import EvaluatedTrace
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,

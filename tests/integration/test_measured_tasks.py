@@ -17,9 +17,9 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.tasks.function import ReliabilityTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
-from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.mock.llm_request import LLMRequest

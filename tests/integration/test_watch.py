@@ -15,8 +15,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.spans.derived import derive_record
-from scouter.evaluate.spans.session import trace_session
+from scouter.evaluate.spans.derived import derive_record, trace_session
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter

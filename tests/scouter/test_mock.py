@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.direct import execute_trace_assertion_tasks
+from scouter.evaluate.engine.execute import execute_trace_assertion_tasks
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.tasks.span_filter import SpanFilter as F
 from scouter.evaluate.tasks.span_filter import SpanStatus

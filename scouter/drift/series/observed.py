@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from scouter.drift.series.series import Agent, Kind
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.score import as_score
+from scouter.evaluate.results.task_result import as_score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask

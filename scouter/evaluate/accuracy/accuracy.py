@@ -17,9 +17,9 @@ from scouter.evaluate.accuracy.subject import (
     refuse,
 )
 from scouter.evaluate.judge.answer_text import read_answer, under
-from scouter.evaluate.judge.asked_judge import AskedJudge
-from scouter.evaluate.judge.form import fill_form
+from scouter.evaluate.judge.ask import AskedJudge
 from scouter.evaluate.judge.port import AnyJudge, JudgeError, JudgeReply, Message
+from scouter.evaluate.judge.render import fill_form
 from scouter.evaluate.outcome import Reason
 
 NO_GUIDELINES: Final = "No additional guidelines provided."

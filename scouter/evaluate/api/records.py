@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.api.shown import Shown
-from scouter.evaluate.results.row import ResultRow
-from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.rows import ResultRow, ResultRows
 from scouter.model.json_value import plain_text
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from scouter.evaluate.api.shown import Drawn
 from scouter.evaluate.files.read import Document
 from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.file import RowsAsJson
-from scouter.evaluate.results.metrics import RunMetrics
 from scouter.evaluate.results.record_result import MissingKeyError
-from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.results.run import RunMetrics, RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 if TYPE_CHECKING:
@@ -184,7 +183,7 @@ class ScenarioEvalResults(RunResults, Drawn, frozen=True):
 
         Cost: linear in the number of task results, and `repeats` per check.
         """
-        from scouter.evaluate.results.repeats import reliability  # few runs repeat
+        from scouter.evaluate.results.reliability import reliability  # few runs repeat
 
         return reliability(self)
 

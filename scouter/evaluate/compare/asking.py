@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
 
 from scouter.evaluate.compare.attempts import Attempt, attempts_of
-from scouter.evaluate.compare.score_rows import (
+from scouter.evaluate.compare.rows import (
     LARGE_FALL,
     NEARLY,
     SCORE_LEVEL,

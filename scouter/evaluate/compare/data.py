@@ -7,13 +7,12 @@ from typing import Final, Literal, TypeAlias
 from pydantic import BaseModel, Field
 
 from scouter.evaluate.compare.checks import CheckChange
-from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
-from scouter.evaluate.compare.score_rows import ScoreChange
+from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison, ScoreChange
 from scouter.evaluate.files.versioned import Stored
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.flips import Flips
+from scouter.evaluate.results.run import Confirmation
 
 DEFAULT_THRESHOLD: Final = 0.05
 """Smallest fall of a pass rate that counts, where nobody says another."""

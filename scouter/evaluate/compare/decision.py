@@ -8,9 +8,13 @@ from typing import Final
 from scouter.evaluate.compare.asking import Trial
 from scouter.evaluate.compare.checks import CheckChange, Fate
 from scouter.evaluate.compare.rates import points
-from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
-from scouter.evaluate.compare.score_rows import LARGE_FALL, ScoreChange
-from scouter.evaluate.results.confirmation import Confirmation
+from scouter.evaluate.compare.rows import (
+    LARGE_FALL,
+    ComparisonDecision,
+    RateComparison,
+    ScoreChange,
+)
+from scouter.evaluate.results.run import Confirmation
 from scouter.model.visible import some_of
 
 NEW_BASELINE: Final = "save a new baseline with --save FILE if the change is meant"

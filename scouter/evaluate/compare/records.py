@@ -4,8 +4,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scouter.evaluate.compare.changes import Change, change_of, counts, fell
-from scouter.evaluate.compare.counts import ComparedTask, Tally
+from scouter.evaluate.compare.counts import Change, ComparedTask, Tally, change_of, counts, fell
 from scouter.evaluate.compare.data import MissingTask, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
 from scouter.evaluate.compare.rows import ALL_TASKS

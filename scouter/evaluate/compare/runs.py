@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from scouter.evaluate.compare.asking import trial_of
 from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
-from scouter.evaluate.compare.changes import fell
 from scouter.evaluate.compare.checks import CheckChange
 from scouter.evaluate.compare.comparable import comparable, comparable_rows
-from scouter.evaluate.compare.counts import Tally
+from scouter.evaluate.compare.counts import Tally, fell
 from scouter.evaluate.compare.data import (
     DEFAULT_THRESHOLD,
     MissingRecord,
@@ -28,9 +27,8 @@ from scouter.evaluate.compare.gate_checks import broken_attempts
 from scouter.evaluate.compare.pairing import Matched, Row, Sides, match, name_of
 from scouter.evaluate.compare.rates import judge, net_fall
 from scouter.evaluate.compare.records import compare_records
-from scouter.evaluate.compare.rows import ALL_TASKS, RateComparison
+from scouter.evaluate.compare.rows import ALL_TASKS, RateComparison, ScoreChange
 from scouter.evaluate.compare.scenarios import compare_scenarios
-from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.compare.scores import run_scores, score_changes
 from scouter.evaluate.compare.sentences import (
     record_reasons,

@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scouter.evaluate.compare.attempts import Attempt
-from scouter.evaluate.compare.changes import Change, change_of, counts
-from scouter.evaluate.compare.counts import ComparedTask, Tally
+from scouter.evaluate.compare.counts import Change, ComparedTask, Tally, change_of, counts
 from scouter.evaluate.compare.data import ScenarioDelta
 from scouter.evaluate.compare.pairing import Sides
 from scouter.evaluate.compare.strata import Made, Sampled, add_strata

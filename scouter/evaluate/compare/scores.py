@@ -11,13 +11,12 @@ from statistics import fmean
 from typing import Final, NamedTuple, TypeAlias
 
 from scouter.evaluate.compare.pairing import Identity, Matched, Row, match
-from scouter.evaluate.compare.score_rows import ScoreChange, corrected
+from scouter.evaluate.compare.rows import ScoreChange, corrected
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
-from scouter.evaluate.results.score import ASSERTIONS, as_score
-from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import ASSERTIONS, EvalTaskResult, as_score
 from scouter.evaluate.statistics.clustered_mean import clustered_mean
 from scouter.evaluate.statistics.permutation import Stratum, fall_p_value
 

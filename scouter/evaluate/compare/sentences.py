@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from scouter.evaluate.compare.changes import Change
+from scouter.evaluate.compare.counts import Change
 from scouter.evaluate.compare.data import (
     RecordsComparison,
     ScenarioDelta,

@@ -10,8 +10,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
 from scouter.evaluate.compare.attempts import Attempt
-from scouter.evaluate.compare.changes import counts
-from scouter.evaluate.compare.counts import ComparedTask, Tally
+from scouter.evaluate.compare.counts import ComparedTask, Tally, counts
 from scouter.evaluate.compare.pairing import Matched, Row
 from scouter.evaluate.compare.rows import WHOLE_CONVERSATIONS, WHOLE_RECORDS, WHOLE_SCENARIOS
 from scouter.evaluate.outcome import Outcome, Reason

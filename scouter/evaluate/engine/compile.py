@@ -6,9 +6,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.asking_task import AskingTask
+from scouter.evaluate.engine.asking_task import AskingTask, conditional
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
-from scouter.evaluate.engine.conditional import conditional
 from scouter.evaluate.engine.doubt import (
     doubting_absence,
     doubting_aggregate,
@@ -20,22 +19,20 @@ from scouter.evaluate.engine.trajectory import compile_trajectory
 from scouter.evaluate.operators.show import show, show_name
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.responses.bounds import parsed
+from scouter.evaluate.responses.parse import parsed
 from scouter.evaluate.responses.read import compile_reader
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import compile_find, compile_find_work
-from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
+from scouter.evaluate.spans.filters import attribute_json, has_attribute
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.code import CodeTask
-from scouter.evaluate.tasks.function import FunctionTask
+from scouter.evaluate.tasks.base import Tagged
+from scouter.evaluate.tasks.function import CodeTask, FunctionTask, ReliabilityTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.report import ReportTask
-from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import (
     AttributeFilterAssertion,
@@ -105,18 +102,20 @@ def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
             wire = task.model_dump(mode="json", include=_OF_REPORT)
             return _report(task, _subject(task, stage, wire, "report"))
         case ReliabilityTask():
-            from scouter.evaluate.engine.reliability import compile_reliability  # few need it
+            from scouter.evaluate.engine.trajectory import compile_reliability  # few need it
 
             wire = task.model_dump(mode="json", include=_OF_RELIABILITY)
             return compile_reliability(task, _subject(task, stage, wire, "reliability"))
         case CodeTask():
-            from scouter.evaluate.engine.code import compile_code  # few need it
+            from scouter.evaluate.engine.function import compile_code  # few need it
 
             wire = task.model_dump(mode="json", include=_OF_CODE)
             return compile_code(task, _subject(task, stage, wire, f"the check {task.check!r}"))
         case FunctionTask():
-            from scouter.evaluate.engine.asking_function import AskingFunction  # few need it
-            from scouter.evaluate.engine.function import compile_function
+            from scouter.evaluate.engine.function import (
+                AskingFunction,  # few need it
+                compile_function,
+            )
 
             wire = task.model_dump(mode="json", include={"function"})
             subject = _subject(task, stage, wire, task.id)
@@ -137,7 +136,7 @@ def _report(task: ReportTask, subject: Subject) -> CompiledTask | AskingTask:
         from scouter.evaluate.engine.report import compile_report  # few need it
 
         return compile_report(task, subject)
-    from scouter.evaluate.engine.judged_report import JudgedReport  # few need it
+    from scouter.evaluate.engine.report import JudgedReport  # few need it
 
     return JudgedReport.of(task, task.prompt, subject)
 

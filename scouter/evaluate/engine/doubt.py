@@ -10,10 +10,10 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, Run
 from scouter.evaluate.engine.cut_values import ReadsPart, name_cut, reach_of_cut, reads_part
-from scouter.evaluate.engine.filter_motion import MissingParts
 from scouter.evaluate.engine.more_spans import (
     Fixed,
     Longer,
+    MissingParts,
     Numbers,
     Reach,
     ReachOf,

@@ -1,25 +1,28 @@
-"""Run a plan on one record: a plain function of record and spans."""
+"""Run a plan on one record, or assertions without one: plain functions of record and spans."""
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.errors import DataError
+from scouter.errors import ConfigError, DataError
 from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge.ask import Reply
+from scouter.evaluate.engine.plan import Plan, compile_plan
+from scouter.evaluate.judge.ask import Reply, together
 from scouter.evaluate.judge.port import JudgeRequest
-from scouter.evaluate.judge.task_judge import together
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import shared_responses
-from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.record_result import MissingKeyError, RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.record import EvalRecord
+from scouter.model.span import Span
 
 _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED
@@ -245,3 +248,63 @@ def _kept_from_running(
                 text = f"the task {need.task_id!r} that it depends on errored: {text}"
             return EvalTaskResult(spec, _ERRORED, Reason.DEPENDENCY, expected, None, text)
     return None
+
+
+class AssertionResults:
+    """Results by task id.
+
+    Args:
+        results: One per task.
+    """
+
+    def __init__(self, results: Iterable[EvalTaskResult]) -> None:
+        self.results: Mapping[str, EvalTaskResult] = {r.task_id: r for r in results}
+
+    def __getitem__(self, task_id: str) -> EvalTaskResult:
+        result = self.results.get(task_id.lower())
+        if result is None:
+            known = ", ".join(map(repr, self.results))
+            raise MissingKeyError(f"Key not found: {task_id}; the tasks are {known}")
+        return result
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def items(self) -> ItemsView[str, EvalTaskResult]:
+        """Pairs of task id and result."""
+        return self.results.items()
+
+
+def execute_trace_assertion_tasks(
+    tasks: Iterable[TraceAssertionTask], spans: Iterable[Span]
+) -> AssertionResults:
+    """Run trace assertions on spans.
+
+    Raises:
+        ConfigError: The tasks do not form a plan; names the task.
+    """
+    return _run(tasks, EvalRecord(), SpanTree(spans))
+
+
+def execute_agent_assertion_tasks(
+    tasks: Iterable[AgentAssertionTask], context: object
+) -> AssertionResults:
+    """Run agent assertions on a response, or on a context that holds one under `response`.
+
+    Raises:
+        ConfigError: The tasks do not form a plan; names the task.
+    """
+    return _run(tasks, EvalRecord(context), None)
+
+
+def _run(tasks: Iterable[Task], record: EvalRecord, spans: SpanTree | None) -> AssertionResults:
+    plan = compile_plan(tasks)
+    if plan.session is not None:
+        raise ConfigError(
+            f"task {plan.session.tasks[0].id!r} has the scope session; there is no session here, "
+            "leave the scope out"
+        )
+    return AssertionResults(evaluate_record(plan, record, spans).tasks)

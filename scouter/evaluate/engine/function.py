@@ -1,19 +1,41 @@
-"""Function tasks, compiled: the number that a function gives, or the reason why there is none."""
+"""Tasks that call a function, compiled: a user's own, one that asks a judge, or a check."""
 
 import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import isawaitable
+from typing import Any, cast
 
 from pydantic import JsonValue
 
-from scouter.errors import DataError
-from scouter.evaluate.engine.compiled_task import MAX_MESSAGE, CompiledTask, Subject
-from scouter.evaluate.engine.metric import Measured, Metric
-from scouter.evaluate.judge.port import JudgeError
-from scouter.evaluate.judge.shorten import shorten
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.engine.asking_task import Asking, AskingTask
+from scouter.evaluate.engine.checks import GROUP, check_names, run_check
+from scouter.evaluate.engine.compiled_task import (
+    MAX_MESSAGE,
+    CompiledTask,
+    Measured,
+    Metric,
+    Subject,
+    compile_metric,
+)
+from scouter.evaluate.engine.doubt import doubting_growth
+from scouter.evaluate.judge.ask import Reply
+from scouter.evaluate.judge.port import (
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUsage,
+    Message,
+    sum_of,
+)
+from scouter.evaluate.judge.shorten import JudgeTalk, shorten
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.tasks.function import FunctionTask
+from scouter.evaluate.tasks.function import CodeTask, FunctionTask
 from scouter.model.json_value import to_json_value
+from scouter.model.span import Span
 
 _NO_SCORE = "its function gave no score"
 
@@ -100,3 +122,118 @@ def _score_in(given: JsonValue, task_id: str) -> float | None:
     if not isinstance(value, bool | int | float) or not math.isfinite(value):
         raise DataError(f"{repr(key) if key else 'it'} is no number but {type(value).__name__}")
     return float(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingFunction(AskingTask):
+    """Runs the function of a task until it has a score, and puts its questions."""
+
+    task: FunctionTask
+    metric: Metric
+
+    @staticmethod
+    def of(task: FunctionTask, subject: Subject) -> "AskingFunction":
+        """Prepare for many records.
+
+        Args:
+            task: The task.
+            subject: Fields that the task's results share.
+
+        Raises:
+            ConfigError: A pattern or a template that can never work.
+        """
+        metric = Metric.of(subject)
+        return AskingFunction(spec=metric.spec, task=task, metric=metric)
+
+    def ask(
+        self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None
+    ) -> Asking:
+        """Run the function about one record; what it raises is the task's error."""
+        del base, spans
+        said = _Said(record_uid)
+        try:
+            given = self.task.function(dict(scope) if isinstance(scope, dict) else scope)
+            if isawaitable(given):
+                given = yield from said.put(given.__await__())
+            result = result_of(self.task, self.metric, given, scope)
+        except Exception as error:  # noqa: BLE001 — a user's function may raise anything
+            result = raised(self.task, self.spec, error)
+        return said.added_to(result), result.actual
+
+
+@dataclass(slots=True)
+class _Said:
+    """The questions about one record, and what became of them."""
+
+    record_uid: str
+    question: Sequence[Message] | None = None
+    """The first one."""
+    answer: JsonValue = None
+    """The last one."""
+    usages: list[JudgeUsage] = field(default_factory=list[JudgeUsage])
+
+    def put(
+        self, steps: Generator[Any, Any, object]
+    ) -> Generator[Sequence[JudgeRequest], Sequence[Reply], object]:
+        """Put the questions that a function waits for, until it ends."""
+        replies: Sequence[Reply] | None = None
+        try:
+            while True:
+                asked = cast("Sequence[JudgeRequest]", steps.send(replies))
+                replies = yield [replace(each, record_uid=self.record_uid) for each in asked]
+                self._note(asked, replies)
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()
+
+    def _note(self, asked: Sequence[JudgeRequest], replies: Sequence[Reply]) -> None:
+        if self.question is None and asked:
+            self.question = asked[0].messages
+        self.usages += [each.taken for each in replies]
+        for each in replies:
+            if isinstance(each, JudgeReply):
+                self.answer = each.response
+
+    def added_to(self, result: EvalTaskResult) -> EvalTaskResult:
+        """Add the first question, the last answer, and the cost to a result."""
+        if self.question is None:
+            return result
+        return result.using(sum_of(self.usages), JudgeTalk.of(self.question, self.answer))
+
+
+def compile_code(task: CodeTask, subject: Subject) -> CompiledTask:
+    """Turn a code task into a function from record to result.
+
+    With missing spans the task is errored: nobody knows what the check would say of them.
+
+    Args:
+        task: The task.
+        subject: Fields that its results share.
+
+    Raises:
+        ConfigError: There is no such check; names those that there are.
+    """
+    known = check_names()
+    if task.check not in known:
+        found = f"there are {', '.join(map(repr, known))}" if known else "there is none"
+        raise ConfigError(
+            f"check: no check is called {task.check!r}, {found}; checks are entry points of the "
+            f"group {GROUP!r} of installed packages, and offline functions of --checks MODULE"
+        )
+
+    def measure(scope: JsonValue, spans: SpanTree | None, _: JsonValue) -> Measured:
+        seen = _spans_of(spans) if task.reads_spans else ()
+        value, message = run_check(task.check, scope, seen, task.timeout_s)
+        return Measured(score=float(value), told=message)
+
+    compiled = compile_metric(subject, measure)
+    return doubting_growth(compiled, lambda _: False) if task.reads_spans else compiled
+
+
+def _spans_of(tree: SpanTree | None) -> tuple[Span, ...]:
+    if tree is not None and tree.unread:
+        raise TaskFault(Reason.LIMIT, tree.unread)
+    if not tree:
+        raise TaskFault(Reason.NO_SPANS, "the record's trace has no spans here")
+    return tree.spans

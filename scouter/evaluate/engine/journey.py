@@ -8,27 +8,31 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.engine.asking_task import Asking, AskingTask
-from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
+from scouter.evaluate.engine.compiled_task import (
+    CompiledTask,
+    Measured,
+    Metric,
+    Subject,
+    compile_metric,
+)
 from scouter.evaluate.engine.doubt import doubting_growth, refuse_missing
-from scouter.evaluate.engine.metric import Measured, Metric, compile_metric
 from scouter.evaluate.journey.asking import Answers, Key, Known, read_verdict
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.evaluate import judge_journey
 from scouter.evaluate.journey.message import (
     TEXT,
     TOOL_CALL,
+    Agents,
     JourneyMessage,
     messages_of_spans,
     messages_of_turns,
     read_messages,
 )
 from scouter.evaluate.journey.result import JourneyResult
-from scouter.evaluate.journey.routing import Agents
 from scouter.evaluate.journey.sound import calls_of
 from scouter.evaluate.judge.ask import Reply
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
-from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.judge.usage import sum_of
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, sum_of
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans

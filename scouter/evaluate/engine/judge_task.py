@@ -11,14 +11,22 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run
-from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
-from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
+from scouter.evaluate.engine.judge_answer import (
+    MAX_TOLD,
+    AnswerForm,
+    Vote,
+    answer_form,
+    middle,
+    still_needed,
+    tally,
+    usage_of,
+    winner,
+)
 from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
 from scouter.evaluate.judge.render import Render, compile_prompt
-from scouter.evaluate.judge.shorten import shorten
-from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeTalk, shorten
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.task_result import EvalTaskResult

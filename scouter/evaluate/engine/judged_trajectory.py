@@ -19,14 +19,14 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import find_calls
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.evaluate.tasks.trajectory_prompts import (
+from scouter.evaluate.tasks.trajectory import (
     CALLS,
     HISTORY,
     NO_HISTORY,
     NO_TOOLS,
     REFERENCE,
     TOOLS,
+    TrajectoryTask,
     reads,
 )
 from scouter.evaluate.trajectory.call import Call, read_reference, read_trajectory

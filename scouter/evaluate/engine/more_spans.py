@@ -1,24 +1,18 @@
-"""Missing spans: could they change the outcome of a task?
-
-For each kind of task, `reach_of` gives the values that are possible once more spans are here. A
-task keeps its outcome if its comparison says the same of all these values.
-"""
+"""Missing spans: could they change the outcome of a task?"""
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.filter_motion import MissingParts, can_unmatch, reads_attributes
 from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.responses.read import compile_question, is_subsequence
-from scouter.evaluate.spans.attribute_value import attribute_json
-from scouter.evaluate.spans.filters import compile_filter
-from scouter.evaluate.spans.runs import sequence_names
+from scouter.evaluate.spans.about import sequence_names
+from scouter.evaluate.spans.filters import attribute_json, compile_filter
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
@@ -37,7 +31,19 @@ from scouter.evaluate.tasks.agent import (
     ToolErrorCountAssertion,
     ToolNotCalledAssertion,
 )
-from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.span_filter import (
+    AncestorOfFilter,
+    ChildOfFilter,
+    DescendantOfFilter,
+    NotFilter,
+    ParentOfFilter,
+    SpanFilter,
+    WithAttributeFilter,
+    WithAttributeValueFilter,
+    WithEventAttributeFilter,
+    WithEventAttributeValueFilter,
+    WithEventFilter,
+)
 from scouter.evaluate.tasks.trace import (
     AggregationType,
     AttributeFilterAssertion,
@@ -56,6 +62,47 @@ from scouter.evaluate.tasks.trace import (
     TraceAttributeAssertion,
 )
 from scouter.model.agent_work import AgentWork
+
+_RELATIONS = (ChildOfFilter, ParentOfFilter, DescendantOfFilter, AncestorOfFilter)
+_READERS = (
+    WithAttributeFilter,
+    WithAttributeValueFilter,
+    WithEventFilter,
+    WithEventAttributeFilter,
+    WithEventAttributeValueFilter,
+)
+
+
+class MissingParts(Enum):
+    """Parts of a trace that may be missing."""
+
+    SPANS = auto()
+    ATTRIBUTES = auto()
+    """Attributes or events of spans that are here."""
+
+
+def reads_attributes(filter: SpanFilter) -> bool:
+    """Tell whether a filter looks at attributes or events, at whatever level."""
+    return isinstance(filter, _READERS) or any(map(reads_attributes, filter.inner()))
+
+
+def can_unmatch(filter: SpanFilter, loss: MissingParts, *, is_negated: bool = False) -> bool:
+    """Tell whether a selected span may no longer be selected once the missing parts are here.
+
+    A new relative makes a relation true, and a new attribute the filters that look for one; neither
+    makes one false. So only a filter below an odd number of `not_` can let a span go.
+
+    Args:
+        filter: A filter of single spans.
+        loss: Parts that may come.
+        is_negated: An odd number of `not_` stands above it.
+    """
+    if isinstance(filter, NotFilter):
+        return can_unmatch(filter.filter, loss, is_negated=not is_negated)
+    grows = _RELATIONS if loss is MissingParts.SPANS else _READERS
+    if is_negated and isinstance(filter, grows):
+        return True
+    return any(can_unmatch(part, loss, is_negated=is_negated) for part in filter.inner())
 
 
 class Fixed(Enum):

@@ -1,22 +1,64 @@
 """A list of tasks, checked, ordered and compiled once."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compile import compile_task
 from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, PlainComparison, Run
-from scouter.evaluate.engine.needs import may_read
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
-from scouter.evaluate.tasks.code import CodeTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.function import CodeTask, ReliabilityTask
 from scouter.evaluate.tasks.journey import JourneyTask
-from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, tasks_digest, when_task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from scouter.model.visible import visible
+
+_PATHS: Final = ("context_path", "reference", "messages", "tool_schemas")
+"""Fields with a path into the task's scope."""
+_TEMPLATE: Final = re.compile(r"\$\{([^}]*)\}")
+
+
+def may_read(task: Task, id: str) -> bool:
+    """Tell whether a task may read the value of a task that it depends on.
+
+    A name that stands in a path or template counts, wherever it stands there. A JSONPath, and a
+    task on its whole scope, may read every value.
+    """
+    when = task.when
+    if isinstance(task, CodeTask) or (isinstance(task, AssertionTask) and not task.context_path):
+        return True
+    if when is not None and when.assertion is None and not when.context_path:
+        return True
+    name = re.compile(rf"(?<!\w){re.escape(id)}(?!\w)", re.IGNORECASE)
+    return any(path.startswith("$") or name.search(path) for path in _paths(task))
+
+
+def _paths(task: Task) -> Iterator[str]:
+    wire: dict[str, JsonValue] = task.model_dump(mode="json")
+    if isinstance(task, LLMJudgeTask):
+        del wire["context_path"]  # it leads into the judge's answer
+    for fields in (wire, wire.get("when")):
+        if isinstance(fields, dict):
+            yield from (path for each in _PATHS if isinstance(path := fields.get(each), str))
+    yield from _templates(wire)
+
+
+def _templates(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from _TEMPLATE.findall(value)
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _templates(each)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,3 +304,27 @@ def _cycle(dependencies: Sequence[tuple[int, ...]], stuck: set[int]) -> list[int
         if need in way:
             return [*way[way.index(need) :], need]
         way.append(need)
+
+
+def plan_text(plan: Plan) -> str:
+    """Write the stages of a plan, one task a line, with gates, dependencies and what is required.
+
+    Those of sessions stand behind those of records.
+    """
+    lines = _stages(plan, "")
+    if plan.session is not None:
+        lines += _stages(plan.session, "session, ")
+    return "\n".join(map(visible, lines))
+
+
+def _stages(plan: Plan, scope: str) -> list[str]:
+    tasks = {task.id: task for task in plan.tasks}
+    lines: list[str] = []
+    for at, stage in enumerate(plan.stages):
+        lines.append(f"{scope}stage {at}")
+        for task_id in stage:
+            task = tasks[task_id]
+            gate = ", gate" * task.condition + ", required" * task.required
+            after = f", after {', '.join(task.depends_on)}" if task.depends_on else ""
+            lines.append(f"  {task_id} ({task.task_type} {task.operator}{gate}{after})")
+    return lines

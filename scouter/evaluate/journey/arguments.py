@@ -5,8 +5,8 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.fuzzy import FuzzyChain
-from scouter.evaluate.journey.paths import strategy_of
+from scouter.evaluate.journey.asking import FuzzyChain
+from scouter.evaluate.journey.case_faults import strategy_of
 from scouter.evaluate.journey.result import ArgumentMatch
 from scouter.evaluate.operators.equality import identity
 

@@ -9,8 +9,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.journey.message import JourneyMessage, asked_calls, read_messages
-from scouter.evaluate.journey.routing import Agents
+from scouter.evaluate.journey.message import Agents, JourneyMessage, asked_calls, read_messages
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.schema.schema import Schema, compile_schema
 from scouter.model.json_value import to_json_value

@@ -5,12 +5,10 @@ from typing import Any, Final, Literal
 
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.embed import as_embed
-from scouter.evaluate.journey.asking import Answers, asked_of
+from scouter.evaluate.journey.asking import Answers, FuzzyChain, asked_of
 from scouter.evaluate.journey.case import SOUND, WXO, Case, Compat, read_case
-from scouter.evaluate.journey.fuzzy import FuzzyChain
-from scouter.evaluate.journey.message import JourneyMessage, read_messages
+from scouter.evaluate.journey.message import Agents, JourneyMessage, read_messages
 from scouter.evaluate.journey.result import JourneyResult
-from scouter.evaluate.journey.routing import Agents
 from scouter.evaluate.journey.sound import evaluate_soundly
 from scouter.evaluate.judge.port import AnyJudge
 from scouter.model.near import did_you_mean
@@ -120,7 +118,7 @@ def judge_journey(
         has_client: False for the original without a client.
     """
     if compat == WXO:
-        from scouter.evaluate.journey.wxo.client import Client  # loads for who asks for it
+        from scouter.evaluate.journey.wxo.arguments import Client  # loads for who asks for it
         from scouter.evaluate.journey.wxo.profile import evaluate_as_original
 
         client = Client(answers, embedder, is_missing=not has_client)

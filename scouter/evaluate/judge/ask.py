@@ -1,25 +1,33 @@
-"""Questions to a judge: asked until it answers, or until asking again is useless."""
+"""Questions to a judge: repeated until it answers, or until that is of no use."""
 
 import asyncio
 import contextvars
 import random
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
 
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import (
+    AnyJudge,
     Judge,
     JudgeError,
     JudgeReply,
     JudgeRequest,
+    JudgeUsage,
+    Message,
+    as_judge,
     close_unawaited,
+    sum_of,
     time_limit_of,
     to_judge_error,
+    usual_judge,
 )
-from scouter.evaluate.judge.usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
 
 Reply: TypeAlias = JudgeReply | JudgeError
@@ -173,3 +181,229 @@ def run_apart(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     finally:
         with suppress(RuntimeError):  # interrupted before the thread had started
             thread.join()
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedJudge:
+    """A judge, with the settings of its questions."""
+
+    judge: Judge
+    model: str = ""
+    provider: str = ""
+    settings: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    max_retries: int = 2
+    """Most repeats of a question that nobody answered, or whose answer cannot be read."""
+    backoff: Backoff = field(default_factory=Backoff)
+
+    @staticmethod
+    def of(judge: "AskedJudge | AnyJudge | str") -> "AskedJudge":
+        """Take a judge as users give it.
+
+        Args:
+            judge: A judge, a plain or async function from `JudgeRequest` to the answer, or
+                `entry/model` of a provider entry, such as `openai/gpt-4o-mini`.
+
+        Raises:
+            ConfigError: It can answer nothing, or the text names no model.
+        """
+        if isinstance(judge, AskedJudge):
+            return judge
+        if not isinstance(judge, str):
+            return AskedJudge(judge=as_judge(judge))
+        provider, _, model = judge.partition("/")
+        if not (provider and model):
+            raise ConfigError(
+                f"judge {judge!r}: expected entry/model, such as openai/gpt-4o-mini, a judge, or "
+                "a function from JudgeRequest to the answer"
+            )
+        return AskedJudge(judge=usual_judge(), provider=provider, model=model)
+
+    async def ask(
+        self,
+        task_id: str,
+        messages: Sequence[Message],
+        read: Callable[[JudgeReply], T],
+        schema: Mapping[str, JsonValue] | None = None,
+        retries: int | None = None,
+    ) -> T:
+        """Ask until there is an answer that can be read.
+
+        Args:
+            task_id: Name of the asker, for logs and scripts.
+            messages: The question.
+            read: Reads a reply; raises `JudgeError` for one of no use.
+            schema: JSON schema of the wanted answer.
+            retries: In place of `max_retries`.
+
+        Raises:
+            JudgeError: No attempt gave an answer of use; says what was wrong with the last one.
+        """
+
+        def is_usable(reply: JudgeReply) -> bool:
+            try:
+                read(reply)
+            except JudgeError:
+                return False
+            return True
+
+        request = JudgeRequest(
+            task_id=task_id, messages=tuple(messages), model=self.model, provider=self.provider,
+            settings=self.settings, response_schema=schema, is_usable=is_usable,
+        )  # fmt: skip
+        attempts = 1 + (self.max_retries if retries is None else retries)
+        for attempt in range(attempts):
+            is_last = attempt == attempts - 1
+            reply = await self.reply(request)
+            if isinstance(reply, JudgeReply):
+                try:
+                    return read(reply)
+                except JudgeError as error:
+                    if is_last:
+                        raise _counted(error, attempts) from error
+            elif is_last or not (reply.is_worth_retrying or reply.reason is Reason.PARSE):
+                raise _counted(reply, attempt + 1)
+            else:
+                await self.backoff.sleep(self.backoff.seconds(attempt, reply))
+        raise JudgeError(Reason.PARSE, "the judge was not asked: max_retries is below 0")
+
+    async def reply(self, request: JudgeRequest) -> Reply:
+        """Ask once."""
+        return await ask(self.judge, request, 0, self.backoff, nullcontext())
+
+    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Wait for several that ask, at the same time."""
+        return await asyncio.gather(*walks)
+
+
+def _counted(error: JudgeError, attempts: int) -> JudgeError:
+    times = f" (asked {attempts} times)" if attempts > 1 else ""
+    return JudgeError(error.reason, f"{error.message}{times}", usage=error.usage)
+
+
+K = TypeVar("K", bound=Hashable)
+AskingFor: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], T]
+"""Yields questions that can be put at the same time, gets their replies in the same order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """Waits for the answer to one question."""
+
+    request: JudgeRequest
+
+    def __await__(self) -> AskingFor[Reply]:
+        [reply] = yield [self.request]
+        return reply
+
+
+def together(
+    asking: Mapping[K, AskingFor[T]], fault: Callable[[K, Exception], T]
+) -> Generator[Sequence[tuple[K, JudgeRequest]], Sequence[Reply], dict[K, T]]:
+    """Let several ask together, until each is at its end.
+
+    What asks more than once does so in rounds. In each round, the questions of all that are not
+    done are put at the same time.
+
+    Args:
+        asking: By a key of each.
+        fault: The end of one that raises.
+
+    Returns:
+        What each ended with, by its key.
+    """
+    ends: dict[K, T] = {}
+    waiting: dict[K, Sequence[JudgeRequest]] = {}
+
+    def go_on(key: K, replies: Sequence[Reply] | None) -> None:
+        waiting.pop(key, None)
+        try:
+            steps = asking[key]
+            waiting[key] = next(steps) if replies is None else steps.send(replies)
+        except StopIteration as end:
+            ends[key] = end.value
+        except Exception as error:  # noqa: BLE001 — one never touches another
+            ends[key] = fault(key, error)
+
+    for key in asking:
+        go_on(key, None)
+    while waiting:
+        counts = [(key, len(requests)) for key, requests in waiting.items()]
+        replies = yield [(key, request) for key, each in waiting.items() for request in each]
+        given = iter(replies)
+        for key, count in counts:
+            go_on(key, [next(given) for _ in range(count)])
+    return ends
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Generic[T]):
+    """Waits for several coroutines that ask; the first one that raises ends it."""
+
+    walks: Sequence[Coroutine[Any, Any, T]]
+
+    def __await__(self) -> AskingFor[list[T]]:
+        def fault(_: int, error: Exception) -> T:
+            raise error
+
+        steps = together({at: each.__await__() for at, each in enumerate(self.walks)}, fault)
+        try:
+            asked = next(steps)
+            while True:
+                asked = steps.send((yield [request for _, request in asked]))
+        except StopIteration as end:
+            return [end.value[at] for at in range(len(self.walks))]
+        finally:
+            for walk in self.walks:
+                walk.close()
+
+
+def at_once(walk: Coroutine[Any, Any, T]) -> T:
+    """Run to its end what asks nobody, without an event loop."""
+    try:
+        walk.send(None)
+    except StopIteration as done:
+        return done.value
+    finally:
+        walk.close()
+    raise RuntimeError("it waits for a judge, and nobody is there to answer")
+
+
+class _RunJudge:
+    """The judge of the run."""
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Put a question.
+
+        Raises:
+            JudgeError: There is no answer, however often it was put.
+        """
+        reply = await _Put(request)
+        if isinstance(reply, JudgeError):
+            raise reply
+        return reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskJudge(AskedJudge):
+    """The judge of the run, for the function of a `FunctionTask` with a prompt.
+
+    `max_retries` bounds how often it is asked again for an answer that can be read; that of the
+    task, how often where the provider fails.
+    """
+
+    judge: Judge = field(default_factory=_RunJudge)
+
+    async def reply(self, request: JudgeRequest) -> Reply:
+        """Put a question.
+
+        Raises:
+            JudgeError: There is no answer.
+        """
+        return await self.judge.ask(request)
+
+    async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Wait for several that ask; their questions are put at the same time."""
+        return await Together(walks)

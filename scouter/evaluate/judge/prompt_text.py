@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files.json_ends import is_longer
+from scouter.evaluate.files.json_text import is_longer
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path

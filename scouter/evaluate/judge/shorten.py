@@ -1,7 +1,14 @@
-"""Long texts made short: the beginning and the end stay, and the middle says what is missing."""
+"""Long texts made short, a judge's question and answer among them."""
 
+import json
 import unicodedata
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.judge.port import Message
 
 _ZWJ: Final = "\u200d"
 _JAMO: Final = ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xAC00, 0xD7FF))
@@ -108,3 +115,33 @@ def _flags_before(text: str, at: int) -> int:
     while count < at and _is_in(text[at - 1 - count], (_FLAGS,)):
         count += 1
     return count
+
+
+_MOST: Final = 8_000
+"""Characters of a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeTalk:
+    """The first question of one task about one record, and the answer that counted."""
+
+    messages: tuple[Message, ...]
+    """Long ones are cut in the middle, and say by how much."""
+    answer: JsonValue = None
+    """None where no answer could be used."""
+
+    @property
+    def asked(self) -> str:
+        """The question as one text; empty where a part of it was cut, so that nobody knows it."""
+        text = json.dumps(self.messages, ensure_ascii=False)
+        return "" if is_cut(text) else text
+
+    @staticmethod
+    def of(messages: Sequence[Message], answer: JsonValue) -> "JudgeTalk":
+        """Keep what was said, long messages cut."""
+        kept = [Message(role=m["role"], content=shorten(m["content"], _MOST)) for m in messages]
+        return JudgeTalk(messages=tuple(kept), answer=answer)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write both as plain JSON."""
+        return {"messages": cast("list[JsonValue]", list(self.messages)), "answer": self.answer}

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.files.json_ends import beginning
+from scouter.evaluate.files.json_text import beginning
 
 KEYS_SHOWN: Final = 10
 """Keys or names that a message lists."""

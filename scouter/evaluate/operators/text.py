@@ -5,24 +5,22 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
+    MAX_CHARACTERS,
+    MAX_LIKENESS,
+    MAX_SEARCHED,
+    MAX_SIMILAR,
     Comparison,
     Number,
     each_text,
     expected_fault,
     is_number,
+    too_large,
     vacuous_fault,
     want_flag,
 )
-from scouter.evaluate.operators.costs import (
-    MAX_CHARACTERS,
-    MAX_LIKENESS,
-    MAX_SEARCHED,
-    MAX_SIMILAR,
-    too_large,
-)
+from scouter.evaluate.operators.equality import canonical
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns import compile_pattern

@@ -5,28 +5,26 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
+    MAX_CHARACTERS,
+    MAX_INSIDE,
+    MAX_ITEMS,
+    MAX_SEARCHED,
     Check,
     Comparison,
     Number,
     each_item,
     expected_fault,
     is_number,
+    too_large,
     type_fault,
     vacuous_fault,
     want_flag,
     whole,
 )
-from scouter.evaluate.operators.costs import (
-    MAX_CHARACTERS,
-    MAX_INSIDE,
-    MAX_ITEMS,
-    MAX_SEARCHED,
-    too_large,
-)
 from scouter.evaluate.operators.equality import (
+    canonical,
     deep_equal,
     identity,
     is_this_number,

@@ -42,8 +42,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.paths.fault import missing
-from scouter.evaluate.paths.syntax import Getter, check_count, check_size
+from scouter.evaluate.paths.syntax import Getter, check_count, check_size, missing
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.weight import weight
 

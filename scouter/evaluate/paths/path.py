@@ -7,8 +7,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.paths.fault import missing
-from scouter.evaluate.paths.syntax import Getter, Segment, is_digits, parse_path
+from scouter.evaluate.paths.syntax import Getter, Segment, is_digits, missing, parse_path
 
 
 class Path:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files.json_ends import is_longer
+from scouter.evaluate.files.json_text import is_longer
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path

@@ -6,20 +6,19 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.asked_judge import AskedJudge
-from scouter.evaluate.judge.form import fill_form
+from scouter.evaluate.judge.ask import AskedJudge
 from scouter.evaluate.judge.port import AnyJudge, JudgeError
-from scouter.evaluate.report.evaluator import ItemEvaluator
-from scouter.evaluate.report.field_metrics import as_text
-from scouter.evaluate.report.item import EvalItem
-from scouter.evaluate.report.rules import Compat
-from scouter.evaluate.report.score_text import read_score
-from scouter.evaluate.report.verdicts import (
+from scouter.evaluate.judge.render import fill_form
+from scouter.evaluate.report.evaluator import (
     MOST_AT_ONCE,
+    EvalItem,
+    ItemEvaluator,
     ItemVerdict,
     errored,
     skipped,
 )
+from scouter.evaluate.report.field_judge import read_score
+from scouter.evaluate.report.field_metrics import Compat, as_text
 from scouter.evaluate.tasks.judged_answer import QA_CRITERIA
 
 _THINK: Final = re.compile(r"<agent-think>.*?</agent-think>", re.DOTALL)

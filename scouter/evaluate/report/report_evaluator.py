@@ -10,22 +10,19 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.files.read import read_document
-from scouter.evaluate.judge.ask import run_apart
-from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.ask import AskedJudge, run_apart
 from scouter.evaluate.judge.port import AnyJudge
-from scouter.evaluate.report.evaluator import ItemEvaluator
-from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM, FieldJudge
-from scouter.evaluate.report.item import EvalItem
-from scouter.evaluate.report.markdown import read_report
-from scouter.evaluate.report.metrics_config import JUDGE, MetricsConfig
-from scouter.evaluate.report.rules import Compat, mean_score
-from scouter.evaluate.report.tree import SectionScore, TreeScorer
-from scouter.evaluate.report.verdicts import (
+from scouter.evaluate.report.evaluator import (
     MOST_AT_ONCE,
+    EvalItem,
+    ItemEvaluator,
     ItemVerdict,
     errored,
     skipped,
 )
+from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM, FieldJudge
+from scouter.evaluate.report.field_metrics import JUDGE, Compat, MetricsConfig, mean_score
+from scouter.evaluate.report.tree import SectionScore, TreeScorer, read_report
 
 _CAMERA: Final = re.compile(r"camera_\d+")
 

@@ -6,14 +6,20 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.ask import AskedJudge
 from scouter.evaluate.judge.port import AnyJudge, JudgeError
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.report.evaluator import ItemEvaluator
-from scouter.evaluate.report.field_metrics import as_text
-from scouter.evaluate.report.item import EXPECTED_CALLS_KEY, EvalItem
+from scouter.evaluate.report.evaluator import (
+    EXPECTED_CALLS_KEY,
+    MOST_AT_ONCE,
+    EvalItem,
+    ItemEvaluator,
+    ItemVerdict,
+    errored,
+    skipped,
+)
+from scouter.evaluate.report.field_metrics import Compat, as_text
 from scouter.evaluate.report.qa_evaluator import ScoreAsker, plain_answer
-from scouter.evaluate.report.rules import Compat
 from scouter.evaluate.report.steps import (
     NO_CALLS,
     has_refs,
@@ -24,13 +30,7 @@ from scouter.evaluate.report.steps import (
     trajectory_json,
     trajectory_text,
 )
-from scouter.evaluate.report.verdicts import (
-    MOST_AT_ONCE,
-    ItemVerdict,
-    errored,
-    skipped,
-)
-from scouter.evaluate.tasks.trajectory_prompts import (
+from scouter.evaluate.tasks.trajectory import (
     NO_HISTORY,
     NO_TOOLS,
     WITH_REFERENCE,

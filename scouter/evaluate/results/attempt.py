@@ -3,18 +3,57 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Final, NamedTuple, Self, TypeAlias
+from typing import Annotated, Final, NamedTuple, Self, TypeAlias, cast
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, GetCoreSchemaHandler, JsonValue
+from pydantic_core import CoreSchema, core_schema
 
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.errors import DataError
+from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import NOT_ASKED, Outcome, Reason
-from scouter.evaluate.results.counting import rate_of
 from scouter.evaluate.results.file import JsonRows
-from scouter.evaluate.results.json_spans import JsonSpans
-from scouter.evaluate.results.record_result import record_outcome
+from scouter.evaluate.results.record_result import rate_of, record_outcome
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
+from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from scouter.model.span import Span
+
+
+def _read_spans(value: object) -> tuple[Span, ...]:
+    items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+    if isinstance(value, tuple) or any(isinstance(item, Span) for item in items):
+        return by_start(cast("Sequence[Span]", items))
+    decoded = spans_from_otlp_json(cast(object, value))
+    if decoded.rejected:
+        at, why = decoded.rejected[0]
+        raise DataError(f"span {at}: {why}")
+    return by_start(decoded.spans)
+
+
+def by_start(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Sort spans by start time, and those of one time by their ids."""
+    return tuple(sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id)))
+
+
+def _write_spans(spans: tuple[Span, ...]) -> dict[str, JsonValue]:
+    return spans_to_otlp_json(spans)
+
+
+class _AsOtlpJson:
+    """Tells pydantic how spans are read and written, so that it does not look into them."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            _read_spans,
+            serialization=core_schema.plain_serializer_function_ser_schema(_write_spans),
+        )
+
+
+JsonSpans = Annotated[tuple[Span, ...], _AsOtlpJson()]
+"""Spans as a field of a model that can be stored; in the file they are OTLP-JSON."""
+
 
 Exchange: TypeAlias = dict[str, JsonValue]
 """One turn of a conversation: `{"user": message, "agent": response}`."""

@@ -11,12 +11,11 @@ from typing_extensions import TypedDict  # pydantic asks for this one below Pyth
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import Document
-from scouter.evaluate.judge.port import Message
-from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage, Message
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.annotations_file import AnnotationsBody
-from scouter.evaluate.results.annotations_file import dump as dump_annotations
+from scouter.evaluate.results.annotations import AnnotationsBody
+from scouter.evaluate.results.annotations import dump as dump_annotations
 from scouter.evaluate.results.gc_pause import collector_paused
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, SessionResult

@@ -14,11 +14,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from scouter.evaluate.judge.shorten import is_cut
-from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeTalk, is_cut
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt, TaskSummary
-from scouter.evaluate.results.counting import is_counted
+from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.agent_work import why_untold

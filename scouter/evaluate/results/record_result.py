@@ -1,14 +1,15 @@
 """Outcomes of all tasks for one record, and the rules that sum tasks up."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq
-from typing import ClassVar, Final, cast, overload
+from typing import ClassVar, Final, Protocol, cast, overload
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.outcome import DECIDED, Outcome, is_in_rate
+from scouter.evaluate.outcome import DECIDED, Outcome, Reason, is_in_rate
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 _FAILED: Final = Outcome.FAILED
@@ -217,3 +218,27 @@ def count_outcomes(results: Iterable[EvalTaskResult]) -> dict[Outcome, int]:
     """Count task results by outcome; all four are there."""
     outcomes = [str(result.outcome) for result in results]
     return {outcome: outcomes.count(outcome) for outcome in DECIDED}
+
+
+class Ended(Protocol):
+    """The part of a task's result that a rate reads."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """One of four."""
+        ...
+
+    @property
+    def reason(self) -> Reason | None:
+        """Reason why the task errored or was skipped; None if it did not."""
+        ...
+
+
+def is_counted(task: Ended) -> bool:
+    """Tell whether a task belongs into a pass rate, as `scouter.evaluate.outcome` says."""
+    return is_in_rate(task.outcome, task.reason)
+
+
+def rate_of(tasks: Iterable[Ended]) -> float:
+    """Compute the `pass_rate` of those tasks that count."""
+    return pass_rate(Counter(task.outcome for task in tasks if is_counted(task)))

@@ -1,18 +1,127 @@
-"""All results of one replay, as data: per alias, per scenario, and summed up."""
+"""All results of one replay, as data: per alias, per scenario, and summed up in numbers."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
 
 from pydantic import BaseModel, Field, JsonValue
 
 from scouter.evaluate.files.versioned import Stored
-from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt
-from scouter.evaluate.results.confirmation import Confirmation
+from scouter.evaluate.judge.port import JudgeUsage, sum_of
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.attempt import (
+    Conversation,
+    ScenarioAttempt,
+    is_decided,
+    seen_attempts,
+)
 from scouter.evaluate.results.file import JsonRows
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.lost import Lost
-from scouter.evaluate.results.metrics import RunMetrics
 from scouter.evaluate.results.provenance import Provenance, Wire
+from scouter.evaluate.results.record_result import is_counted, rate_of
+from scouter.evaluate.results.rows import ResultRows
+
+
+class Confirmation(BaseModel, frozen=True):
+    """A scenario that passed before, did not pass once in the new run, and was asked again."""
+
+    scenario_id: str
+    asked: int
+    """Further attempts that were decided; they stop at the first that passes."""
+    passed: int
+    """Further attempts that passed."""
+    failed: int
+    """All attempts of the run that failed, those of the whole suite among them."""
+    chance: float
+    """Chance that the scenario fails so often if nothing changed, in [0, 1]."""
+    is_broken: bool
+    """True if that is too improbable; alone, or together with other scenarios."""
+    is_settled: bool = True
+    """False if the asking ended before anybody could know, as a judge or the agent gave no answer
+    or somebody interrupted it."""
+
+
+class RunMetrics(BaseModel, frozen=True, extra="ignore"):
+    """A replay in a few numbers; every rate is in [0, 1].
+
+    Rates of tasks are `passed / (passed + failed + errored + skipped by a gate)`, here as
+    everywhere: a closed gate cannot hide the tasks behind it. In a run with repeats every
+    attempt counts as one in the rates of tasks; a scenario passed if each of its attempts did.
+    """
+
+    overall_pass_rate: float
+    """Mean of all `dataset_pass_rates` and, if a scenario has tasks of its own or raised, of
+    `scenario_pass_rate`; 0 if there is nothing of either."""
+    workflow_pass_rate: float
+    """Mean of all `dataset_pass_rates`; 0 without any."""
+    dataset_pass_rates: dict[str, float]
+    """Per alias: the rate of all tasks of all records of all attempts. An alias is left out if none
+    of its tasks is in a rate, as all were skipped for the budget or not sampled."""
+    scenario_pass_rate: float
+    """`passed_scenarios` / `total_scenarios`; 0 if no scenario was decided."""
+    total_scenarios: int
+    """Scenarios of which an attempt was decided, by tasks of their own or of their records."""
+    passed_scenarios: int
+    """Scenarios among them of which every decided attempt passed."""
+    scenario_task_pass_rates: dict[str, dict[str, float]]
+    """Per scenario and task: the share of its attempts in which it passed, of those in which the
+    task is in a rate."""
+
+    @classmethod
+    def of(
+        cls, dataset_results: Mapping[str, ResultRows], attempts: Sequence[ScenarioAttempt]
+    ) -> Self:
+        """Compute the metrics of a replay.
+
+        Args:
+            dataset_results: Per alias, its records' results.
+            attempts: The attempts that count.
+        """
+        tasks_of = {
+            alias: [task for record in results.records for task in record.tasks]
+            for alias, results in dataset_results.items()
+        }
+        rates = {
+            alias: rate_of(tasks)
+            for alias, tasks in tasks_of.items()
+            if not tasks or any(map(is_counted, tasks))
+        }
+        passed, total = _scenarios_passed(dataset_results, attempts)
+        scenario_rate = passed / total if total else 0.0
+        parts = [*rates.values(), *([scenario_rate] if any(map(is_decided, attempts)) else [])]
+        values_by_scenario: dict[str, dict[str, list[float]]] = {}
+        for result in attempts:
+            tasks = values_by_scenario.setdefault(result.scenario_id, {})
+            for task in filter(is_counted, result.task_results):
+                tasks.setdefault(task.task_id, []).append(task.value)
+        return cls(
+            overall_pass_rate=_mean(parts),
+            workflow_pass_rate=_mean(list(rates.values())),
+            dataset_pass_rates=rates,
+            scenario_pass_rate=scenario_rate,
+            total_scenarios=total,
+            passed_scenarios=passed,
+            scenario_task_pass_rates={
+                scenario_id: {task_id: _mean(values) for task_id, values in tasks.items()}
+                for scenario_id, tasks in values_by_scenario.items()
+            },
+        )
+
+
+def _scenarios_passed(
+    dataset_results: Mapping[str, ResultRows], attempts: Sequence[ScenarioAttempt]
+) -> tuple[int, int]:
+    found: dict[str, set[Outcome]] = {}
+    for key, one in seen_attempts(dataset_results, attempts).items():
+        if (outcome := one.outcome()) is not Outcome.SKIPPED:
+            found.setdefault(key.scenario_id, set()).add(outcome)
+    return sum(outcomes == {Outcome.PASSED} for outcomes in found.values()), len(found)
+
+
+def _mean(rates: Sequence[float]) -> float:
+    return sum(rates) / len(rates) if rates else 0.0
+
 
 CONTEXT_CHARACTERS: Final = 20_000
 """Characters of a context, as JSON, that results keep whole."""
@@ -89,3 +198,86 @@ class RunResults(Stored, frozen=True):
     def scenario_ids(self) -> list[str]:
         """Ids of every scenario that was run."""
         return [scenario.scenario_id for scenario in self.scenarios]
+
+
+class JudgedTask(Protocol):
+    """The part of a task's result that a sum of judges' usage reads."""
+
+    @property
+    def reason(self) -> Reason | None:
+        """Reason why the task errored or was skipped; None if it did not."""
+        ...
+
+    @property
+    def usage(self) -> JudgeUsage | None:
+        """Calls, tokens and cost of the judge's answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeTotals:
+    """Sums over the results of a run.
+
+    Args:
+        usage: Calls, cached answers, tokens and cost.
+        over_budget: Tasks that were skipped as the budget left too little.
+    """
+
+    usage: JudgeUsage
+    over_budget: int
+
+    @property
+    def text(self) -> str:
+        """Sums in words: `judges: 3 calls, 7 cached, 120 tokens in, 30 out, $0.0012`."""
+        used = self.usage
+        noun = "call" if used.calls == 1 else "calls"
+        parts = [f"{used.calls:,} {noun}", f"{used.cached:,} cached"]
+        if used.input_tokens is not None:
+            parts.append(f"{used.input_tokens:,} tokens in")
+        if used.output_tokens is not None:
+            parts.append(f"{used.output_tokens:,} out")
+        if used.cost_usd is not None:
+            parts.append(f"${used.cost_usd:,.4f}")
+        if used.unpriced_calls:
+            parts.append(f"cost of {used.unpriced_calls:,} not known")
+        text = f"judges: {', '.join(parts)}"
+        if self.over_budget:
+            tasks = "task" if self.over_budget == 1 else "tasks"
+            text += f"; {self.over_budget:,} {tasks} skipped, as the budget left too little"
+        return text
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write all figures as plain JSON."""
+        return {**self.usage.to_json(), "over_budget": self.over_budget}
+
+
+def totals_of(results: RunResults) -> JudgeTotals | None:
+    """Add up what the judges of a replay took; None where no judge had anything to do.
+
+    Cost: linear in the number of task results.
+    """
+    tasks: list[JudgedTask] = [
+        task
+        for rows in results.dataset_results.values()
+        for aligned in rows.aligned_results
+        for task in aligned.record.tasks
+    ]
+    tasks += [task for attempt in results.scenario_results for task in attempt.task_results]
+    return judge_totals(tasks)
+
+
+def judge_totals(tasks: Iterable[JudgedTask]) -> JudgeTotals | None:
+    """Add up what judges took; None where no judge had anything to do.
+
+    Args:
+        tasks: Results of any tasks.
+    """
+    usages: list[JudgeUsage] = []
+    over_budget = 0
+    for task in tasks:
+        over_budget += task.reason is Reason.BUDGET
+        if task.usage is not None:
+            usages.append(task.usage)
+    if not usages and not over_budget:
+        return None
+    return JudgeTotals(usage=sum_of(usages), over_budget=over_budget)

@@ -8,16 +8,72 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.score import as_score, score_of
 from scouter.model.json_value import to_json_value
 
+LARGEST: Final = 2.0**53
+"""Above it floats skip whole numbers; a number beyond it is no measure of anything."""
+ASSERTIONS: Final = frozenset(("Assertion", "TraceAssertion", "AgentAssertion"))
+"""Types of tasks that hold or do not hold; the value that they compare is no score."""
+
 _PASSED: Final = Outcome.PASSED
-"""Looking a member of an enum up is a call of Python code; messages are read often."""
+_FAILED: Final = Outcome.FAILED
+
+
+def as_score(value: object) -> float | None:
+    """Read a number as a score.
+
+    Args:
+        value: Anything.
+
+    Returns:
+        The number, in [-2**53, 2**53]; None for a flag, for NaN, for a number beyond these bounds
+        and for all that is no number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if -LARGEST <= value <= LARGEST else None
+
+
+def plain_score(outcome: Outcome) -> float | None:
+    """The score of a task that holds or does not: 1 passed, 0 failed, None for all else."""
+    if outcome is _PASSED:
+        return 1.0
+    return 0.0 if outcome is _FAILED else None
+
+
+def own_score(score: float | None, outcome: Outcome) -> float | None:
+    """A score that says more than the outcome; None where it is the 1 or 0 of that."""
+    return None if score == plain_score(outcome) else score
+
+
+def score_of(
+    task_type: str, outcome: Outcome, actual: object, stated: float | None = None
+) -> float | None:
+    """Tell a result's score from the fields that every result has.
+
+    Args:
+        task_type: Such as `Assertion`.
+        outcome: Outcome of the task.
+        actual: The value that was compared.
+        stated: The score of a decided task, where it does not follow from the others.
+
+    Returns:
+        None where the task was not decided. Of assertions 1.0 if it passed and 0.0 if it failed;
+        of all other tasks the compared value, and where that is no score the same 1.0 or 0.0.
+    """
+    plain = plain_score(outcome)
+    if plain is not None and stated is not None:
+        return stated
+    if plain is None or task_type in ASSERTIONS:
+        return plain
+    given = as_score(actual)
+    return plain if given is None else given
+
 
 MOST_SPAN_IDS: Final = 20
 """Most ids of spans that one result names; a reader wants examples, not a full list."""
@@ -111,8 +167,7 @@ class EvalTaskResult:
         """The number beside the outcome: finite, or None where the task was not decided.
 
         1.0 or 0.0 of an assertion that passed or failed; of any other task the value that its
-        judge or metric gave, see `scouter.evaluate.results.score`. None is not 0: the task has no
-        score.
+        judge or metric gave, see `own_score`. None is not 0: the task has no score.
         """
         return score_of(self.spec.task_type, self.outcome, self.actual, self.stated_score)
 

@@ -16,7 +16,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import Schema as AnySchema
 
 from scouter.errors import ConfigError
-from scouter.evaluate.operators.costs import MAX_MEETINGS
+from scouter.evaluate.operators.compiled import MAX_MEETINGS
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns import MAX_WORK, compile_pattern
 from scouter.evaluate.weight import weight

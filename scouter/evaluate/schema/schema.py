@@ -3,7 +3,7 @@
 Drafts 4, 6, 7, 2019-09 and 2020-12, the last unless `$schema` names another. Nothing is ever
 fetched: a `$ref` may lead to a place in the schema or to an `$id` inside it. `pattern`,
 `patternProperties` and the format `regex` are RE2's (`scouter.evaluate.patterns`); of the formats
-those of `scouter.evaluate.schema.formats` are checked. `patternProperties` beside
+those of `scouter.evaluate.schema.keywords` are checked. `patternProperties` beside
 `unevaluatedProperties` is refused, `additionalProperties` is not.
 """
 

@@ -10,8 +10,13 @@ from rich.text import Text
 
 from scouter.evaluate.compare.data import RecordsComparison, RunComparison, ScenarioDelta
 from scouter.evaluate.compare.rates import too_few
-from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
-from scouter.evaluate.compare.score_rows import ScoreChange
+from scouter.evaluate.compare.rows import (
+    ALL_TASKS,
+    ENOUGH,
+    ComparisonDecision,
+    RateComparison,
+    ScoreChange,
+)
 from scouter.evaluate.show.console import emit, share, table_of
 
 SHOWN: Final = 5

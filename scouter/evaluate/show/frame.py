@@ -15,10 +15,9 @@ from typing import Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.results.gc_pause import collector_paused
-from scouter.evaluate.results.row import ResultRow
-from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.rows import ResultRow, ResultRows
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.json_value import plain_text, to_json_value
 

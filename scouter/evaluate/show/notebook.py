@@ -15,7 +15,7 @@ from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.data import RecordsComparison, RunComparison
 from scouter.evaluate.compare.rows import ENOUGH, RateComparison
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.results.counting import is_counted
+from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.show.frame import frame, frame_of_rows

@@ -7,9 +7,8 @@ from typing import Final, TypeAlias, cast
 
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import DECIDED, Outcome
-from scouter.evaluate.results.counting import is_counted, rate_of
-from scouter.evaluate.results.row import ResultRow
-from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.record_result import is_counted, rate_of
+from scouter.evaluate.results.rows import ResultRow, ResultRows
 from scouter.model.json_value import to_json_value
 from scouter.model.visible import visible
 

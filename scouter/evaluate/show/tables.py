@@ -15,13 +15,11 @@ from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
-from scouter.evaluate.results.counting import Ended, is_counted
-from scouter.evaluate.results.judge_rate import JudgeRate
-from scouter.evaluate.results.judge_rate_text import COLUMNS, TITLE, judge_text
+from scouter.evaluate.results.judge_rate import COLUMNS, TITLE, JudgeRate, judge_text
 from scouter.evaluate.results.lost import Lost
-from scouter.evaluate.results.metrics import RunMetrics
+from scouter.evaluate.results.record_result import Ended, is_counted
 from scouter.evaluate.results.rows import ResultRows
-from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.results.run import RunMetrics, RunResults
 from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
 from scouter.evaluate.show.trace_view import view_trace
 from scouter.model.span import AttributeValue, Span

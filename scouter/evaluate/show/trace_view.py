@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.filters import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.evaluation_event import (
     ForeignResult,

@@ -1,8 +1,4 @@
-"""The spans that a task is about, so that who reads its result finds them.
-
-A filter's spans are those that it selects; a question of the whole trace is about its roots. Where
-nothing is selected nothing is named: what is missing has no id.
-"""
+"""The spans that a task is about, so that who reads its result finds them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, compress, islice
@@ -11,7 +7,6 @@ from typing import Final, TypeAlias
 
 from scouter.evaluate.results.task_result import MOST_SPAN_IDS
 from scouter.evaluate.spans.filters import mask_key
-from scouter.evaluate.spans.runs import sequence_names
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
@@ -30,7 +25,7 @@ from scouter.evaluate.tasks.agent import (
     ToolNotCalledAssertion,
     ToolResultAssertion,
 )
-from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.span_filter import SequenceFilter, SpanFilter
 from scouter.evaluate.tasks.trace import (
     AttributeFilterAssertion,
     SpanAggregationAssertion,
@@ -43,6 +38,46 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
 )
 from scouter.model.genai.names import is_called
+
+
+def sequence_names(filter: SpanFilter) -> tuple[str, ...] | None:
+    """The names of a sequence filter; None for filters of single spans."""
+    return tuple(filter.names) if isinstance(filter, SequenceFilter) else None
+
+
+def count_runs(wanted: Sequence[str], found: Sequence[str]) -> int:
+    """Count the places where the wanted names follow each other in what was found.
+
+    Runs may overlap: `[a, a]` is found twice in `a a a`.
+
+    Args:
+        wanted: At least one name.
+        found: The names of all spans in time order.
+
+    Cost: linear in both lengths.
+    Source: Knuth, Morris and Pratt 1977, doi:10.1137/0206024.
+    """
+    back = _borders(wanted)
+    count = matched = 0
+    for name in found:
+        while matched and (matched == len(wanted) or name != wanted[matched]):
+            matched = back[matched - 1]
+        if name == wanted[matched]:
+            matched += 1
+        count += matched == len(wanted)
+    return count
+
+
+def _borders(wanted: Sequence[str]) -> list[int]:
+    """Give the length of the longest proper prefix that is also a suffix, for each prefix."""
+    borders = [0]
+    for at in range(1, len(wanted)):
+        length = borders[-1]
+        while length and wanted[at] != wanted[length]:
+            length = borders[length - 1]
+        borders.append(length + (wanted[at] == wanted[length]))
+    return borders
+
 
 Find: TypeAlias = Callable[[SpanTree], tuple[str, ...]]
 """Function from a tree with spans to at most `MOST_SPAN_IDS` ids of spans, in time order.

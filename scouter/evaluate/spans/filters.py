@@ -1,15 +1,10 @@
-"""Span filters, compiled: any of them over n spans is linear in n.
-
-A filter becomes a function from a tree to a mask (`scouter.evaluate.spans.masks`); a filter of
-filters works on the masks of its parts. A tree keeps every mask, so that tasks of a profile that
-ask for the same spans share one answer.
-"""
+"""Span filters, compiled: any of them over n spans is linear in n."""
 
 import json
 import math
 from collections.abc import Callable, Iterator
 from itertools import compress
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -17,9 +12,9 @@ from scouter.errors import ConfigError
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.operators.show import show_name
 from scouter.evaluate.patterns import compile_pattern
-from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
-from scouter.evaluate.spans.masks import (
+from scouter.evaluate.spans.tree import (
     Mask,
+    SpanTree,
     ancestors,
     children,
     descendants,
@@ -28,7 +23,6 @@ from scouter.evaluate.spans.masks import (
     parents_of,
     unite,
 )
-from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import (
     AncestorOfFilter,
     AndFilter,
@@ -56,7 +50,22 @@ from scouter.evaluate.tasks.span_filter import (
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.lookup import KIND_KEYS
 from scouter.model.genai.reader import kind_of
-from scouter.model.span import Attributes, Span, SpanEvent, SpanKind, StatusCode
+from scouter.model.json_value import to_json_value
+from scouter.model.span import Attributes, AttributeValue, Span, SpanEvent, SpanKind, StatusCode
+
+
+def has_attribute(attributes: Attributes, key: str) -> bool:
+    """Tell whether an attribute is there; one that holds nothing (OTLP's null) is not."""
+    return attributes.get(key) is not None
+
+
+def attribute_json(value: AttributeValue) -> JsonValue:
+    """Turn an attribute's value into JSON: tuples become lists, bytes base64."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool:
+        return cast(JsonValue, value)
+    return to_json_value(value)
+
 
 MaskOf: TypeAlias = Callable[[SpanTree], Mask]
 Test: TypeAlias = Callable[[Span], bool]

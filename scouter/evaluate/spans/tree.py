@@ -1,15 +1,13 @@
 """The spans of one or more traces, in time order and as a tree."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
-from operator import attrgetter
-from typing import Final, TypeAlias, cast
+from functools import reduce
+from itertools import compress, count, repeat
+from operator import attrgetter, lt
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, cast, overload
 
 from scouter.evaluate.operators.show import show_name
 from scouter.evaluate.spans.gaps import Gaps, find_gaps
-from scouter.evaluate.spans.links import cut_circles, depths, top_down
-from scouter.evaluate.spans.masks import Mask
-from scouter.evaluate.spans.once import once
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.acts import Act
 from scouter.model.genai.control_flow import has_failed
@@ -18,6 +16,162 @@ from scouter.model.genai.reader import kind_of
 from scouter.model.genai.work import acts_of, work_of
 from scouter.model.log_event import attach_events, is_evidence
 from scouter.model.span import Span, StatusCode
+
+_Value = TypeVar("_Value")
+
+
+class once(Generic[_Value]):
+    """A property that an immutable object computes once, when it is first read.
+
+    `functools.cached_property` of Python 3.11 takes a lock, which costs three times as much; a
+    tree of spans has a dozen such properties. Threads that read one at the same moment may compute
+    it twice, and find the same.
+
+    Args:
+        make: Computes the value.
+    """
+
+    def __init__(self, make: Callable[[Any], _Value]) -> None:
+        self._make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, owned: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, owned: object, owner: type) -> _Value: ...
+    def __get__(self, owned: object | None, owner: type) -> _Value | Self:
+        if owned is None:
+            return self
+        # The object's own value is found before this property, from now on.
+        value = owned.__dict__[self._name] = self._make(owned)
+        return value
+
+
+def cut_circles(parents: list[int]) -> list[int]:
+    """Make a forest of what senders wrote.
+
+    Spans that name each other as parents form a circle; the first of them loses its parent and
+    becomes a root. A span that names itself is a circle of one.
+
+    Args:
+        parents: Position of each span's parent, -1 for none.
+
+    Returns:
+        The same list where nothing had to be cut.
+    """
+    if all(map(lt, parents, count())):  # parents come first everywhere: no circle is possible
+        return parents
+    cut = list(parents)
+    state = bytearray(len(cut))  # 0 not seen, 1 on this walk, 2 done
+    for start in range(len(cut)):
+        walk: list[int] = []
+        at = start
+        while at >= 0 and not state[at]:
+            state[at] = 1
+            walk.append(at)
+            at = cut[at]
+        if at >= 0 and state[at] == 1:
+            cut[min(walk[walk.index(at) :])] = -1
+        for seen in walk:
+            state[seen] = 2
+    return cut
+
+
+def top_down(parents: Sequence[int]) -> Sequence[int]:
+    """Give all positions, each after its parent's.
+
+    Args:
+        parents: Without circles.
+    """
+    if all(map(lt, parents, count())):
+        return range(len(parents))
+    children: dict[int, list[int]] = {}
+    for at, parent in enumerate(parents):
+        children.setdefault(parent, []).append(at)
+    order = list(children.get(-1, ()))
+    for at in order:  # grows while it is read: level after level
+        order.extend(children.get(at, ()))
+    return order
+
+
+def depths(parents: Sequence[int], order: Sequence[int]) -> list[int]:
+    """Count the parents above each position; a root has 0.
+
+    Args:
+        parents: Without circles.
+        order: From `top_down`.
+    """
+    found = [0] * len(parents)
+    for at in order:
+        parent = parents[at]
+        if parent >= 0:
+            found[at] = found[parent] + 1
+    return found
+
+
+Mask: TypeAlias = bytes
+
+_FLIP: Final = bytes((1, 0)) + bytes(254)
+
+
+def intersect(masks: Sequence[Mask]) -> Mask:
+    """Spans in all sets; at least one set is given."""
+    return reduce(int.__and__, map(int.from_bytes, masks)).to_bytes(len(masks[0]))
+
+
+def unite(masks: Sequence[Mask]) -> Mask:
+    """Spans in any set; at least one set is given."""
+    return reduce(int.__or__, map(int.from_bytes, masks)).to_bytes(len(masks[0]))
+
+
+def invert(mask: Mask) -> Mask:
+    """Spans that are not in the set."""
+    return mask.translate(_FLIP)
+
+
+def children(mask: Mask, parents: Sequence[int]) -> Mask:
+    """Spans whose parent is in the set.
+
+    Args:
+        mask: The set.
+        parents: Position of each span's parent, -1 for none: it reads the 0 that is put behind.
+    """
+    return bytes(map((mask + b"\0").__getitem__, parents))
+
+
+def parents_of(mask: Mask, parents: Sequence[int]) -> Mask:
+    """Spans with a child in the set."""
+    found = bytearray(len(mask) + 1)  # roots write to the last place, which is cut off
+    for parent in compress(parents, mask):
+        found[parent] = 1
+    return bytes(found[:-1])
+
+
+def descendants(mask: Mask, parents: Sequence[int], order: Sequence[int]) -> Mask:
+    """Spans with an ancestor in the set.
+
+    Args:
+        mask: The set.
+        parents: Position of each span's parent, -1 for none.
+        order: All positions, each after its parent's.
+    """
+    reached = bytearray(mask + b"\0")
+    for at in order:
+        if reached[parents[at]]:
+            reached[at] = 1
+    return bytes(map(reached.__getitem__, parents))
+
+
+def ancestors(mask: Mask, parents: Sequence[int], order: Sequence[int]) -> Mask:
+    """Spans with a descendant in the set; arguments as in `descendants`."""
+    found = bytearray(len(mask) + 1)
+    for at in reversed(order):
+        if mask[at] or found[at]:
+            found[parents[at]] = 1
+    return bytes(found[:-1])
+
 
 SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""

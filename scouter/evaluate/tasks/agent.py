@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from scouter.evaluate.tasks.base import Scope, TaskBase
-from scouter.evaluate.tasks.json_input import JsonInput
-from scouter.evaluate.tasks.tagged import Tagged
+from scouter.evaluate.tasks.base import JsonInput, Scope, Tagged, TaskBase
 from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.when import When
+    from scouter.evaluate.tasks.base import When
 
 
 class AgentAssertion(Tagged):

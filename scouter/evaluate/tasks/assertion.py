@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.when import When
+    from scouter.evaluate.tasks.base import When
 
 
 class AssertionTask(TaskBase):

@@ -1,26 +1,227 @@
-"""The common part of all kinds of tasks."""
+"""The common parts of all kinds of tasks."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    create_model,
     field_validator,
+    model_serializer,
     model_validator,
 )
+from pydantic_core import CoreSchema, core_schema
 
+from scouter.errors import ConfigError
 from scouter.evaluate.files.read import load_model
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
-from scouter.evaluate.tasks.json_input import JsonInput
-from scouter.evaluate.tasks.prompt_file import prompts_beside
-from scouter.evaluate.tasks.when import When
+from scouter.model.agent_work import CallsToldBy
+from scouter.model.json_value import to_json_value
 
 if TYPE_CHECKING:
     from scouter.evaluate.judge.prompt import Prompt
+
+
+def _constant(value: object) -> JsonValue:
+    """Take what the rule takes, but no number that JSON lacks: it would turn into null unseen."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} cannot be compared with: JSON has no such number")
+    return to_json_value(value)
+
+
+JsonInput = Annotated[JsonValue, BeforeValidator(_constant)]
+"""Anything that `to_json_value` takes: tuples, enums, pydantic models and so on."""
+
+
+class Tagged(BaseModel):
+    """One of several kinds of a thing, each a subclass with a tag and its own arguments.
+
+    A direct subclass is a family (`SpanFilter`); its subclasses set `kind` and become attributes
+    of the family under that name (`SpanFilter.ByName`). A field annotated with the family takes
+    any of them, or their wire form.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: ClassVar[str] = ""
+    """The tag; empty for the family itself."""
+    kinds: ClassVar[dict[str, type[Any]]] = {}
+    """The family's members by tag."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if Tagged in cls.__bases__:
+            cls.kinds = {}
+        elif cls.kind:
+            cls.kinds[cls.kind] = cls
+            setattr(cls.__bases__[0], cls.kind, cls)
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        if cls.kind:
+            return handler(source)
+        return core_schema.no_info_plain_validator_function(
+            cls.parse,
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.to_wire),
+        )
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Read a member of the family, or its wire form.
+
+        Raises:
+            ValidationError: Another tag, more than one, or wrong arguments (pydantic's).
+            ValueError: Not an object with exactly one key.
+        """
+        if isinstance(value, cls):
+            return value
+        tags = ", ".join(cls.kinds)
+        if isinstance(value, str) and value in cls.kinds:
+            raise ValueError(f"write {{{value}: {{}}}}, with its arguments if it takes some")
+        if not isinstance(value, Mapping):
+            raise ValueError(f"expected an object with one key out of {tags}")
+        fields = cast("Mapping[str, object]", value)
+        if len(fields) != 1:
+            raise ValueError(f"expected exactly one key out of {tags}, got {len(fields)}")
+        (tag,) = fields
+        if tag not in cls.kinds:
+            raise ValueError(f"unknown kind {tag!r}; expected one of {tags}")
+        return getattr(_wire_model(cls).model_validate(fields), tag)
+
+    @model_serializer(mode="wrap")
+    def _tag(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {self.kind: handler(self)}
+
+    def to_wire(self) -> dict[str, JsonValue]:
+        """Write the value in its wire form."""
+        return self.model_dump(mode="json")
+
+
+@cache
+def _wire_model(family: type[Tagged]) -> type[BaseModel]:
+    """A model with one optional field per tag, so that errors name the tag in their place."""
+    fields: dict[str, Any] = {tag: (member, None) for tag, member in family.kinds.items()}
+    return create_model(f"{family.__name__}Wire", **fields)
+
+
+_FAMILIES: Final = ("TraceAssertion", "AgentAssertion")
+
+
+def _assertion(value: object) -> object:
+    """Read an assertion of either family, whose classes stand on top of every task."""
+    if value is None or isinstance(value, Tagged):
+        return value
+    families = [each for each in Tagged.__subclasses__() if each.__name__ in _FAMILIES]
+    wire = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    tag = next(iter(wire), "")
+    owner = next((each for each in families if tag in each.kinds), None)
+    if owner is None:
+        known = ", ".join(sorted(kind for each in families for kind in each.kinds))
+        raise ValueError(f"expected an object with one key out of {known}")
+    return owner.parse(wire)
+
+
+class When(BaseModel):
+    """A comparison with a value of the record, or with what its spans say.
+
+    Args:
+        context_path: Path of the value, as of an `AssertionTask`; None reads the whole context.
+        assertion: A trace or agent assertion in place of a path.
+        source: Where an agent assertion looks, as of an `AgentAssertionTask`.
+        operator: The comparison.
+        expected_value: The value to compare with; `${path}` inside texts is read from the record.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    context_path: str | None = None
+    assertion: Annotated[
+        Tagged | None, BeforeValidator(_assertion), WithJsonSchema({"type": "object"})
+    ] = None
+    source: Literal["context", "spans"] = "context"
+    operator: ComparisonOperator
+    expected_value: JsonInput = None
+    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @model_validator(mode="after")
+    def _expected_is_given(self) -> Self:
+        if "expected_value" not in self.model_fields_set and (
+            self.operator not in NEEDS_NO_EXPECTED
+        ):
+            raise ValueError(f"{self.operator} needs an expected_value")
+        return self
+
+
+_FOLDER: Final[ContextVar[Path | None]] = ContextVar("scouter_prompt_folder", default=None)
+
+
+@contextmanager
+def prompts_beside(path: str | Path) -> Generator[None]:
+    """While a file of tasks is read, let its prompts be files too, named relative to it.
+
+    Outside of it a prompt that is only a path is refused, so that a profile that came over the
+    network makes nobody read files.
+
+    Args:
+        path: The file that is being read.
+    """
+    token = _FOLDER.set(Path(path).parent)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def read_prompt(value: object) -> "Prompt":
+    """Read a prompt as a task holds it: a prompt, its wire form, or `{"path": "judge.yaml"}`.
+
+    The path is relative to the file that names it or, where there is no such file, to the working
+    folder.
+
+    Raises:
+        pydantic.ValidationError: A field of the prompt is wrong.
+        ConfigError: A path outside of `prompts_beside`.
+        FileFormatError: The prompt's file is missing or wrong; names it, line and field.
+    """
+    from scouter.evaluate.judge.prompt import Prompt  # only tasks that ask a judge need it
+
+    path = _path_alone(value)
+    if path is None:
+        return Prompt.model_validate(value)
+    folder = _FOLDER.get()
+    if not isinstance(path, str):
+        raise ConfigError(f"a prompt's path is a text, got {type(path).__name__}")
+    if folder is None:
+        raise ConfigError(
+            f"the prompt is the path {path!r}, which only a file of tasks can name; write the "
+            "prompt itself, or use Prompt.from_path"
+        )
+    beside = folder / path
+    return Prompt.from_path(beside if beside.exists() else path)
+
+
+def _path_alone(value: object) -> object:
+    """The path where a value is `{"path": …}` and nothing else, else None."""
+    if not isinstance(value, Mapping):
+        return None
+    fields = cast("Mapping[object, object]", value)
+    return fields["path"] if set(fields) == {"path"} else None
 
 
 class EvaluationTaskType(StrEnum):
@@ -136,3 +337,14 @@ class TaskBase(BaseModel):
         """
         with prompts_beside(path):
             return load_model(path, cls)
+
+
+class ScoredTask(TaskBase):
+    """A task that measures from 0 to 1; its number compared with `expected_value` is the outcome.
+
+    Without both, a task passes where the number equals 1. Each kind of such tasks is a subclass
+    with a `task_type` of its own; `scouter.evaluate.engine.compiled_task` compiles it.
+    """
+
+    operator: ComparisonOperator = ComparisonOperator.Equals
+    expected_value: JsonInput = 1

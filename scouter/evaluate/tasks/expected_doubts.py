@@ -17,7 +17,7 @@ from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.tasks.agent import AgentAssertionTask
-from scouter.evaluate.tasks.scored import ScoredTask
+from scouter.evaluate.tasks.base import ScoredTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
 

@@ -7,15 +7,14 @@ from pydantic import BeforeValidator, Field, JsonValue, model_validator
 from scouter.evaluate.journey.case import SOUND, Case, Compat, case_of
 from scouter.evaluate.journey.case_faults import faults_of
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.tasks.base import Scope
+from scouter.evaluate.tasks.base import Scope, ScoredTask
 from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual
-from scouter.evaluate.tasks.scored import ScoredTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.when import When
+    from scouter.evaluate.tasks.base import When
 
 JourneyMeasure: TypeAlias = Literal["success", "completion", "recall", "precision", "parameter_f1"]
 

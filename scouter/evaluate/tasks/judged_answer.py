@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import Scope
-    from scouter.evaluate.tasks.when import When
+    from scouter.evaluate.tasks.base import Scope, When
 
 QA_CRITERIA: Final = """\
 Ask yourself: Does the agent's answer state the same facts? Does it have everything that the right \

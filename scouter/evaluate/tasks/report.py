@@ -17,18 +17,15 @@ from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.patterns import compile_pattern
-from scouter.evaluate.report.field_metrics import as_text
-from scouter.evaluate.report.metrics_config import JUDGE, FieldConfig, MetricsConfig
+from scouter.evaluate.report.field_metrics import JUDGE, FieldConfig, MetricsConfig, as_text
+from scouter.evaluate.tasks.base import ScoredTask, read_prompt
 from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt
-from scouter.evaluate.tasks.prompt_file import read_prompt
-from scouter.evaluate.tasks.scored import ScoredTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import Scope
-    from scouter.evaluate.tasks.when import When
+    from scouter.evaluate.tasks.base import Scope, When
 
 _PATTERN: Final = "regex"
 _VARIABLES: Final = {("field",), ("reference",), ("actual",)}

@@ -6,8 +6,7 @@ from typing import ClassVar, Final, Literal, Self, cast
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from scouter.evaluate.tasks.json_input import JsonInput
-from scouter.evaluate.tasks.tagged import Tagged
+from scouter.evaluate.tasks.base import JsonInput, Tagged
 
 
 class SpanStatus(StrEnum):

@@ -14,18 +14,14 @@ from scouter.errors import ConfigError
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.base import TaskBase
-from scouter.evaluate.tasks.code import CodeTask
-from scouter.evaluate.tasks.function import FunctionTask
+from scouter.evaluate.tasks.base import TaskBase, When, prompts_beside
+from scouter.evaluate.tasks.function import CodeTask, FunctionTask, ReliabilityTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
-from scouter.evaluate.tasks.prompt_file import prompts_beside
-from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.evaluate.tasks.when import When
 from scouter.model.agent_work import CallsToldBy
 
 Task = Annotated[

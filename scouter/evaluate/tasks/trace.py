@@ -14,13 +14,12 @@ from pydantic import (
 
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.base import Scope, TaskBase
+from scouter.evaluate.tasks.base import Scope, Tagged, TaskBase
 from scouter.evaluate.tasks.span_filter import SpanFilter
-from scouter.evaluate.tasks.tagged import Tagged
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.when import When
+    from scouter.evaluate.tasks.base import When
 
 
 TokenPart: TypeAlias = Literal["input", "output", "total"]

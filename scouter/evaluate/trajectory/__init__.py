@@ -12,8 +12,8 @@ if TYPE_CHECKING:
         TrajectoryMetric,
         compare_trajectories,
     )
+    from scouter.evaluate.trajectory.matching import trajectory_from_spans
     from scouter.evaluate.trajectory.rules import ArgumentRules, KeyRule, TrajectoryRules
-    from scouter.evaluate.trajectory.spans import trajectory_from_spans
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -2,29 +2,33 @@
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeAlias
 
+from pydantic import JsonValue
+
 from scouter.errors import DataError
-from scouter.evaluate.trajectory.arguments import (
-    Agreement,
-    AgreesByPath,
-    KeyOf,
-    agreement,
-    json_key,
-    python_key,
-    wire_key,
-)
 from scouter.evaluate.trajectory.assignment import (
     Choose,
     fill_in_order,
     heaviest_matching,
     maximum_matching,
 )
-from scouter.evaluate.trajectory.call import Call
-from scouter.evaluate.trajectory.rules import TrajectoryRules
+from scouter.evaluate.trajectory.call import Call, read_trajectory
+from scouter.evaluate.trajectory.rules import (
+    Agreement,
+    AgreesByPath,
+    KeyOf,
+    TrajectoryRules,
+    agreement,
+    json_key,
+    python_key,
+    wire_key,
+)
+from scouter.model.genai.work import agent_work
+from scouter.model.span import Span
 
 MAX_COMPARISONS: Final = 500_000
 """Most comparisons of two calls whose equality does not follow from equal keys."""
@@ -269,3 +273,27 @@ def out_of_order(
         kept.add(number)
         number = before[number]
     return {pair for number, pair in enumerate(pairs) if number not in kept}
+
+
+def trajectory_from_spans(spans: Iterable[Span]) -> list[JsonValue]:
+    """Read the calls that an agent made from the spans of its trace.
+
+    A call that a model's message asks for and the span that executed it are one call.
+
+    Args:
+        spans: Of one trace, in any order.
+
+    Returns:
+        The calls as plain data, in the order in which they were made; one whose arguments nobody
+        told has none. Calls that one message asked for, or that ran at the same time under one
+        parent where no message did, stand in a list of their own, as a step.
+
+    Raises:
+        DataError: More than 10,000 calls.
+
+    Cost: linear in the spans and the size of their messages, after sorting.
+    """
+    ordered = sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
+    calls = read_trajectory(agent_work(ordered).tool_calls, "the spans' calls")
+    steps = [[calls[at].plain() for at in step] for step in steps_of(calls)]
+    return [step[0] if len(step) == 1 else [*step] for step in steps]

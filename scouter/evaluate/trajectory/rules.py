@@ -1,10 +1,15 @@
-"""Rules for comparing trajectories, as data that people write in Python and in files."""
+"""Rules for comparing trajectories, as data, and the comparison of arguments by them."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Hashable, Mapping
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from scouter.evaluate.operators.compiled import MAX_SIMILAR, Number, is_number, too_large
+from scouter.evaluate.operators.equality import number_key
+from scouter.evaluate.operators.numbers import is_within
+from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.patterns import compile_pattern
 
 ArgumentMode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
@@ -154,3 +159,181 @@ def rules_of(options: TrajectoryOptions) -> TrajectoryRules:
         pydantic.ValidationError: One of them is wrong; names it.
     """
     return TrajectoryRules.model_validate(options) if options else SOUND
+
+
+KeyOf: TypeAlias = Callable[[JsonValue], Hashable]
+"""Function to a key of a value: values are the same where their keys are equal.
+
+So many calls are matched by hashing. Unlike the operators' `deep_equal`, no key takes two spellings
+of a letter for one: a trajectory is matched by what was sent.
+"""
+
+_TRUE, _FALSE = ("true",), ("false",)
+
+
+def json_key(value: JsonValue) -> Hashable:
+    """Give the key of a JSON value: equal for what JSON holds to be the same.
+
+    Numbers count by value (1 and 1.0 are one, integers stay exact), booleans are no numbers, null
+    is not an absent key, the order of keys in an object is of no matter.
+
+    Cost: linear in the value.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    if isinstance(value, int | float):
+        return number_key(value)
+    if isinstance(value, list):
+        return ("list", *map(json_key, value))
+    return frozenset([(name, json_key(item)) for name, item in value.items()])
+
+
+def python_key(value: JsonValue) -> Hashable:
+    """Give the key of a value as Python's `==` on parsed JSON sees it: True is 1."""
+    if isinstance(value, list):
+        return ("list", *map(python_key, value))
+    if isinstance(value, dict):
+        return frozenset([(name, python_key(item)) for name, item in value.items()])
+    return value
+
+
+def wire_key(value: JsonValue) -> Hashable:
+    """Give the text that Vertex's client sends: the order of keys counts, and 1 is not 1.0."""
+    return json.dumps(value)
+
+
+AgreesByPath: TypeAlias = dict[str, bool]
+"""Result of each compared argument, True if it agrees; arguments that are ignored have none."""
+Agreement: TypeAlias = Callable[[JsonValue, JsonValue], AgreesByPath]
+"""Function from called and expected arguments to agreements."""
+
+WHOLE: Final = "arguments"
+"""Stands for arguments that are no object, in agreements."""
+
+
+class _Absent:
+    """No such key; null is a value."""
+
+
+ABSENT: Final = _Absent()
+_Found: TypeAlias = JsonValue | _Absent
+
+
+def agreement(rules: ArgumentRules, key_of: KeyOf) -> Agreement:
+    """Prepare the comparison of arguments.
+
+    Args:
+        rules: Rules of the comparison.
+        key_of: Makes a key of a value; values with the same key are equal.
+
+    Returns:
+        A function from called and expected arguments to agreements. Raises `TaskFault`
+        (`Reason.LIMIT`) for texts that are too long to be compared.
+    """
+    own = {path: (_split(path), _check(rule, key_of)) for path, rule in rules.keys.items()}
+
+    def compare(called: JsonValue, expected: JsonValue) -> AgreesByPath:
+        if not isinstance(called, dict) or not isinstance(expected, dict):
+            if rules.mode == "ignore" and not own:
+                return {}
+            return {WHOLE: key_of(called) == key_of(expected)}
+        agreements: AgreesByPath = {}
+        rest_called, rest_expected = called, expected
+        for path, (parts, check) in own.items():
+            way = (path,) if path in called or path in expected else parts
+            if check is not None:
+                agreements[path] = check(_get(called, way), _get(expected, way))
+            rest_called, rest_expected = _without(rest_called, way), _without(rest_expected, way)
+        return {**_by_mode(rules, key_of, rest_called, rest_expected), **agreements}
+
+    return compare
+
+
+def _by_mode(
+    rules: ArgumentRules,
+    key_of: KeyOf,
+    called: Mapping[str, JsonValue],
+    expected: Mapping[str, JsonValue],
+) -> AgreesByPath:
+    if rules.mode == "ignore":
+        return {}
+    names = {"exact": {**expected, **called}, "subset": called, "superset": expected}[rules.mode]
+    return {
+        name: name in called and name in expected and key_of(called[name]) == key_of(expected[name])
+        for name in names
+    }
+
+
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def _get(value: JsonValue, way: tuple[str, ...]) -> _Found:
+    for part in way:
+        if not isinstance(value, dict) or part not in value:
+            return ABSENT
+        value = value[part]
+    return value
+
+
+def _without(value: dict[str, JsonValue], way: tuple[str, ...]) -> dict[str, JsonValue]:
+    """The object without one key; the key's owner goes too where nothing else was in it."""
+    head, *rest = way
+    if head not in value:
+        return value
+    inner = value[head]
+    left = {name: item for name, item in value.items() if name != head}
+    if not rest:
+        return left
+    if not isinstance(inner, dict):
+        return value
+    kept = _without(inner, tuple(rest))
+    if kept is inner:
+        return value
+    return {**left, head: kept} if kept else left
+
+
+def _check(rule: KeyRule, key_of: KeyOf) -> Callable[[_Found, _Found], bool] | None:
+    """The comparison of one argument; None for one that is not compared."""
+    if rule.ignore:
+        return None
+    if rule.pattern is not None:
+        found_in = compile_pattern(rule.pattern).found_in
+        return lambda called, _: (
+            rule.optional if called is ABSENT else isinstance(called, str) and found_in(called)
+        )
+    alike = _alike(rule, key_of)
+
+    def check(called: _Found, expected: _Found) -> bool:
+        if called is ABSENT or expected is ABSENT:
+            return rule.optional or called is expected
+        return alike(cast("JsonValue", called), cast("JsonValue", expected))
+
+    return check
+
+
+def _alike(rule: KeyRule, key_of: KeyOf) -> Callable[[JsonValue, JsonValue], bool]:
+    def equal(called: JsonValue, expected: JsonValue) -> bool:
+        return key_of(called) == key_of(expected)
+
+    def fuzzy(called: JsonValue, expected: JsonValue) -> bool:
+        if not isinstance(called, str) or not isinstance(expected, str):
+            return equal(called, expected)
+        longest = max(len(called), len(expected))
+        if longest > MAX_SIMILAR:
+            raise too_large("fuzzy", longest, MAX_SIMILAR, "characters")
+        return is_similar(called, expected, rule.fuzzy or 1.0)
+
+    def near(called: JsonValue, expected: JsonValue) -> bool:
+        if not is_number(called) or not is_number(expected):
+            return equal(called, expected)
+        left, right = cast("Number", called), cast("Number", expected)
+        return is_within(left, right, rule.tolerance or 0, 1) or is_within(
+            left, right, rule.relative or 0, abs(right)
+        )
+
+    if rule.fuzzy is not None:
+        return fuzzy
+    return equal if rule.tolerance is None and rule.relative is None else near

@@ -6,10 +6,15 @@ from typing import Final, Literal, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
-from scouter.evaluate.trajectory.arguments import agreement, json_key, python_key
 from scouter.evaluate.trajectory.assignment import maximum_matching
 from scouter.evaluate.trajectory.matching import MAX_COMPARISONS
-from scouter.evaluate.trajectory.rules import ArgumentMode, ArgumentRules
+from scouter.evaluate.trajectory.rules import (
+    ArgumentMode,
+    ArgumentRules,
+    agreement,
+    json_key,
+    python_key,
+)
 from scouter.formats.agentevals.messages import PlainCall, Said, read_messages
 
 MatchMode: TypeAlias = Literal["strict", "unordered", "subset", "superset"]

@@ -6,11 +6,10 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
+from scouter.evaluate.report.evaluator import EXPECTED_CALLS_KEY, HISTORY_KEY, EvalItem
 from scouter.evaluate.report.field_metrics import as_text
-from scouter.evaluate.report.item import EXPECTED_CALLS_KEY, HISTORY_KEY, EvalItem
 from scouter.evaluate.report.qa_evaluator import plain_answer
-from scouter.evaluate.report.span_steps import steps_of
-from scouter.evaluate.report.steps import has_refs
+from scouter.evaluate.report.steps import has_refs, steps_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.formats.nvidia.cases import Answered, Cases

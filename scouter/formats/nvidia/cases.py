@@ -10,16 +10,16 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.report.field_metrics import as_text
-from scouter.evaluate.report.item import (
+from scouter.evaluate.report.evaluator import (
     EXPECTED_CALLS_KEY,
     HISTORY_KEY,
     METHODS_KEY,
     EvalItem,
+    ItemVerdict,
     plain_json,
 )
+from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.steps import TrajectoryStep, has_refs
-from scouter.evaluate.report.verdicts import ItemVerdict
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.formats.nvidia.config import Structure
 from scouter.formats.nvidia.turns import Conversation, turn_id

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import Document, read_document
-from scouter.evaluate.report.rules import Compat
+from scouter.evaluate.report.field_metrics import Compat
 from scouter.formats.nvidia.variables import replaced
 
 M = TypeVar("M", bound=BaseModel)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.report.item import EvalItem, plain_json
-from scouter.evaluate.report.rules import Compat
+from scouter.evaluate.report.evaluator import EvalItem, plain_json
+from scouter.evaluate.report.field_metrics import Compat
 from scouter.formats.nvidia.config import DatasetConfig, FilterEntry
 from scouter.formats.nvidia.rows import Row, read_rows
 

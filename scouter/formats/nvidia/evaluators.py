@@ -10,20 +10,18 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import read_document
+from scouter.evaluate.judge.ask import at_once
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.judge.task_judge import at_once
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.report.evaluator import ItemEvaluator
+from scouter.evaluate.report.evaluator import METHODS_KEY, EvalItem, ItemEvaluator
 from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM
-from scouter.evaluate.report.item import METHODS_KEY, EvalItem
-from scouter.evaluate.report.metrics_config import JUDGE, MetricsConfig
+from scouter.evaluate.report.field_metrics import JUDGE, Compat, MetricsConfig
 from scouter.evaluate.report.qa_evaluator import QA_FORM, QAEvaluator
 from scouter.evaluate.report.report_evaluator import FolderStore, ReportEvaluator
-from scouter.evaluate.report.rules import Compat
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.evaluate.tasks.function import FunctionTask
-from scouter.evaluate.tasks.trajectory_prompts import WITH_REFERENCE, WITHOUT_REFERENCE
+from scouter.evaluate.tasks.trajectory import WITH_REFERENCE, WITHOUT_REFERENCE
 from scouter.formats.nvidia.cases import Cases, Row
 from scouter.formats.nvidia.config import (
     EvalFile,

@@ -9,8 +9,8 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.agent.entries import ProviderEntries, ProviderEntry
 from scouter.errors import ConfigError
+from scouter.evaluate.judge.ask import TaskJudge
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.judge.task_judge import TaskJudge
 from scouter.formats.nvidia.config import LlmConfig
 
 _SETTINGS: Final = ("max_tokens", "temperature", "top_p", "seed")

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import parse_json, read_csv, read_json_lines, read_text
-from scouter.evaluate.report.rules import Compat
+from scouter.evaluate.report.field_metrics import Compat
 
 Row: TypeAlias = dict[str, Any]
 """Values of a row, by column.

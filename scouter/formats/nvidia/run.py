@@ -14,8 +14,14 @@ from scouter.agent.entries import ProviderEntries
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.report.item import METHODS_KEY, EvalItem
-from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict, errored, skipped
+from scouter.evaluate.report.evaluator import (
+    METHODS_KEY,
+    EvalItem,
+    EvaluatorOutput,
+    ItemVerdict,
+    errored,
+    skipped,
+)
 from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import scenarios_digest
 from scouter.formats.nvidia.asking import NOT_ASKED, RowOrchestrator

@@ -8,7 +8,7 @@ from uuid import uuid4
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.report.item import METHODS_KEY, EvalItem
+from scouter.evaluate.report.evaluator import METHODS_KEY, EvalItem
 from scouter.formats.nvidia.config import Structure
 from scouter.formats.nvidia.dataset import CONVERSATION_KEY
 

@@ -11,8 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.journey.case import SOUND, Case, Compat
-from scouter.evaluate.journey.message import TEXT, TOOL_CALL
-from scouter.evaluate.journey.routing import PREFIX
+from scouter.evaluate.journey.message import PREFIX, TEXT, TOOL_CALL
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.journey import JourneyTask

@@ -14,10 +14,9 @@ from scouter.evaluate.files.field_errors import first_problem
 from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.files.read import dotted
 from scouter.evaluate.judge.answer_text import read_answer, under
-from scouter.evaluate.judge.asked_judge import AskedJudge
-from scouter.evaluate.judge.fences import fence_code, fence_sentence, fenced
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, Message
-from scouter.evaluate.judge.usage import JudgeUsage, sum_of
+from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeUsage, Message, sum_of
+from scouter.evaluate.judge.render import fence_code, fence_sentence, fenced
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenario
 from scouter.replay.made.material import Attack, Story

@@ -7,8 +7,7 @@ from typing import Any
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.decision import one_in
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.confirmation import Confirmation
-from scouter.evaluate.results.judge_totals import JudgeTotals, totals_of
+from scouter.evaluate.results.run import Confirmation, JudgeTotals, totals_of
 from scouter.replay.reports.texts import counted
 
 

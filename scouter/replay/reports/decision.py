@@ -16,7 +16,7 @@ from scouter.evaluate.compare.gate_checks import GateCheck, count_checks
 from scouter.evaluate.compare.gate_counts import task_rows
 from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.judge_totals import totals_of
+from scouter.evaluate.results.run import totals_of
 from scouter.evaluate.statistics.fall_limit import fewest_scenarios, highest_rate
 from scouter.model.visible import some_of
 from scouter.replay.reports.texts import counted

@@ -6,7 +6,7 @@ from typing import Final
 
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.confirmation import Confirmation
+from scouter.evaluate.results.run import Confirmation
 from scouter.model.visible import some_of
 from scouter.replay.reports.texts import clip, counted, duration, quoted
 from scouter.replay.reports.view import (

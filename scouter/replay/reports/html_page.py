@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.judge_rate_text import JudgeText, judge_text
+from scouter.evaluate.results.judge_rate import JudgeText, judge_text
 from scouter.model.visible import some_of
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.confirmations import Reasked

@@ -6,9 +6,9 @@ from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.score import own_score
+from scouter.evaluate.results.task_result import own_score
 from scouter.evaluate.show.trace_view import SpanView, TraceView
 from scouter.replay.reports.span_text import MAX_INDENT, NAME, detail, values
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text

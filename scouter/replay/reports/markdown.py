@@ -12,8 +12,7 @@ from typing import Final
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.flips import Flips, Owner
-from scouter.evaluate.results.judge_rate import JudgeRate
-from scouter.evaluate.results.judge_rate_text import COLUMNS, judge_text
+from scouter.evaluate.results.judge_rate import COLUMNS, JudgeRate, judge_text
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word

@@ -8,7 +8,7 @@ from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import GateCheck
 from scouter.evaluate.results.flips import Flips, flips, flips_text
-from scouter.evaluate.results.judge_totals import JudgeTotals, totals_of
+from scouter.evaluate.results.run import JudgeTotals, totals_of
 from scouter.replay.reports.confirmations import Reasked, reasked_of
 from scouter.replay.reports.decision import Decision, Policy, decide
 from scouter.replay.reports.examples import Example, examples

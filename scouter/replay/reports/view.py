@@ -17,11 +17,11 @@ from scouter.evaluate.api.replay import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.attempt import Conversation, TaskSummary
-from scouter.evaluate.results.counting import is_counted
+from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span

@@ -16,8 +16,7 @@ from scouter.agent.cached_judge import cache_key
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.judge.ask import Backoff, ask
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, as_judge
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage, as_judge
 from scouter.evaluate.outcome import Reason
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer

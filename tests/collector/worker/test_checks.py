@@ -8,7 +8,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.checks import use_checks
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.code import CodeTask
+from scouter.evaluate.tasks.function import CodeTask
 from tests.collector.worker.process_support import Process
 from tests.contracts.store_data import record
 

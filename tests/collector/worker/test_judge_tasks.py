@@ -18,13 +18,11 @@ from collector.store.rows import EvaluationRow, TaskRow
 from collector.worker.reevaluate import Reevaluator
 from collector.worker.revising import Answered
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
-from scouter.evaluate.engine.judged import answered
+from scouter.evaluate.engine.judged import answered, evaluate_deferred
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge.port import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply, JudgeUsage
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -26,8 +26,7 @@ from scouter.agent.ledger import (
     to_nano_usd,
 )
 from scouter.errors import ConfigError
-from scouter.evaluate.judge.port import JudgeError, Message
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeUsage, Message
 from scouter.evaluate.outcome import Reason
 
 DAY = "2026-11-23"

@@ -13,9 +13,8 @@ from scouter.agent.cache import MemoryCache
 from scouter.agent.cached_judge import CachedJudge, cache_key
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage, Message
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap

@@ -18,11 +18,10 @@ from scouter.agent.ledger import NANO, SqliteLedger
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge.port import JudgeError
+from scouter.evaluate.judge.port import JudgeError, JudgeUsage
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.judge_totals import judge_totals
+from scouter.evaluate.results.run import judge_totals
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_faults import Fault, FaultKind
 from scouter.mock.llm_server import LLMTestServer

@@ -10,10 +10,10 @@ import yaml
 from scouter.drift.wire_limits import WIRE_LIMITS
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.judge_answer import MAX_TOLD
-from scouter.evaluate.judge.fences import SENTENCE
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import MAX_VALUE_CHARACTERS
 from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS
+from scouter.evaluate.judge.render import SENTENCE
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import parse_tasks

@@ -14,8 +14,8 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.checks import use_checks
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.tasks.agent import AgentAssertion
+from scouter.evaluate.tasks.base import Tagged
 from scouter.evaluate.tasks.span_filter import SpanFilter
-from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.trace import TraceAssertion
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span

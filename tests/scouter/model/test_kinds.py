@@ -2,7 +2,7 @@
 
 import pytest
 
-from scouter.evaluate.judge.usage import TokenUsage
+from scouter.evaluate.judge.port import TokenUsage
 from scouter.model.kinds import DriftType, EntityType, RecordType
 from scouter.model.record import EvalRecord
 

@@ -12,7 +12,7 @@ from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
-from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.filters import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask

@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.config import (
     BATCH,
+    BINS,
     EvaluationConfig,
     annotate,
     annotate_async,
     apply_config,
+    histogram,
 )
 from scouter.evaluate.annotate.embed import similarity
-from scouter.evaluate.annotate.histograms import BINS, histogram
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.results.annotations import Annotations
-from scouter.evaluate.results.annotations_file import AnnotationsBody, dump
+from scouter.evaluate.results.annotations import Annotations, AnnotationsBody, dump
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scouter.evaluate.compare.asking import EARLY, LOOKS, ONLY_LOOK, Ask, Trial
-from scouter.evaluate.compare.score_rows import ScoreChange
+from scouter.evaluate.compare.rows import ScoreChange
 from scouter.evaluate.statistics.failing import Attempts
 from tests.scouter.evaluate.statistics.test_failing import by_brute_force
 

@@ -4,8 +4,8 @@ import pytest
 
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
+from scouter.evaluate.compare.gate_counts import required_of
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.compare.required import required_of
 from scouter.evaluate.outcome import Outcome
 from tests.support.gate_runs import Tasks, replay
 

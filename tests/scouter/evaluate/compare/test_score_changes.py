@@ -15,10 +15,9 @@ from scouter.evaluate.api.comparison import ComparisonResults, ScenarioCompariso
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.decision import CALIBRATE, READ
-from scouter.evaluate.compare.score_rows import ScoreChange
-from scouter.evaluate.judge.port import Message
-from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.compare.rows import ScoreChange
+from scouter.evaluate.judge.port import JudgeUsage, Message
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo

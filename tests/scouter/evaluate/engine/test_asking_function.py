@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.judge.ask import TaskJudge
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.judge.task_judge import TaskJudge
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.function import FunctionTask

@@ -11,13 +11,12 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.batch import evaluate_batch, evaluate_in_turn
+from scouter.evaluate.engine.batch import RecordColumns, evaluate_batch, evaluate_in_turn
 from scouter.evaluate.engine.context import are_plain, plain_context
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.columns import RecordColumns
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask

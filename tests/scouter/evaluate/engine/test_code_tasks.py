@@ -19,7 +19,7 @@ from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.code import CodeTask
+from scouter.evaluate.tasks.function import CodeTask
 from scouter.evaluate.tasks.task import Task, parse_tasks
 from scouter.model.record import EvalRecord
 from tests.scouter.evaluate.spans_support import agent_trace, span

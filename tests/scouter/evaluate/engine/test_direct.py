@@ -3,7 +3,7 @@
 import pytest
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.direct import (
+from scouter.evaluate.engine.execute import (
     execute_agent_assertion_tasks,
     execute_trace_assertion_tasks,
 )

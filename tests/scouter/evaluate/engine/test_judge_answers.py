@@ -12,8 +12,7 @@ from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.rubric import Criterion
+from scouter.evaluate.tasks.judge import Criterion, LLMJudgeTask
 from scouter.evaluate.tasks.task import parse_task
 from scouter.model.record import EvalRecord
 from scouter.testing import ScriptedJudge

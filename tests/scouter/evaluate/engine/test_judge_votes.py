@@ -11,10 +11,9 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.votes import Vote, still_needed
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.engine.judge_answer import Vote, still_needed
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -22,13 +22,12 @@ from scouter.evaluate.engine.judged import (
 )
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge.ask import Backoff, run_apart
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.judge_totals import judge_totals
 from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.run import judge_totals
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

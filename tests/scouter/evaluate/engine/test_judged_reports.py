@@ -14,12 +14,11 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.drift.wire_tasks import WireProfileError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.deferred import Known, evaluate_deferred, question_of
 from scouter.evaluate.engine.execute import Found, evaluate_record, walk
+from scouter.evaluate.engine.judged import Known, evaluate_deferred, question_of
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge.port import AnyJudge, JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import AnyJudge, JudgeError, JudgeReply, JudgeRequest, JudgeUsage
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask

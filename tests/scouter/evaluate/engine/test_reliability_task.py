@@ -18,7 +18,7 @@ from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.expected_doubts import doubts
-from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.function import ReliabilityTask
 from scouter.evaluate.tasks.task import parse_task, parse_tasks
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span

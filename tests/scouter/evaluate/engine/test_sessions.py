@@ -13,9 +13,8 @@ from scouter.errors import ConfigError
 from scouter.evaluate.annotate.config import EvaluationConfig
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.direct import execute_trace_assertion_tasks
-from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.engine.plan_text import plan_text
+from scouter.evaluate.engine.execute import execute_trace_assertion_tasks
+from scouter.evaluate.engine.plan import compile_plan, plan_text
 from scouter.evaluate.engine.sessions import is_session_uid, session_uid
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt

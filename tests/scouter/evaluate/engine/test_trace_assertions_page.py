@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from scouter.evaluate.tasks.agent import AgentAssertion
+from scouter.evaluate.tasks.base import Tagged
 from scouter.evaluate.tasks.span_filter import SpanFilter
-from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.trace import TraceAssertion
 
 PAGE = (Path(__file__).parents[4] / "docs/trace_assertions.md").read_text(encoding="utf-8")

@@ -23,8 +23,8 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.expected_doubts import doubts
 from scouter.evaluate.tasks.task import parse_task
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.evaluate.trajectory.arguments import AgreesByPath
 from scouter.evaluate.trajectory.matching import Matcher
+from scouter.evaluate.trajectory.rules import AgreesByPath
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from tests.scouter.evaluate.spans_support import TRACE

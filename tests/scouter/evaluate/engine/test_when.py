@@ -10,15 +10,15 @@ from pydantic import JsonValue, ValidationError
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.batch import evaluate_batch
-from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.judged import evaluate_deferred
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.base import When
 from scouter.evaluate.tasks.task import Task, parse_tasks, task_adapter, with_calls_told_by
-from scouter.evaluate.tasks.when import When
 from scouter.model.agent_work import CallsToldBy
 from scouter.model.record import EvalRecord
 from scouter.testing import ScriptedJudge

@@ -5,8 +5,8 @@ from itertools import pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.journey.assign import Place, assign
-from scouter.evaluate.journey.graph import find_cycle, in_order, pairs
+from scouter.evaluate.journey.case_faults import find_cycle, in_order, pairs
+from scouter.evaluate.journey.sound import Place, assign
 
 NAMES = ("a", "b", "c", "d")
 EDGES = [(NAMES[i], NAMES[j]) for i in range(4) for j in range(i + 1, 4)]

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from scouter.errors import ConfigError
+from scouter.evaluate.journey.asking import token_ratio
 from scouter.evaluate.journey.call_check import check_tool_calls
-from scouter.evaluate.journey.fuzzy import token_ratio
-from scouter.evaluate.journey.paths import flatten, strategy_of
-from scouter.evaluate.journey.result import ArgumentMatch
-from scouter.evaluate.journey.sentences import written
+from scouter.evaluate.journey.case_faults import flatten, strategy_of
+from scouter.evaluate.journey.result import ArgumentMatch, written
 from scouter.evaluate.journey.wxo.arguments import (
     as_date_or_number,
     compared,
@@ -21,8 +20,8 @@ from scouter.evaluate.journey.wxo.arguments import (
     is_alike_by_tokens,
     matches,
     normalised,
+    share_of_yes,
 )
-from scouter.evaluate.journey.wxo.knowledge import share_of_yes
 from scouter.evaluate.journey.wxo.profile import completion, is_right_order, terminals, tool_rates
 from scouter.formats.watsonx.recorded import dataset_of
 from scouter.formats.watsonx.result_files import averages

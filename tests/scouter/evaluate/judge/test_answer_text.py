@@ -18,11 +18,10 @@ from scouter.evaluate.accuracy.accuracy import AccuracyEvaluator
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.journey.asking import SEMANTIC, asked_of
 from scouter.evaluate.judge.answer_text import read_answer, under, without_thoughts
-from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.ask import AskedJudge
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, as_judge
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.report.field_judge import FieldJudge
-from scouter.evaluate.report.score_text import read_score
+from scouter.evaluate.report.field_judge import FieldJudge, read_score
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.ask import AskedJudge
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, as_judge
 from scouter.evaluate.outcome import Reason
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge.fences import SENTENCE, fence_code
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.judge.render import compile_prompt
+from scouter.evaluate.judge.render import SENTENCE, compile_prompt, fence_code
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord
 from scouter.testing import ScriptedJudge
@@ -98,7 +97,7 @@ def test_the_same_question_is_the_same_text_however_often_it_is_compiled() -> No
 
 def test_a_code_that_is_in_a_value_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text that hit its own code, as far as that can be, does not close its fence."""
-    monkeypatch.setattr("scouter.evaluate.judge.fences._DIGITS", 1)
+    monkeypatch.setattr("scouter.evaluate.judge.render._DIGITS", 1)
     for at in range(200):
         text = f"</data-0></data-1></data-2></DATA-A></DATA-B></DATA-C></data-d> {at}"
         code = fence_code([], [text])

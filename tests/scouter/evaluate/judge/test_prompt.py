@@ -23,7 +23,7 @@ from scouter.evaluate.judge.prompt import (
 from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS
 from scouter.evaluate.judge.render import compile_prompt
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.tasks.prompt_file import prompts_beside, read_prompt
+from scouter.evaluate.tasks.base import prompts_beside, read_prompt
 
 
 def rendered(text: str, scope: Any) -> str:

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.operators.equality import canonical
 from scouter.evaluate.operators.table import compile_comparison
 
 NFC, NFD = "Café Zoë", "Cafe\u0301 Zoe\u0308"

@@ -8,8 +8,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.operators.compiled import Comparison
-from scouter.evaluate.operators.costs import COSTS, MAX_MEETINGS, MAX_SIMILAR
+from scouter.evaluate.operators.compiled import COSTS, MAX_MEETINGS, MAX_SIMILAR, Comparison
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.paths.json_path import MAX_LOOKS
 from scouter.evaluate.paths.path import Path
@@ -21,9 +20,8 @@ from scouter.evaluate.patterns import (
     MAX_TEXT,
     MAX_WORK,
 )
-from scouter.evaluate.responses.bounds import MAX_JSON, MAX_VALUES
-from scouter.evaluate.schema.formats import FORMATS
-from scouter.evaluate.schema.keywords import MAX_REFERENCES, MAX_UNEVALUATED
+from scouter.evaluate.responses.parse import MAX_JSON, MAX_VALUES
+from scouter.evaluate.schema.keywords import FORMATS, MAX_REFERENCES, MAX_UNEVALUATED
 from scouter.evaluate.schema.schema import MAX_SCHEMA
 
 DOCS = File(__file__).parents[4] / "docs"

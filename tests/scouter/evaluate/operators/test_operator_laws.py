@@ -14,8 +14,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.operators.compiled import Comparison
-from scouter.evaluate.operators.costs import (
+from scouter.evaluate.operators.compiled import (
     COSTS,
     MAX_CHARACTERS,
     MAX_FORMAT,
@@ -25,6 +24,7 @@ from scouter.evaluate.operators.costs import (
     MAX_MEETINGS,
     MAX_SEARCHED,
     MAX_SIMILAR,
+    Comparison,
 )
 from scouter.evaluate.operators.equality import deep_equal, identity
 from scouter.evaluate.operators.similarity import is_similar, similarity

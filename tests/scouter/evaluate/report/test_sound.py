@@ -22,11 +22,10 @@ from scouter.evaluate import (
     TrajectoryStep,
 )
 from scouter.evaluate.judge.port import Answer, JudgeRequest
-from scouter.evaluate.report.field_metrics import field_score
-from scouter.evaluate.report.markdown import read_report
-from scouter.evaluate.report.metrics_config import MetricsConfig
+from scouter.evaluate.report.field_judge import read_score
+from scouter.evaluate.report.field_metrics import MetricsConfig, field_score
 from scouter.evaluate.report.report_evaluator import FolderStore
-from scouter.evaluate.report.score_text import read_score
+from scouter.evaluate.report.tree import read_report
 from tests.scouter.evaluate.report.vss_support import Replies, asked, field_judge
 
 CASES: Final = Path(__file__).parents[3] / "cases/score_texts.txt"

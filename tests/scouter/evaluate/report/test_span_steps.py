@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable
 
-from scouter.evaluate.report.span_steps import steps_of
-from scouter.evaluate.report.steps import selected, tool_calls
+from scouter.evaluate.report.steps import selected, steps_of, tool_calls
 from scouter.replay.captured import captured_run
 from scouter.tracing import get_tracer
 

@@ -10,20 +10,14 @@ import pytest
 from pydantic import ValidationError
 
 from scouter.evaluate.judge.port import Answer, JudgeError, JudgeReply, JudgeRequest
-from scouter.evaluate.report.evaluator import ItemEvaluator
-from scouter.evaluate.report.field_judge import FieldJudge
-from scouter.evaluate.report.field_metrics import METRICS, metric_of
-from scouter.evaluate.report.item import EvalItem
-from scouter.evaluate.report.markdown import read_report
-from scouter.evaluate.report.metrics_config import MetricsConfig
+from scouter.evaluate.report.evaluator import EvalItem, EvaluatorOutput, ItemEvaluator, ItemVerdict
+from scouter.evaluate.report.field_judge import FieldJudge, read_score
+from scouter.evaluate.report.field_metrics import METRICS, Compat, MetricsConfig, metric_of
 from scouter.evaluate.report.qa_evaluator import QAEvaluator
 from scouter.evaluate.report.report_evaluator import FolderStore, ReportEvaluator
-from scouter.evaluate.report.rules import Compat
-from scouter.evaluate.report.score_text import read_score
 from scouter.evaluate.report.steps import TrajectoryStep, resolve_refs
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
-from scouter.evaluate.report.tree import SectionScore, TreeScorer
-from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
+from scouter.evaluate.report.tree import SectionScore, TreeScorer, read_report
 from tests.scouter.evaluate.report.vss_support import Replies, asked, field_judge
 from tests.support.nat_vectors import count_line, needed, raised, vectors
 

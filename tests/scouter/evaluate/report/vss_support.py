@@ -4,8 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scouter.evaluate.judge.ask import Backoff
-from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.ask import AskedJudge, Backoff
 from scouter.evaluate.judge.port import Answer, Judge, JudgeRequest, as_judge
 
 JudgeFunction = Callable[[JudgeRequest], Answer]

@@ -9,10 +9,8 @@ from pydantic import JsonValue
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
-from scouter.evaluate.judge.port import Message
-from scouter.evaluate.judge.shorten import shorten
-from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage, Message
+from scouter.evaluate.judge.shorten import JudgeTalk, shorten
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import Conversation
 from scouter.evaluate.results.flips import Flips, flips, flips_text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.results.kept_runs import save_run
+from scouter.evaluate.results.pooling import save_run
 from scouter.evaluate.results.provenance import git_dirty, git_revision
 from tests.support.replay_results import results, scenario, span
 

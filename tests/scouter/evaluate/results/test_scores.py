@@ -11,20 +11,18 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.compiled_task import Subject
-from scouter.evaluate.engine.metric import Measured, compile_metric
+from scouter.evaluate.engine.batch import TaskColumn
+from scouter.evaluate.engine.compiled_task import Measured, Subject, compile_metric
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.results.attempt import TaskSummary
-from scouter.evaluate.results.columns import TaskColumn
-from scouter.evaluate.results.score import as_score, own_score, score_of
-from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult, as_score, own_score, score_of
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.base import ScoredTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord

@@ -12,7 +12,7 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
-from scouter.evaluate.results.row import EvalSet
+from scouter.evaluate.results.rows import EvalSet
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -18,8 +18,7 @@ from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.results.task_result import EvalTaskResult
-from scouter.evaluate.schema.formats import FORMATS
-from scouter.evaluate.schema.keywords import MAX_UNEVALUATED
+from scouter.evaluate.schema.keywords import FORMATS, MAX_UNEVALUATED
 from scouter.evaluate.schema.load import Size
 from scouter.evaluate.schema.schema import MAX_PATTERNS, MAX_SCHEMA, compile_schema
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -10,8 +10,8 @@ from scouter.evaluate.show.words import Words
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.function import ReliabilityTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
 from scouter.evaluate.tasks.trace import (
     AggregationType,

@@ -6,7 +6,7 @@ import pytest
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.spans.session import trace_session
+from scouter.evaluate.spans.derived import trace_session
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from scouter.model.short_text import short_text

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from opentelemetry.trace import SpanKind as OtelKind
 from pydantic import ValidationError
 
+from scouter.evaluate.spans.about import count_runs
 from scouter.evaluate.spans.filters import compile_filter
-from scouter.evaluate.spans.runs import count_runs
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import LEVEL_LIMIT, SpanFilter, SpanStatus
 from scouter.model.span import (

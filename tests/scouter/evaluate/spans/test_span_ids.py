@@ -6,11 +6,11 @@ import pytest
 
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.engine.batch import RecordColumns
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.columns import RecordColumns
 from scouter.evaluate.results.task_result import MOST_SPAN_IDS, EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask

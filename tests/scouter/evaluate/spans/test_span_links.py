@@ -3,8 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.spans.links import cut_circles, depths, top_down
-from scouter.evaluate.spans.masks import ancestors, children, descendants, parents_of
+from scouter.evaluate.spans.tree import (
+    ancestors,
+    children,
+    cut_circles,
+    depths,
+    descendants,
+    parents_of,
+    top_down,
+)
 
 PARENTS = st.integers(0, 9).flatmap(
     lambda count: st.lists(st.integers(-1, max(count - 1, -1)), min_size=count, max_size=count)

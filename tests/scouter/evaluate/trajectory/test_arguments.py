@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from scouter.errors import DataError
-from scouter.evaluate.trajectory.comparison import compare_trajectories
-from scouter.evaluate.trajectory.metrics import (
+from scouter.evaluate.trajectory.comparison import (
+    compare_trajectories,
     trajectory_any_order_match,
     trajectory_exact_match,
     trajectory_in_order_match,

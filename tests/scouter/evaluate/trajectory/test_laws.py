@@ -13,8 +13,6 @@ from scouter.evaluate.trajectory.comparison import (
     TrajectoryComparison,
     TrajectoryMetric,
     compare_trajectories,
-)
-from scouter.evaluate.trajectory.metrics import (
     trajectory_precision,
     trajectory_recall,
     trajectory_single_tool_use,

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from scouter.evaluate import ReliabilityEvaluator
-from scouter.evaluate.trajectory.comparison import compare_trajectories
-from scouter.evaluate.trajectory.metrics import trajectory_exact_match, trajectory_single_tool_use
+from scouter.evaluate.trajectory.comparison import (
+    compare_trajectories,
+    trajectory_exact_match,
+    trajectory_single_tool_use,
+)
 
 
 def call(name: str) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.trajectory.metrics import (
+from scouter.evaluate.trajectory.comparison import (
     trajectory_exact_match,
     trajectory_in_order_match,
 )
-from scouter.evaluate.trajectory.spans import trajectory_from_spans
+from scouter.evaluate.trajectory.matching import trajectory_from_spans
 from scouter.model.span import Span
 from tests.scouter.model.genai.test_acts import made
 

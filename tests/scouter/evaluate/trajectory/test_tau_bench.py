@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric, compare_trajectories
-from scouter.evaluate.trajectory.spans import trajectory_from_spans
+from scouter.evaluate.trajectory.matching import trajectory_from_spans
 from scouter.model.sdk_span import span_from_sdk
 from tests.support.tau_bench import Run, find_runs, load_runs, replay
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 import pytest
 
 from scouter.errors import DataError
-from scouter.evaluate.trajectory.comparison import EmptyTrajectoryError
-from scouter.evaluate.trajectory.metrics import (
+from scouter.evaluate.trajectory.comparison import (
+    EmptyTrajectoryError,
     trajectory_any_order_match,
     trajectory_exact_match,
     trajectory_in_order_match,

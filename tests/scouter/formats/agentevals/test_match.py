@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from scouter.errors import ConfigError, DataError
-from scouter.evaluate.trajectory.metrics import trajectory_exact_match
+from scouter.evaluate.trajectory.comparison import trajectory_exact_match
 from scouter.formats.agentevals.match import Compat, match_messages
 from scouter.formats.agentevals.messages import trajectory_from_messages
 from tests.support.vectors import load_vectors, print_counts

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from scouter.errors import ConfigError
-from scouter.evaluate.report.item import EvalItem
+from scouter.evaluate.report.evaluator import EvalItem
 from scouter.evaluate.report.steps import tool_calls
 from scouter.formats.nvidia.turns import Conversation, conversations_of
 from scouter.replay.orchestrator import EvalOrchestrator

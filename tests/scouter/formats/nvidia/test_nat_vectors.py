@@ -11,7 +11,7 @@ import pytest
 
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeRequest
-from scouter.evaluate.report.item import HISTORY_KEY, METHODS_KEY, EvalItem
+from scouter.evaluate.report.evaluator import HISTORY_KEY, METHODS_KEY, EvalItem
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.formats.nvidia.cases import Answered
 from scouter.formats.nvidia.config import DatasetConfig

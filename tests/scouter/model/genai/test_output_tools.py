@@ -14,7 +14,7 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.evaluate.responses.parse import parse_response
-from scouter.evaluate.trajectory.spans import trajectory_from_spans
+from scouter.evaluate.trajectory.matching import trajectory_from_spans
 from scouter.model.genai.work import agent_work
 from scouter.model.span import AttributeValue, Span, StatusCode
 from tests.scouter.evaluate.spans_support import span

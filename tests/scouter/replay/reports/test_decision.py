@@ -6,7 +6,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, count_checks
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.results.confirmation import Confirmation
+from scouter.evaluate.results.run import Confirmation
 from scouter.replay.reports.decision import Policy, Word, decide
 from tests.support.replay_results import record, results, scenario
 

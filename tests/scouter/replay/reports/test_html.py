@@ -14,8 +14,8 @@ from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeUsage
+from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.task_result import EvalTaskResult
