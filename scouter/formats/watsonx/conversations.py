@@ -12,9 +12,11 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.message import read_messages, to_documented
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange
-from scouter.formats.watsonx.result import ENDED_EARLY
-from scouter.formats.watsonx.result_files import MESSAGES, file_stems
+from scouter.formats.watsonx.result import CUT_SHORT, ENDED_EARLY
+from scouter.formats.watsonx.result_files import IN_WORDS, MESSAGES, file_stems
+from scouter.formats.watsonx.story_user import END
 from scouter.replay.runner import EvalRunner
 
 _END: Final = ".messages.json"
@@ -27,7 +29,19 @@ class Conversation:
 
     turns: tuple[Exchange, ...]
     error: str | None = None
-    """Fault that ended it early, if the run that recorded it has one in `<case>.errors.json`."""
+    """Fault that ended it early, or why its end was not seen, of `<case>.errors.json`."""
+    error_reason: Reason = Reason.AGENT
+    has_end: bool = False
+    """True if the user said all that it had to say, or the run that recorded it saw the end."""
+
+    def cut_after(self, max_turns: int) -> str | None:
+        """Reason why the end was not seen, of a conversation with so many turns; else None."""
+        if self.has_end or sum(bool(turn["user"]) for turn in self.turns) < max_turns:
+            return None
+        return (
+            f"the conversation has all {max_turns} turns that max_user_turns allows, and nothing "
+            "says that the user ended it, so its end was not seen; record it with more turns"
+        )
 
 
 def read_conversations(folder: Path, cases: Sequence[Case]) -> Mapping[str, Sequence[Conversation]]:
@@ -61,7 +75,8 @@ def read_conversations(folder: Path, cases: Sequence[Case]) -> Mapping[str, Sequ
             f"--recorded {folder}: {few} of case {one!r}, and {many} of case {other!r}; expected "
             "as many conversations of each case"
         )
-    return {name: [*map(_read, files)] for name, files in found.items()}
+    scripts = {case.name: case.user_prompts for case in cases}
+    return {name: [_read(file, scripts[name]) for file in found[name]] for name in found}
 
 
 def _files(place: Path, stem: str) -> list[Path]:
@@ -74,7 +89,7 @@ def _files(place: Path, stem: str) -> list[Path]:
     return [found[number] for number in sorted(found)]
 
 
-def _read(file: Path) -> Conversation:
+def _read(file: Path, script: Sequence[str] | None) -> Conversation:
     document = read_document(file)
     if not isinstance(document.value, list):
         raise document.error("no list of messages", (), "messages, each with a role")
@@ -82,15 +97,27 @@ def _read(file: Path) -> Conversation:
         turns = turns_of(cast("list[Any]", document.value))
     except DataError as error:
         raise document.error(str(error)) from error
-    return Conversation(turns=turns, error=_error(file.name.removesuffix(_END), file.parent))
+    stem = file.with_name(file.name.removesuffix(_END))
+    said = [str(turn["user"]) for turn in turns if turn["user"]]
+    measures = _beside(stem, "metrics")
+    has_end = isinstance(measures, dict) and IN_WORDS in measures
+    if script is not None:
+        has_end = has_end or len(said) > len(script)
+    elif said:
+        has_end = has_end or END.search(said[-1]) is not None
+    errors = _beside(stem, "errors")
+    for text in map(str, errors if isinstance(errors, list) else ()):
+        for words, reason in ((ENDED_EARLY, Reason.AGENT), (CUT_SHORT, Reason.INCOMPLETE)):
+            if text.startswith(words):
+                error = text.removeprefix(words)
+                return Conversation(turns=turns, error=error, error_reason=reason)
+    return Conversation(turns=turns, has_end=has_end)
 
 
-def _error(stem: str, place: Path) -> str | None:
-    path = place / f"{stem}.errors.json"
-    said = read_document(path).value if path.is_file() else None
-    texts = [str(each) for each in said] if isinstance(said, list) else []
-    ends = (each for each in texts if each.startswith(ENDED_EARLY))
-    return next((each.removeprefix(ENDED_EARLY) for each in ends), None)
+def _beside(stem: Path, kind: str) -> JsonValue:
+    """The result file of this kind, of the run that recorded the conversation; else None."""
+    path = stem.with_name(f"{stem.name}.{kind}.json")
+    return read_document(path).value if path.is_file() else None
 
 
 def turns_of(messages: Sequence[Mapping[str, Any]]) -> tuple[Exchange, ...]:
@@ -122,6 +149,13 @@ def collect_recorded(
     for scenario in runner.scenarios:
         for attempt, each in enumerate(conversations[scenario.id]):
             response = each.turns[-1]["agent"] if each.turns else None
+            cut = None if each.error else each.cut_after(scenario.max_turns)
             runner.collect_scenario_data(
-                {}, response, scenario, attempt=attempt, turns=each.turns, error=each.error
+                {},
+                response,
+                scenario,
+                attempt=attempt,
+                turns=each.turns,
+                error=each.error or cut,
+                error_reason=Reason.INCOMPLETE if cut else each.error_reason,
             )

@@ -18,6 +18,8 @@ from scouter.formats.watsonx.cases import SUCCESS
 
 ENDED_EARLY: Final = "the conversation ended early: "
 """First words of what the file of errors says of a conversation that did not come to its end."""
+CUT_SHORT: Final = "the conversation was cut short: "
+"""First words there of one that used up its turns, so that its end was not seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +77,8 @@ def _ended(found: JourneyResult, said: ScenarioResult) -> JourneyResult:
     """
     if said.error is None:
         return found
-    message = f"{ENDED_EARLY}{said.error_line}"
     is_cut = said.error_reason is Reason.INCOMPLETE
+    message = f"{CUT_SHORT if is_cut else ENDED_EARLY}{said.error_line}"
     if is_cut and found.compat != SOUND:
         return replace(found, problems=(*found.problems, message))
     success = None if is_cut and found.success is not False else False

@@ -24,6 +24,8 @@ SUMMARY: Final = "summary_metrics.csv"
 AVERAGES: Final = "average_metrics.json"
 CONFIG: Final = "config.yml"
 MESSAGES: Final = "messages"
+IN_WORDS: Final = "verdict"
+"""Measure in words, which the original does not write: who finds it knows who ran the case."""
 FAILED_RUNS: Final = "Failed Runs"
 _MAX_STEM: Final = 180
 """Bytes of a file's name that come from the name of a case."""
@@ -81,7 +83,7 @@ def case_files(run: JourneyRun) -> dict[str, JsonValue]:
             {"message": message, "reason": None if reason is None else dict(reason)}
             for message, reason in zip(messages, reasons, strict=True)
         ],
-        "metrics": {**_row(run), "verdict": result.message, "links": list(result.links)},
+        "metrics": {**_row(run), IN_WORDS: result.message, "links": list(result.links)},
     }
     errors = [*([run.error] if run.error else []), *result.problems]
     return {**found, "errors": list(dict.fromkeys(errors))} if errors else found

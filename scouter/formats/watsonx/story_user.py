@@ -11,7 +11,7 @@ from scouter.evaluate.scenario import EvalScenario
 from scouter.replay.simulated_user import SimulatedUser
 from scouter.replay.turn import Line, Turn
 
-_END: Final = re.compile(r"(?:^|\s)END[\s.!\"')]*$")
+END: Final = re.compile(r"(?:^|\s)END[\s.!\"')]*$")
 """The original's word for the end, where it is the last one: `Please SEND it` ends nothing."""
 
 
@@ -54,4 +54,4 @@ class StoryUser:
             )
         while inspect.isawaitable(answer):
             answer = await answer
-        return None if isinstance(answer, str) and _END.search(answer) else answer
+        return None if isinstance(answer, str) and END.search(answer) else answer

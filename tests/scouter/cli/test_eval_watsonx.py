@@ -121,6 +121,32 @@ def test_a_crash_behind_the_last_goal_is_one_where_it_was_recorded_too(
     assert "RuntimeError: no manners (hr.py:" in done.stdout
 
 
+@pytest.mark.parametrize("foreign", [False, True], ids=["own", "foreign"])
+def test_turns_that_are_used_up_are_undecided_where_they_were_recorded_too(
+    folder: Path, scouter: Scouter, *, foreign: bool
+) -> None:
+    """Both goals are met, and the user goes on: nobody saw the end; a foreign run has no verdict.
+
+    With a third turn to spare, the user ended a foreign conversation, whoever that was.
+    """
+    (folder / "hr.json").write_text(json.dumps(hr(max_user_turns=2)), encoding="utf-8")
+    user = ("--simulated-user", "hr:thank")
+    live = scouter("eval", "hr.json", *RUN[:4], *user, "--output", "out", "--json", "live.json")
+    stored = results(folder) / "messages"
+    if foreign:
+        for kind in ("errors", "metrics"):
+            (stored / f"hr.{kind}.json").unlink()
+    recorded = (*RUN[:2], "--recorded", str(stored))
+    again = scouter("eval", "hr.json", *recorded, "--json", "again.json")
+    assert (live.returncode, again.returncode) == (1, 1)
+    for name in ("live.json", "again.json"):
+        report = json.loads((folder / name).read_text(encoding="utf-8"))
+        assert report["scenarios"][0]["outcome"] == "errored", name
+    if foreign:
+        (folder / "hr.json").write_text(json.dumps(hr(max_user_turns=3)), encoding="utf-8")
+        assert scouter("eval", "hr.json", *recorded).returncode == 0
+
+
 def test_a_crash_is_a_failed_run(folder: Path, scouter: Scouter) -> None:
     done = scouter(
         "eval", "hr.json", *RUN[:2], "--agent", "hr:crashing", *RUN[4:], "--output", "out"

@@ -73,3 +73,25 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.messages.json").write_text("[3]", encoding="utf-8")
     with pytest.raises(FileFormatError, match=r"messages\[0\]: 3 is no message"):
         read_conversations(tmp_path, CASES[:1])
+
+
+@pytest.mark.parametrize(
+    ("users", "script", "is_cut"),
+    [
+        pytest.param(["a", "b"], None, True, id="nobody-knows"),
+        pytest.param(["a", "b", "Good, END."], None, False, id="end"),
+        pytest.param(["a", "SEND it"], None, True, id="no-word"),
+        pytest.param(["a"], None, False, id="turns-left"),
+        pytest.param(["a", "b"], ["b"], False, id="all-said"),
+        pytest.param(["a", "b"], ["b", "c"], True, id="cut-script"),
+    ],
+)
+def test_whether_the_end_was_seen(
+    tmp_path: Path, users: list[str], script: list[str] | None, *, is_cut: bool
+) -> None:
+    """By the messages alone, of at most two turns."""
+    talk = [part for said in users for part in (user(said), says("Yes."))]
+    (tmp_path / "a.messages.json").write_text(json.dumps(talk), encoding="utf-8")
+    case = read_case(hr(dataset_name="a", user_prompts=script))
+    (found,) = read_conversations(tmp_path, [case])["a"]
+    assert (found.cut_after(2) is not None) == is_cut
