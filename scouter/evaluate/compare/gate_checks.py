@@ -19,6 +19,7 @@ from scouter.evaluate.compare.gate_counts import (
     is_broken,
     required_of,
     task_rows,
+    unended,
 )
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.intervals import Interval, wilson
@@ -252,7 +253,7 @@ def check_gates(results: RunResults, gates: Gates) -> tuple[GateCheck, ...]:
         checks.append(_check(SCENARIOS_PASSED, gates.min_scenario_pass_rate, counted))
     checks += map(_check_required, required_of(results))
     checks += _check_tags(results, gates)
-    checks += _check_tasks(gates, counts, by_task(results.judge_rates))
+    checks += _check_tasks(results, gates, counts)
     checks += _check_means(results, gates)
     return tuple(checks)
 
@@ -303,38 +304,52 @@ def _check_tags(results: RunResults, gates: Gates) -> Iterator[GateCheck]:
 
 
 def _check_tasks(
-    gates: Gates, counts: Sequence[TaskCount], judges: JudgeRates
+    results: RunResults, gates: Gates, counts: Sequence[TaskCount]
 ) -> Iterator[GateCheck]:
     """The gates on rates of task results: all of them, of aliases, of tasks."""
+    judges: JudgeRates = by_task(results.judge_rates)
 
     def check(name: str, wanted: float, found: Sequence[TaskCount]) -> GateCheck:
         correction = correct_gate(found, judges)
         return _check(name, wanted, add_up(found), correction, not_corrected(found, judges))
+
+    def of_alias(found: Sequence[TaskCount], alias: str, task_id: str | None) -> list[TaskCount]:
+        lost = unended(results, alias, task_id)
+        return [*found, lost] if lost.total else [*found]
 
     if gates.min_pass_rate is not None:
         yield check(ALL_CHECKS, gates.min_pass_rate, counts)
     for alias, wanted in gates.aliases.items():
         own = [each for each in counts if each.alias == alias]
         if wanted.min_pass_rate is not None:
-            yield check(f"alias {alias!r}", wanted.min_pass_rate, own)
+            yield check(f"alias {alias!r}", wanted.min_pass_rate, of_alias(own, alias, None))
         for task_id, rate in wanted.tasks.items():
             key = task_id.lower()  # as ids are everywhere
             found = [each for each in own if each.task_id == key]
-            yield check(f"alias {alias!r}, task {key!r}", rate, found)
+            name = f"alias {alias!r}, task {key!r}"
+            yield check(name, rate, of_alias(found, alias, key))
     for task_id, rate in gates.tasks.items():
         key = task_id.lower()
-        yield check(f"task {key!r}", rate, [each for each in counts if each.task_id == key])
+        found = [each for each in counts if each.task_id == key]
+        for alias in dict.fromkeys(each.alias for each in found if each.alias):
+            found = of_alias(found, alias, key)
+        yield check(f"task {key!r}", rate, found)
 
 
 def _check_means(results: RunResults, gates: Gates) -> Iterator[GateCheck]:
-    """Check means of scores; what errored counts 0, as nobody knows that it was better."""
+    """Check means of scores; what errored or raised counts 0, as nobody knows more."""
     scores: dict[str, list[tuple[float, bool]]] = {}
     errored: Counter[str] = Counter()
+    aliases: dict[tuple[str, str], None] = {}
     for row in task_rows(results) if gates.min_scores else ():
+        aliases[row.alias, row.task.task_id] = None
         errored[row.task.task_id] += row.task.outcome is Outcome.ERRORED
         if row.task.score is not None:
             passed = row.task.outcome is Outcome.PASSED
             scores.setdefault(row.task.task_id, []).append((row.task.score, passed))
+    for alias, task_id in aliases:
+        if alias and task_id in map(str.lower, gates.min_scores):
+            errored[task_id] += unended(results, alias, task_id).total
     for task_id, wanted in gates.min_scores.items():
         name, found = f"mean score of {task_id.lower()!r}", scores.get(task_id.lower(), [])
         mean = fmean(score for score, _ in found) if found else None

@@ -119,6 +119,27 @@ def add_up(counts: Iterable[TaskCount]) -> tuple[int, int]:
     return sum(each.passed for each in found), sum(each.total for each in found)
 
 
+def unended(results: RunResults, alias: str, task_id: str | None = None) -> TaskCount:
+    """Count the attempts that did not run to their end and of which nothing there says so.
+
+    Each is one failure more among the results of an alias, or of one of its tasks: nobody knows
+    what the records that it did not leave would have shown.
+
+    Args:
+        results: The run.
+        alias: The alias.
+        task_id: The task; None for all tasks of the alias.
+
+    Cost: linear in the number of task results.
+    """
+    keys = {(each.scenario_id, each.attempt) for each in results.scenario_results if each.error}
+    for row in task_rows(results) if keys else ():
+        is_it = row.alias == alias and task_id in (None, row.task.task_id)
+        if is_it and row.task.outcome is Outcome.ERRORED and row.scenario_id is not None:
+            keys.discard((row.scenario_id, row.attempt))
+    return TaskCount(alias, BROKEN, 0, len(keys))
+
+
 def is_broken(result: ScenarioAttempt) -> bool:
     """Tell whether an attempt raised or took too long, and no task of its own says so."""
     has_errored_task = any(task.outcome is Outcome.ERRORED for task in result.task_results)

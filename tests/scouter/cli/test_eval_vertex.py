@@ -175,10 +175,14 @@ def test_an_agent_that_raises_fails_its_row_only(folder: Path, scouter: Scouter)
     assert summary["failure/mean"] == 0.5
     assert summary["trajectory_exact_match/n_error"] == 1
     assert summary["trajectory_exact_match/std"] is None  # of one score
-    allowed = scouter(*run, "--allow-errors", "--min-score", "trajectory_exact_match=1", "--quiet")
+    gate = ("--allow-errors", "--min-score")
+    allowed = scouter(*run, *gate, "trajectory_exact_match=0.5", "--quiet")
     assert (allowed.returncode, allowed.stdout) == (
         0, "Passed. 1 of 2 scenarios passed; 1 gate met.\n"
     )  # fmt: skip
+    missed = scouter(*run, *gate, "trajectory_exact_match=0.6")
+    assert missed.returncode == 1
+    assert "1.0000 (of 1; 1 errored, 0 for the gate), wanted at least 0.6" in missed.stdout
 
 
 def test_a_mended_agent_is_not_blamed_for_what_its_table_says(

@@ -8,7 +8,7 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
-from scouter.evaluate.compare.gates import Gates
+from scouter.evaluate.compare.gates import AliasGates, Gates
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
@@ -180,3 +180,30 @@ def test_means_of_scores() -> None:
     assert gate_cells(z) == ("0", "– (mean of 0)")
     with pytest.raises(ConfigError, match="min_scores: no task 'w'"):
         check_gates(RUN, Gates(min_scores={"w": 1}))
+
+
+def test_an_attempt_that_raised_is_no_gap_in_a_gate_on_an_alias() -> None:
+    """Two records passed; of two attempts that raised, one left a record that is errored itself."""
+    found = run({"a": [{"t": "P"}, {"t": "P"}, {"t": "E", "u": "P"}]})
+    rows = found.dataset_results["a"]
+    broken = [ScenarioResult.of(name, "q", (), None, "OSError", Reason.AGENT) for name in "xy"]
+    found = found.model_copy(
+        update={
+            "dataset_results": {"a": EvalResults(rows.records, ["v", "w", "x"])},
+            "scenario_results": tuple(broken),
+        }
+    )
+    gates = Gates(
+        min_scores={"t": 0.6},
+        tasks={"t": 0.5},
+        aliases={"a": AliasGates(min_pass_rate=0.6, tasks={"t": 0.5, "u": 0.4})},
+    )
+    alias, task, other, anywhere, mean = check_gates(found, gates)
+    assert (alias.passed, alias.total) == (3, 5)  # and one of y
+    assert (task.passed, task.total, task.met) == (2, 4, True)
+    assert (other.passed, other.total) == (1, 3)
+    assert (anywhere.passed, anywhere.total) == (2, 4)
+    assert not mean.met
+    assert mean.reason == (
+        "mean score of 't': 1.0000 (of 2; 2 errored, 0 for the gate), wanted at least 0.6"
+    )
