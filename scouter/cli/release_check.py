@@ -237,6 +237,7 @@ def conclude(
         gate_checks=check_gates(results, _gates(gates, standard)),
         policy=standard.policy,
         title=title,
+        saved="" if save is None else str(save),
     )
     if save is not None and is_baseline and is_whole:
         _join(results, save, is_good=not report.decision.exit_code)

@@ -138,6 +138,7 @@ def decide(
     comparison: AnyComparison | None,
     gate_checks: Sequence[GateCheck],
     policy: Policy,
+    saved: str = "",
 ) -> Decision:
     """Decide whether a release may go on.
 
@@ -148,6 +149,7 @@ def decide(
         comparison: Comparison with the baseline, if there is one.
         gate_checks: The gates of the scenario file and of the command line.
         policy: Rules that may stop a release.
+        saved: The file that the run was saved to; empty for none.
 
     Returns:
         The decision, with the worst word that holds and all reasons.
@@ -171,13 +173,15 @@ def decide(
     else:
         word = Word.PASSED if gate_checks else Word.RECORDED
     advice = [text for each in found for text in each.advice]
+    if word is Word.RECORDED:
+        advice = [f"compare later runs by --baseline {saved}, or set a gate" if saved else _KEEP]
     headline = "; ".join(_headline(word, results, comparison, gate_checks))
     return Decision(
         word=word,
         headline=f"{headline[:1].upper()}{headline[1:]}." if headline else "",
         reasons=tuple(dict.fromkeys(each.reason for each in found)),
         notes=tuple(_notes(results, comparison, policy)),
-        advice=tuple(dict.fromkeys([_KEEP] if word is Word.RECORDED else advice)),
+        advice=tuple(dict.fromkeys(advice)),
         exit_code=0 if not found else 3 if word is Word.INCONCLUSIVE else 1,
     )
 

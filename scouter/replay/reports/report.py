@@ -25,6 +25,7 @@ class Report:
         gate_checks: Each gate, met or not.
         policy: Rules that may stop a release.
         title: The first words of the report.
+        saved: The file that the run was saved to; empty for none.
     """
 
     results: ScenarioEvalResults
@@ -32,11 +33,12 @@ class Report:
     gate_checks: Sequence[GateCheck] = ()
     policy: Policy = field(default_factory=Policy)
     title: str = "Scouter release check"
+    saved: str = ""
 
     @cached_property
     def decision(self) -> Decision:
         """Decision of the check, with its reasons and its exit code."""
-        return decide(self.results, self.comparison, self.gate_checks, self.policy)
+        return decide(self.results, self.comparison, self.gate_checks, self.policy, self.saved)
 
     @property
     def changes(self) -> Sequence[str]:

@@ -37,6 +37,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     saved = scouter(*RUN, "--save", "baseline.json")
     assert saved.returncode == 0, saved.stderr
     assert "Recorded." in saved.stdout
+    assert "compare later runs by --baseline baseline.json, or set a gate" in saved.stdout
     same = scouter(*RUN, "--baseline", "baseline.json")
     assert same.returncode == 0, same.stdout + same.stderr
     assert same.stdout.splitlines()[0] == (
@@ -80,6 +81,7 @@ def test_standard_output_holds_the_screen_and_nothing_of_the_agent(
     assert "asked: And the one in Paris?" in done.stderr
     assert "asked" not in done.stdout
     assert "Aggregate Metrics" not in done.stdout
+    assert "save it with --save FILE" in done.stdout
     assert "Aggregate Metrics" in scouter(*RUN, "-v").stdout
     quiet = scouter(*RUN, "--quiet")
     assert quiet.stdout.startswith("Recorded. 2 of 2 scenarios passed; there is neither")
