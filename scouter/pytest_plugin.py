@@ -32,6 +32,7 @@ _JUDGES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
 
 _OPTIONS: Final = (
     ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
+    ("checks", "MODULE", "module whose functions tasks of the type Code may name"),
     ("judge", "MODULE:NAME", "judge for tasks that ask a model"),
     ("providers", "FILE", "provider entries of judges; else those of your settings"),
     ("judge_cache", "FILE|URL|none", "keeps what models answered; else that of your settings"),
@@ -106,6 +107,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Become active if there are scenario files; those of the command line are run in any case."""
+    if checks := _setting(config, "checks"):
+        _use_checks(config, checks)
     named = [Path(file).absolute() for file in config.getoption("--scouter-scenarios") or ()]
     files: list[Path] = [*named, *config.getini("scouter_scenarios")]
     if not files:
@@ -115,6 +118,18 @@ def pytest_configure(config: pytest.Config) -> None:
     for file in named:
         if not any(file.resolve().is_relative_to(arg) for arg in given):
             config.args.append(str(file))
+
+
+def _use_checks(config: pytest.Config, module: str) -> None:
+    """Have the functions of a module for the time of the tests."""
+    from scouter.errors import ConfigError
+    from scouter.evaluate.engine.checks import use_checks
+
+    try:
+        use_checks(module)
+    except ConfigError as error:
+        raise pytest.UsageError(str(error).replace("--checks", "--scouter-checks", 1)) from None
+    config.add_cleanup(lambda: use_checks(""))
 
 
 class _Collector:

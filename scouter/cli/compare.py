@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scouter.cli.check_options import AcceptChanged, Quiet, Verbose
+from scouter.cli.check_options import AcceptChanged, Checks, Quiet, Verbose
 from scouter.cli.outputs import Outputs
 
 
@@ -28,6 +28,7 @@ def compare(
         ),
     ] = None,
     accept_changed: AcceptChanged = None,
+    checks: Checks = None,
     allow_lost: Annotated[
         bool,
         typer.Option("--allow-lost", help="Let B pass although it lost records or spans."),

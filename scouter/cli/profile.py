@@ -18,6 +18,7 @@ from scouter.cli.asking import (
     print_objects,
     print_table,
 )
+from scouter.cli.check_options import Checks
 from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import one_line, visible
 
@@ -46,6 +47,7 @@ def check(
         typer.Argument(metavar="FILE|NAME…", help="Profile files, or names of ready-made ones."),
     ],
     *,
+    checks: Checks = None,
     json: Json = False,
 ) -> None:
     """Check profiles without running anything.
@@ -118,6 +120,7 @@ def healthy(
             help="How far below its own rate a run of fewer than 1,000 units is healthy.",
         ),
     ] = 0.05,
+    checks: Checks = None,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -168,6 +171,7 @@ def push(
         bool,
         typer.Option("--activate", help="Also make them the active versions of their aliases."),
     ] = False,
+    checks: Checks = None,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -242,6 +246,7 @@ def rules(
             "--min-results", metavar="N", min=1, help="No ticket on fewer results of a task; 30."
         ),
     ] = None,
+    checks: Checks = None,
 ) -> None:
     """Write recording rules and alerts for Prometheus.
 

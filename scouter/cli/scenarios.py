@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scouter.cli.asking import Json, print_objects
+from scouter.cli.check_options import Checks
 from scouter.cli.generate import generate
 from scouter.cli.harvest import harvest
 from scouter.errors import FileFormatError, ScouterError
@@ -38,6 +39,7 @@ def validate(
         list[Path], typer.Argument(metavar="FILES…", help="Scenario files: .yaml, .json, .jsonl.")
     ],
     *,
+    checks: Checks = None,
     json: Json = False,
 ) -> None:
     """Check scenario files without running anything.

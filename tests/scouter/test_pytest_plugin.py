@@ -470,3 +470,20 @@ def test_unreviewed_scenarios_are_refused_unless_asked(run: Run, project: Path) 
     found.assert_outcomes(failed=2)
     found.stdout.fnmatch_lines(["*1 unreviewed scenario of 2: *scouter_allow_unreviewed*"])
     run(*NAMED, PROFILE, "--scouter-allow-unreviewed=yes").assert_outcomes(passed=2)
+
+
+def test_own_checks_are_those_of_a_module(run: Run, project: Path) -> None:
+    """A profile that names one is refused without it, and the next run of pytest has none."""
+    (project / "own_checks.py").write_text(
+        "def is_long(context, spans):\n    return len(str(context)) > 100_000\n", encoding="utf-8"
+    )
+    (project / "own.yaml").write_text(
+        "alias: answers\ntasks: [{task_type: Code, id: long, check: is_long}]\n", encoding="utf-8"
+    )
+    named = (*NAMED, "--scouter-profile=own.yaml")
+    done = run(*named, "--scouter-checks", "own_checks")
+    done.stdout.fnmatch_lines(["*long*failed*"])
+    without = run(*named)
+    without.stdout.fnmatch_lines(["*no check is called 'is_long'*"])
+    nowhere = run(*named, "--scouter-checks", "nowhere")
+    nowhere.stderr.fnmatch_lines(["*--scouter-checks nowhere: ModuleNotFoundError*"])

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from scouter.drift.prometheus.rules import rules_text
+from scouter.evaluate.engine.checks import use_checks
 from tests.scouter.cli.conftest import Scouter
 
 PROFILE = """
@@ -61,3 +63,20 @@ def test_an_objective_that_allows_nearly_all_failures_is_told(
     done = scouter("profile", "rules", file, "--objective", "0.1")
     assert "an objective of 10.0% allows so many failures that no rate is too fast" in done.stderr
     assert "ScouterBudgetBurns" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["check", "rules"])
+def test_a_profile_may_name_the_checks_of_a_module(
+    scouter: Scouter, project: Path, command: str
+) -> None:
+    (project / "own_checks.py").write_text("def is_long(context, spans):\n    return True\n")
+    file = project / "own.yaml"
+    file.write_text("alias: bot\ntasks: [{task_type: Code, id: long, check: is_long}]\n")
+    unknown = scouter("profile", command, file)
+    assert unknown.returncode == 2
+    assert "no check is called 'is_long'" in unknown.stderr
+    try:
+        done = scouter("profile", command, file, "--checks", "own_checks")
+    finally:
+        use_checks("")  # the program ran in this process
+    assert done.returncode == 0, done.stderr
