@@ -193,7 +193,7 @@ class ItemEvaluator(ABC):
     """Evaluates items one by one, several at a time.
 
     Args:
-        evaluation_method_id: Items that do not name it are skipped.
+        evaluation_method_id: Items that do not name it are skipped; empty skips none.
         compat: Name of the rules.
         max_concurrency: Items at a time.
         with_vlm: Whether verdicts have a score of the visual sections.

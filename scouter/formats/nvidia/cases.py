@@ -98,7 +98,7 @@ class Cases:
         """
         item, uid = answered.item, uuid7()
         self.answered[uid] = answered
-        row = row_of(item, self.structure, self.id_key)
+        row = self.row(item)
         row[_MORE] = {
             "case": name,
             "turn": turn,
@@ -110,6 +110,10 @@ class Cases:
             "untold": item.untold,
         }
         return EvalRecord(context=row, id=turn_name(turn), uid=uid)
+
+    def row(self, item: EvalItem) -> Row:
+        """Write an item as the result file has it."""
+        return row_of(item, self.structure, self.id_key)
 
     def read(self, row: Row) -> tuple[str, EvalItem]:
         """Read the uid and the item of a record; the record may be of an interrupted run.

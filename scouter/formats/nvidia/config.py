@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from scouter.errors import ConfigError
+from scouter.evaluate.engine.checks import GROUP, check_names
 from scouter.evaluate.files.read import Document, read_document
 from scouter.evaluate.report.field_metrics import Compat
 from scouter.formats.nvidia.variables import replaced
@@ -139,7 +140,13 @@ class TrajectoryConfig(_Evaluator):
     """File with the definitions of the agent's tools; ours, as no workflow is here to tell them."""
 
 
-EvaluatorConfig: TypeAlias = ReportConfig | QAConfig | TrajectoryConfig
+class CheckConfig(_User):
+    """An evaluator of the user's own: a check in Python, called as the `_type` of the file."""
+
+    type: str = Field(alias="_type")
+
+
+EvaluatorConfig: TypeAlias = ReportConfig | QAConfig | TrajectoryConfig | CheckConfig
 EVALUATORS: Final[Mapping[str, type[EvaluatorConfig]]] = {
     "report_evaluator": ReportConfig,
     "customized_qa_evaluator": QAConfig,
@@ -245,6 +252,8 @@ def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> E
             )
         kind = value.get("_type") if isinstance(value, dict) else None
         model = EVALUATORS.get(str(kind))
+        if model is None and kind in check_names():
+            model = CheckConfig
         if model is None:
             instead = _instead(value if isinstance(value, dict) else {})
             left_out.append(f"evaluator {name!r} (_type: {kind}{instead})")
@@ -268,10 +277,10 @@ def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> E
 
 
 def _instead(evaluator: Mapping[str, JsonValue]) -> str:
-    """Say what to use in the place of an evaluator that is not ours, if that is known."""
+    """Say what to use in the place of an evaluator that is not ours."""
     kind, metric = str(evaluator.get("_type")), str(evaluator.get("metric"))
     found = _INSTEAD.get(f"{kind} {metric}") or _INSTEAD.get(kind)
-    return f"; use {found}" if found else ""
+    return f"; use {found or f'a check in Python of that name, of the group {GROUP}'}"
 
 
 def _ignored(
@@ -310,6 +319,8 @@ def _llms_of(document: Document, evaluators: Mapping[str, EvaluatorConfig]) -> s
     known = dict(_objects(document, told.get("llms"), ("llms",)))
     found: set[str] = set()
     for name, each in evaluators.items():
+        if isinstance(each, CheckConfig):
+            continue
         judge = each.metric_configs.llm_judge if isinstance(each, ReportConfig) else each
         if judge is None:
             continue

@@ -1,6 +1,6 @@
 """The evaluators that a config file asks for, each a task of the run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.engine.checks import run_check
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.judge.ask import at_once
 from scouter.evaluate.judge.prompt import Prompt
@@ -20,10 +21,12 @@ from scouter.evaluate.report.field_metrics import JUDGE, Compat, MetricsConfig
 from scouter.evaluate.report.qa_evaluator import QA_FORM, QAEvaluator
 from scouter.evaluate.report.report_evaluator import FolderStore, ReportEvaluator
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
+from scouter.evaluate.report.verdicts import ItemVerdict, errored
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.trajectory import WITH_REFERENCE, WITHOUT_REFERENCE
 from scouter.formats.nvidia.cases import Cases, Row
 from scouter.formats.nvidia.config import (
+    CheckConfig,
     EvalFile,
     EvaluatorConfig,
     QAConfig,
@@ -37,6 +40,8 @@ _ELSEWHERE: Final = {
     "tool_schemas", "max_retries", "metric_configs",
 }  # fmt: skip
 """Settings of an evaluator whose meaning is in its prompt or in a file, or that change no score."""
+_LIMIT_S: Final = 10.0
+"""Seconds after which a check is killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,29 @@ class Evaluator:
     name: str
     scorer: ItemEvaluator
     task: FunctionTask
+
+
+class CheckEvaluator(ItemEvaluator):
+    """Scores items by a check in Python.
+
+    Args:
+        check: Its name.
+        row_of: Gives what it reads of an item.
+    """
+
+    def __init__(self, check: str, row_of: Callable[[EvalItem], Row]) -> None:
+        super().__init__("", "sound", max_concurrency=1)
+        self._check, self._row_of = check, row_of
+
+    async def judge_item(self, item: EvalItem) -> ItemVerdict:
+        """Run the check; where the agent failed there is nothing to check."""
+        if item.failure:
+            return errored(item, f"the agent failed: {item.failure}")
+        try:
+            value, told = run_check(self._check, self._row_of(item), (), _LIMIT_S)
+        except TaskFault as fault:
+            return errored(item, str(fault), fault.reason)
+        return ItemVerdict(id=item.id, score=float(value), reasoning=told)
 
 
 class Evaluators:
@@ -102,6 +130,9 @@ class Evaluators:
                 return self._made(name, scorer, config, prompt, config.max_retries)
             case TrajectoryConfig():
                 return self._trajectory(name, config)
+            case CheckConfig():
+                scorer = CheckEvaluator(config.type, self._cases.row)
+                return self._made(name, scorer, config, None, 0)
 
     def _made(
         self,

@@ -191,7 +191,7 @@ class ConfigEval:
         if found is not None:
             return replace(found, id=item.id)
         method, wanted = evaluator.scorer.evaluation_method_id, item.entry.get(METHODS_KEY)
-        if isinstance(wanted, list) and method not in wanted:
+        if method and isinstance(wanted, list) and method not in wanted:
             return skipped(item, method)
         return errored(item, f"the agent failed: {item.failure}")
 

@@ -10,11 +10,13 @@ from pydantic import JsonValue
 
 from scouter.agent import judges
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.engine.checks import GROUP, check_names
 from scouter.evaluate.engine.function import score_key
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.prompt_text import as_text
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.tasks.code import CodeTask
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -153,7 +155,7 @@ Metric: TypeAlias = (
 )
 """All forms that a metric may have in a list of metrics."""
 
-_Task: TypeAlias = TrajectoryTask | FunctionTask | LLMJudgeTask
+_Task: TypeAlias = TrajectoryTask | FunctionTask | LLMJudgeTask | CodeTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +210,8 @@ class RowMetric:
         """Give what a result says beside the score."""
         if self.explain is not None:
             return {"explanation": self.explain(row)}
+        if isinstance(self.task, CodeTask):
+            return {"explanation": result.message}
         talk = result.talk
         given = result.actual if talk is None else talk.answer
         if not isinstance(given, dict):
@@ -268,6 +272,8 @@ def _by_name(name: str, rules: TrajectoryRules) -> RowMetric:
         return _response(name, response_metric(name))
     if name in _JUDGES:
         return RowMetric(name=name, task=_JUDGES[name](), needs=("prompt", RESPONSE))
+    if name in check_names():
+        return RowMetric(name=name, task=CodeTask(name, name))
     if name == SINGLE_TOOL_USE:
         raise ConfigError(f"metrics: {name!r} needs a tool: TrajectorySingleToolUse(tool_name=…)")
     if name in _OWN_QUESTION or name.startswith("pairwise_"):
@@ -275,10 +281,11 @@ def _by_name(name: str, rules: TrajectoryRules) -> RowMetric:
             f"metrics: no ready-made judge asks for {name!r}; put the question yourself, with "
             f"PointwiseMetric({name!r}, template)"
         )
-    known = ", ".join((*TrajectoryMetric, *RESPONSE_METRICS, *_JUDGES))
+    known = ", ".join((*TrajectoryMetric, *RESPONSE_METRICS, *_JUDGES, *check_names()))
     raise ConfigError(
         f"metrics: no metric is called {name!r}; the names are {known}. A question to a model is a "
-        "PointwiseMetric"
+        "PointwiseMetric, and your own measure a function, or a check in Python of an installed "
+        f"package (entry points {GROUP!r})"
     )
 
 

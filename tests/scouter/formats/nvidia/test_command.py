@@ -18,6 +18,7 @@ import yaml
 from scouter.cli.app import main
 from scouter.client.client import ScouterClient
 from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.engine.checks import use_checks
 from tests.collector.conftest import Service
 from tests.scouter.formats.nvidia.project import CONFIG, SINGLES, TALK, TRUTH, make_project
 from tests.scouter.formats.nvidia.recording_server import RecordingServer
@@ -491,6 +492,44 @@ def test_an_evaluator_of_another_kind_is_left_out(project: Path, run: Run) -> No
     )
     assert not (project / "results/ragas_accuracy_output.json").exists()
     assert run(*OWN_JUDGE, "--allow-unjudged").exit_code == 0
+
+
+def test_an_evaluator_of_ones_own_is_a_check_of_its_name(project: Path, run: Run) -> None:
+    """It reads the row, is gated and written like any other; one that raises has no score."""
+    (project / "own_checks.py").write_text(
+        "def is_short(context, spans):\n"
+        "    answer = context['generated_answer']\n"
+        "    return len(answer) < 100, f'{len(answer)} letters'\n\n\n"
+        "def breaks(context, spans):\n    raise KeyError('x')\n",
+        "utf-8",
+    )
+    config = yaml.safe_load(CONFIG)
+    config["eval"]["evaluators"] = {"brief": {"_type": "is_short"}}
+    (project / "config.yml").write_text(yaml.safe_dump(config), "utf-8")
+    (project / "dataset.json").write_text(json.dumps([SINGLES[1]]), "utf-8")
+    unknown = run(*OWN_JUDGE)
+    assert unknown.exit_code == 1
+    assert (
+        "evaluator 'brief' (_type: is_short; use a check in Python of that name, of the group "
+        "scouter.checks)" in said(unknown)
+    )
+    own = (*OWN_JUDGE, "--checks", "own_checks")
+    try:
+        done = run(*own, "--min-score", "brief=1")
+        config["eval"]["evaluators"]["brief"] = {"_type": "is_short", "threshold": 3}
+        (project / "config.yml").write_text(yaml.safe_dump(config), "utf-8")
+        refused = run(*own)
+        config["eval"]["evaluators"]["brief"] = {"_type": "breaks"}
+        (project / "config.yml").write_text(yaml.safe_dump(config), "utf-8")
+        broken = run(*own)
+    finally:
+        use_checks("")  # the program ran in this process
+    assert done.exit_code == 0, done.output
+    assert refused.exit_code == 2
+    assert "eval.evaluators.brief.threshold" in said(refused)
+    assert broken.exit_code == 1
+    assert "KeyError: 'x' (own_checks.py:7 in breaks)" in said(broken)
+    assert output(project, "brief_output.json")["average_score"] is None
 
 
 @pytest.mark.parametrize("kinds", [(), ("ragas", "trajectory", "tunable_rag_evaluator")])

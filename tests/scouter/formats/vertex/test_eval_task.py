@@ -13,6 +13,7 @@ import pytest
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.engine.checks import use_checks
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -591,3 +592,25 @@ def test_an_agent_s_own_records_are_judged_by_their_profile() -> None:
         RUNTIME.configure(queue=before)
     assert scores(found, "exact_match") == [1]
     assert [each.outcome for each in found.run.dataset_results["own"]] == ["passed"]
+
+
+def test_a_check_in_python_is_a_metric_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the two rows one is short; its message is the explanation, and a least mean decides."""
+    (tmp_path / "own_checks.py").write_text(
+        "def is_short(context, spans):\n"
+        "    return len(context['response']) < 5, f\"said {context['response']}\"\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    rows = [{"prompt": "a", "response": "Yes."}, {"prompt": "b", "response": "Perhaps."}]
+    with pytest.raises(ConfigError, match=r"no metric is called 'is_short'.*'scouter\.checks'"):
+        EvalTask(rows, ["is_short"])
+    use_checks("own_checks")
+    try:
+        found = EvalTask(rows, ["is_short"]).evaluate()
+    finally:
+        use_checks("")
+    assert [row["is_short/score"] for row in found.rows] == [1, 0]
+    assert found.summary_metrics["is_short/mean"] == 0.5
+    assert str(found.rows[1]["is_short/explanation"]).endswith("said Perhaps.")
