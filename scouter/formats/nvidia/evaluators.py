@@ -15,13 +15,18 @@ from scouter.evaluate.judge.ask import at_once
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.report.evaluator import METHODS_KEY, EvalItem, ItemEvaluator
+from scouter.evaluate.report.evaluator import (
+    METHODS_KEY,
+    EvalItem,
+    ItemEvaluator,
+    ItemVerdict,
+    errored,
+)
 from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM
 from scouter.evaluate.report.field_metrics import JUDGE, Compat, MetricsConfig
 from scouter.evaluate.report.qa_evaluator import QA_FORM, QAEvaluator
 from scouter.evaluate.report.report_evaluator import FolderStore, ReportEvaluator
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
-from scouter.evaluate.report.verdicts import ItemVerdict, errored
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.trajectory import WITH_REFERENCE, WITHOUT_REFERENCE
 from scouter.formats.nvidia.cases import Cases, Row

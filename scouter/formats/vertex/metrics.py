@@ -16,8 +16,7 @@ from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.prompt_text import as_text
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.results.task_result import EvalTaskResult
-from scouter.evaluate.tasks.code import CodeTask
-from scouter.evaluate.tasks.function import FunctionTask
+from scouter.evaluate.tasks.function import CodeTask, FunctionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric, compare, uses_tool
