@@ -358,9 +358,12 @@ async def make_cases(making: Making, asked: AskedJudge, progress: Progress) -> M
     made, questions = Made(), making.questions
     tasks = [asyncio.create_task(put(question)) for question in questions]
     try:
-        await asyncio.gather(*tasks)
-    except asyncio.CancelledError:  # of us, which has cancelled them all; answers are paid for
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:  # of us; answers are paid for
         made.is_interrupted = True
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
     cut = JudgeError(Reason.PROVIDER, "interrupted", usage=JudgeUsage()), list[JudgeUsage]()
     answers = [cut if task.cancelled() else task.result() for task in tasks]
     author = f"{asked.provider}/{asked.model}"

@@ -1,5 +1,6 @@
 """Whatever a model answers: a case is in the file as it was written, or it is named as left out."""
 
+import asyncio
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.errors import FileFormatError
+from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.replay.made.case_file import write_cases
-from scouter.replay.made.cases import Made, Making
+from scouter.replay.made.cases import Made, Making, make_cases
 from scouter.replay.made.material import Story, all_attacks, read_stories
 from scouter.replay.made.tools import Tool, Tools
+from scouter.replay.progress import progress_bar
 
 TEXTS = st.one_of(
     st.text(),
@@ -125,3 +129,44 @@ def test_what_is_no_csv_is_named_with_its_file(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(FileFormatError, match=problem):
             read_stories(path)
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_what_was_answered_is_there_however_long_the_others_take_to_end(slow: int) -> None:
+    stories = [Story(id=name, story=name) for name in ("slow-0", "slow-1", "Ann.")]
+    making = Making(tools=TOOLS, stories=stories, date="2026-01-01")
+    judge = _AnswersAnn(f"slow-{slow}")
+
+    async def interrupted() -> Made:
+        with progress_bar(3, 0, False) as progress:
+            task = asyncio.create_task(make_cases(making, AskedJudge.of(judge), progress))
+            await judge.both_wait.wait()
+            task.cancel()
+            return await task
+
+    made = asyncio.run(interrupted())
+    assert made.is_interrupted
+    assert [each["initial_query"] for each in made.scenarios] == ["Hello."]
+    assert [name for name, _ in made.failed] == ["slow-0", "slow-1"]
+
+
+class _AnswersAnn:
+    """A judge that never answers the other stories; one of them takes its time to end."""
+
+    def __init__(self, slow: str) -> None:
+        self._slow = slow
+        self._waiting = 0
+        self.both_wait = asyncio.Event()
+
+    async def __call__(self, request: JudgeRequest) -> JsonValue:
+        text = str(request.messages)
+        if "slow-" not in text:
+            return {"cases": [{"initial_query": "Hello."}]}
+        self._waiting += 1
+        if self._waiting == 2:
+            self.both_wait.set()
+        try:
+            return await asyncio.Event().wait()
+        finally:
+            for _ in range(5 if self._slow in text else 0):
+                await asyncio.sleep(0)
