@@ -100,5 +100,5 @@ def _item(usage: Usage, prices: PriceTable) -> GenAIUsage:
         reasoning_tokens=sum(each.reasoning_tokens for each in usage.tokens),
         cost=sum(costs) if costs else None,
         unpriced_calls=sum(each.calls for each, price in priced if price is None),
-        quantiles="exact" if usage.is_exact else "estimated",
+        quantiles="exact",
     )

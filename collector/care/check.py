@@ -73,9 +73,6 @@ def copy_data(source: Path, target: Path) -> Copied:
     return Copied(files=files, size_bytes=size)
 
 
-# All SQL is put together from this module's own words.
-# ruff: noqa: S608
-
 _KEYS: Final = {
     "spans": "space, trace_id, span_id",
     "records": "space, uid",

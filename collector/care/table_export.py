@@ -20,9 +20,6 @@ from collector.store.span_export import span_tables
 from collector.store.task_results import EVALUATIONS, result_table
 from scouter.errors import ConfigError, TransientError
 
-# All SQL is put together from this package's own words; values always travel as parameters.
-# ruff: noqa: S608
-
 EXPORTED: Final = tuple(name for name in COLUMNS if name not in NOT_COPIED and name != "bodies")
 """Tables that are written. What `bodies` has is in the file of spans."""
 _FIRST: Final = 16

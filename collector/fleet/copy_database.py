@@ -24,10 +24,6 @@ from collector.store.reads import Rows
 from collector.store.schema import COLUMNS
 from scouter.errors import ConfigError, TransientError
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _COPIED: Final = "copied"
 """Key in `meta` of a database that a copy has filled: what it was made of, and its last commit."""
 _DONE: Final = "copied_to"

@@ -31,13 +31,9 @@ from collector.store.opening import read_mark
 from collector.store.reads import Rows
 from collector.store.schema import COLUMNS, COPYING, VERSION, duckdb_tables
 from collector.store.totals import TotalReads
-from collector.worker.session import uid_of
 from scouter.errors import ConfigError, TransientError
+from scouter.evaluate.engine.sessions import session_uid
 from scouter.transport.kafka_client import partition_of
-
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
 
 NOTE: Final = "copied.json"
 """File of a folder that a copy has made: what it was made of."""
@@ -215,7 +211,7 @@ class FolderSource:
         return {
             (space, uid): share_of(space, session_id, self._partitions)
             for space, profile_uid, session_id in rows
-            if (uid := uid_of(profile_uid, session_id)) in wanted
+            if (uid := session_uid(profile_uid, session_id)) in wanted
         }
 
     def _part(self, key: str | None, space: str | None) -> int:

@@ -17,10 +17,6 @@ from collector.store.reads import Reads, Rows
 from collector.store.schema import COLUMNS, NOT_COPIED
 from scouter.errors import ConfigError
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 COPIED: Final = tuple(
     table for table in COLUMNS if table not in NOT_COPIED and table not in {"identity", "offsets"}
 )

@@ -33,10 +33,6 @@ from collector.store.span_export import SPAN_COLUMNS, SPAN_SCHEMA, span_table
 from collector.store.task_results import RESULT_COLUMNS, result_table
 from scouter.errors import ConfigError, TransientError
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _LOCK: Final = 7_316_405
 """Advisory lock of who changes what the folders show."""
 _WAIT: Final = "60s"

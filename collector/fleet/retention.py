@@ -10,10 +10,6 @@ from collector.store.reads import Change, Connection
 from collector.store.retention import drop_older
 from collector.store.totals import span_label
 
-# All SQL is put together from this package's own words and numbers; values travel as parameters.
-# ruff: noqa: S608
-
-
 _STEP: Final = 5_000
 """Records, or evaluations of sessions, that are taken out while commits wait."""
 _NEEDED: Final = """

@@ -10,10 +10,6 @@ from typing import Final
 
 from collector.store.schema import COLUMNS, VERSION, postgresql_tables
 
-# All SQL is put together from this package's own words and numbers.
-# ruff: noqa: S608
-
-
 OLDEST_SERVER: Final = 150_000
 """`server_version_num` of the oldest PostgreSQL that is taken."""
 SCHEMA: Final = f"{VERSION}.1"

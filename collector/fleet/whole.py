@@ -40,10 +40,6 @@ from collector.store.schema import COLUMNS
 from scouter.errors import ConfigError, TransientError
 from scouter.model.evaluation_event import RESULT_EVENT
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _READERS: Final = 4
 """Reads of people at a time, in each process."""
 _CHANGE_S: Final = 600.0

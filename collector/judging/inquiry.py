@@ -11,7 +11,6 @@ from collector.worker.kept_values import most_characters
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.records import eval_record, task_rows
 from collector.worker.revising import Answered
-from collector.worker.session import uid_of
 from collector.worker.session_reader import SessionReader, SessionStore
 from collector.worker.trace_facts import read_trees
 from scouter.evaluate.engine.context import plain_context
@@ -222,7 +221,7 @@ class Inquiries:
             # An evaluation may be that of another version than the one that the records mean.
             for part in self._sessions.sessions(space, set(sessions.values())):
                 for key, session in part.items():
-                    uid = uid_of(key.profile_uid, key.session_id)
+                    uid = key.uid
                     if uid in sessions and session.too_large:
                         too_large[uid] = session.too_large
                     elif uid in sessions:

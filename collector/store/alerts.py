@@ -8,10 +8,6 @@ from typing import Any, Final
 from collector.store.reads import Connection, Reads
 from collector.store.rows import AlertEvent, AlertState
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _LAST_ALERTS: Final = """
     SELECT DISTINCT ON (space, profile_uid) space, profile_uid, state, at_ns, passed, total
     FROM alert_events ORDER BY space, profile_uid, seq DESC, ordinal DESC

@@ -26,10 +26,6 @@ _SCHEMA_URL: Final = tag_of(3)
 
 SpanPlace = tuple[int, int, int, int, int, int]
 """Positions and sizes of the parts of one span, in bytes; an absent part has the size 0."""
-PLACE_COLUMNS: Final = (
-    "span_at", "span_size", "resource_at", "resource_size", "scope_at", "scope_size",
-)  # fmt: skip
-"""Names of the numbers of a `SpanPlace`."""
 
 
 class _UnusualError(Exception):

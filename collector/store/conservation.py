@@ -11,9 +11,6 @@ from collector.store.letters import INVALID_EVENT
 from collector.store.reads import Reads
 from collector.store.records import SESSION
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSheet:

@@ -37,10 +37,6 @@ from collector.store.reads import Change, Rows
 from collector.store.schema import COLUMNS, COPYING, NOT_COPIED, VERSION, duckdb_tables
 from scouter.errors import ConfigError, TransientError
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 MEMORY_BYTES: Final = 512 * 2**20
 """Memory that DuckDB may use."""
 CHECKPOINT_BYTES: Final = 64 * 10**6

@@ -16,10 +16,6 @@ from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import ASSERTIONS, as_score, plain_score
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
 """SQL for the first evaluation on a record or session that is not pending."""
 _LAST_OUTCOMES: Final = f"""

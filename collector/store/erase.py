@@ -17,9 +17,6 @@ from collector.store.runs import Runs, take_runs
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
 from collector.store.totals import span_label
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseTarget:

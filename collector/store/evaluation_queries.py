@@ -10,10 +10,6 @@ from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 NOT_PASSED: Final = "not_passed"
 AskedOutcome: TypeAlias = Outcome | Literal["not_passed"]
 """One outcome, or those of what failed or errored."""

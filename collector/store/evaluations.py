@@ -29,10 +29,6 @@ from collector.store.spans import commit_steps
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import score_of
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _N: Final = "BIGINT"
 _MOST: Final = 20_000
 """Evaluations that versions are told of."""

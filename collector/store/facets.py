@@ -15,10 +15,6 @@ from collector.store.commit import tags_of
 from collector.store.reads import Reads
 from scouter.errors import TransientError
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _FREE: Final = 2000
 """Rows that are counted whatever the time: to plan a query takes longer."""
 _STEP: Final = 16

@@ -7,10 +7,6 @@ from typing import Final
 from collector.store.commit import text_hash
 from collector.store.reads import Reads
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _COLUMNS: Final = """
     space, uid, record_id, alias, task_id, rater, is_good, notes, at_ns, added_by, score, is_blind,
     queue_order, stratum, stratum_size, seq, ordinal

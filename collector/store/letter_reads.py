@@ -14,10 +14,6 @@ from collector.store.letters import (
 )
 from collector.store.reads import Connection, Reads, Values
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _JSON_STARTS: Final = ("{", "[")
 _DEPTH: Final = 64
 

@@ -202,11 +202,6 @@ class Opening:
         self.lost: Final = list[str]()
         """Descriptions of what is missing."""
 
-    @property
-    def known(self) -> Mark | None:
-        """Totals of the store, where something of it is missing; None if nobody knows it."""
-        return self.mark if self.lost else None
-
     def open(self, memory_bytes: int, identity: int | None) -> Database:
         """Open the database, or what can be had of it.
 

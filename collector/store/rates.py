@@ -14,9 +14,6 @@ from collector.store.reads import Reads, Values
 from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import DECIDED, Outcome, Reason
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:

@@ -26,10 +26,6 @@ from collector.store.record_queries import (
 from collector.store.rows import RecordRow, RecordState
 from scouter.evaluate.outcome import Outcome
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 RECORD_COLUMNS: Final = """
     r.seq, r.space, r.received_ns, r.uid, r.digest, r.profile_ref, r.profile_uid, r.profile_name,
     r.alias, r.record_id, r.session_id, r.trace_id, r.created_ns, r.tags

@@ -7,10 +7,6 @@ from collector.metrics import TotalKey, TotalName
 from collector.store.counting import CountingReads
 from collector.store.reads import Change, Connection, Reads
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _STEP: Final = 100
 """Commits that are taken out while others wait."""
 _RANGE: Final = """

@@ -10,10 +10,6 @@ from collector.store.letter_reads import LetterSearch
 from collector.store.reads import Connection, Reads
 from scouter.model.attributes import CONVERSATION_ID, SCENARIO_ID
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _IDENTIFIERS: Final = {
     "scenario_id", "record_uid", "record_id", "session_id", "trace_id", "traceId",
 }  # fmt: skip

@@ -28,10 +28,6 @@ from collector.store.records import (
 from collector.store.traces import SummaryReads
 from scouter.evaluate.outcome import DECIDED
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 SPANS_OF_TRACES: Final = "spans s JOIN traces ON traces.trace_id = s.trace_id"
 """The spans `s` of the sessions `sid`, log events among them."""
 RESULTS_OF_LATEST: Final = "task_results t JOIN latest ON latest.evaluation_id = t.evaluation_id"

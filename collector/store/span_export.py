@@ -15,10 +15,6 @@ from collector.store.span_queries import SEARCHED
 from scouter.model.otlp import decode_request
 from scouter.model.span import Span
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _ROW: Final = {
     "seq": pa.int64(), "space": pa.string(), "trace_id": pa.string(), "span_id": pa.string(),
     "received_ns": pa.int64(), "parent_span_id": pa.string(), "name": pa.string(),

@@ -22,10 +22,6 @@ from collector.store.span_queries import (
 from collector.store.span_rows import has_attribute
 from scouter.model.span import SpanKind, StatusCode
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _N: Final = "BIGINT"
 _STEP: Final = 16
 """Commits of the first step."""

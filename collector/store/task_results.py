@@ -23,10 +23,6 @@ from collector.store.reads import Reads, Values
 from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _N: Final = "BIGINT"
 _TIMES: Final = """
     SELECT s.trace_id, max(s.end_ns) - min(s.start_ns) FROM spans s

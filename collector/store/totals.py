@@ -14,10 +14,6 @@ from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
 from collector.store.span_rows import SpanRow
 from scouter.evaluate.outcome import Outcome, Reason
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 HOUR_NS: Final = 3_600_000_000_000
 
 

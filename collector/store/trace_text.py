@@ -28,10 +28,6 @@ from collector.store.traces import TraceReads, of_period
 from scouter.model.otlp import decode_request
 from scouter.model.span import AttributeValue, Span
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _SHORT: Final = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}
 
 

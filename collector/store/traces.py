@@ -31,10 +31,6 @@ from collector.store.spans import (
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _MOST: Final = 200
 """Calls of tools, and steps, of a trace that are read: the first ones."""
 _ERROR: Final = StatusCode.ERROR.value

@@ -9,10 +9,6 @@ from typing import Any, Final
 from collector.store.reads import Reads, Values
 from scouter.model.span import StatusCode
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 SLACK_NS: Final = 60 * 10**9
 """Spans of one act begin within such a time; so far around a time asked for is looked."""
 _NAME: Final = (
@@ -169,9 +165,6 @@ class Usage:
     p50_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
-    is_exact: bool
-    """The quantiles are durations of calls; else estimates, within about a hundredth of the
-    rank."""
     tokens: tuple[ModelTokens, ...]
     """Tokens of the model calls among the spans, by model."""
 
@@ -351,6 +344,5 @@ def _usage(row: tuple[Any, ...], tokens: Sequence[ModelTokens]) -> Usage:
         p50_ms=p50_ms,
         p95_ms=p95_ms,
         p99_ms=p99_ms,
-        is_exact=True,
         tokens=tuple(tokens),
     )

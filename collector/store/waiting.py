@@ -25,10 +25,6 @@ from collector.store.rows import (
 from scouter.model.log_event import is_evidence
 from scouter.model.span import Span
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _GAP: Final = 8
 """Commits between two that are read together."""
 _LOW: Final = "coalesce((SELECT o.low_seq FROM offsets o ORDER BY o.seq DESC LIMIT 1), 0)"

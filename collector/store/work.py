@@ -16,10 +16,6 @@ from collector.store.span_rows import SpanKey, TracePlace
 from scouter.model.evaluation_event import RESULT_EVENT
 from scouter.model.span import Span
 
-# All SQL is put together from this package's own words; values travel as parameters.
-# ruff: noqa: S608
-
-
 _GAP: Final = 8
 """Commits between two that are read together."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from collector.store.commit import Commit, RecordId
-from collector.store.rows import Completeness, EvaluationRow, RecordRow, SettledRecord
+from collector.store.rows import EvaluationRow, RecordRow, SettledRecord
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
 from collector.worker.kept_values import MOST_TOGETHER, size_of
@@ -222,9 +222,7 @@ class Judge:
 
 def due_now(row: RecordRow) -> Due:
     """A record that is judged as it comes."""
-    return Due(
-        ready_of(row, Need.NOTHING), Waiting(space=row.space, uid=row.uid, seq=0, arrived=0.0), None
-    )
+    return Due(Ready(record=row), Waiting(space=row.space, uid=row.uid, seq=0, arrived=0.0), None)
 
 
 def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
@@ -239,20 +237,6 @@ def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
     plan = registered.profile.plan
     reads = plan.reads_spans or row.is_derived or (row.lacks_session and plan.session is not None)
     return Need.TRACE if reads and row.trace_id is not None else Need.NOTHING
-
-
-def ready_of(
-    row: RecordRow,
-    need: Need,
-    completeness: Completeness = Completeness.COMPLETE,
-    missing_parents: int = 0,
-    waited_s: float = 0.0,
-) -> Ready:
-    """A record whose wait is over."""
-    return Ready(
-        record=row, need=need, completeness=completeness, missing_parents=missing_parents,
-        waited_s=max(0.0, waited_s),
-    )  # fmt: skip
 
 
 def _named(row: EvaluationRow, record: RecordRow) -> EvaluationRow:

@@ -16,15 +16,15 @@ from collector.store.work import ReadSpans
 from collector.worker.begun import Begun
 from collector.worker.derive import Deriver, SentRecord, of_trace, sent_records
 from collector.worker.join import Join
-from collector.worker.judge import Due, Judge, Results, ready_of
+from collector.worker.judge import Due, Judge, Results
 from collector.worker.letters import letter_of_record
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.ready import Need, Ready
+from collector.worker.ready import Ready
 from collector.worker.records import NO_TRACE, TraceView
-from collector.worker.session import uid_of
 from collector.worker.trace_facts import lost_of, unread_tree
 from collector.worker.turns import Pace
+from scouter.evaluate.engine.sessions import session_uid
 from scouter.evaluate.spans.derived import trace_session
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import is_evidence
@@ -202,7 +202,7 @@ class Parts:
             if each.uid in records.unreadable and row is not None:
                 letters.append(letter_of_record(row, *_UNREADABLE))
             elif row is not None:  # else it was erased
-                ready = ready_of(row, Need.NOTHING, waited_s=now - each.arrived)
+                ready = Ready(record=row, waited_s=max(0.0, now - each.arrived))
                 due.append(Due(ready, each, None))
         found = Decided(due, traces.views, letters, [])
         for key in traces.places:
@@ -239,9 +239,9 @@ class Parts:
                 if before is None:  # else the evaluation that is there stays
                     self._put_aside(key, each, row, repr(error), found)
                 continue
-            ready = ready_of(
-                settled, Need.TRACE, decision.completeness, decision.missing_parents,
-                now - each.arrived,
+            ready = Ready(
+                record=settled, completeness=decision.completeness,
+                missing_parents=decision.missing_parents, waited_s=max(0.0, now - each.arrived),
             )  # fmt: skip
             found.due.append(_due(row, ready, each, place, before))
 
@@ -274,7 +274,7 @@ class Parts:
             for w in each
             if SentRecord(space, trace_id, w.alias) in sent
         )
-        lost = lost_of(store, space, [key[1] for key in places]) if places else {}
+        lost = lost_of(store, space, [key[1] for key in places])
         views = {
             trace_id: TraceView.of(SpanTree(each, lost=lost.get(trace_id, "")))
             for trace_id, each in spans.found.items()
@@ -343,7 +343,7 @@ class Parts:
         for row in rows:
             registered = self._registry.of_record(row)
             if registered is not None and registered.profile.plan.session is not None:
-                keys[row.space, uid_of(registered.uid, row.uid)] = row.uid
+                keys[row.space, session_uid(registered.uid, row.uid)] = row.uid
         return {keys[key] for key in self._store.latest_evaluations(list(keys))} if keys else ()
 
     def give_back(self, part: Part) -> None:

@@ -20,10 +20,9 @@ class Ready:
     """A record that waits no longer. Treat it as read-only, as the rows of the store."""
 
     record: RecordRow
-    need: Need
-    completeness: Completeness
-    missing_parents: int
-    waited_s: float
+    completeness: Completeness = Completeness.COMPLETE
+    missing_parents: int = 0
+    waited_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ from typing import Final, Protocol
 
 from collector.split import split
 from collector.store.evaluation_queries import EvaluationPage, EvaluationQuery
-from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope, TraceKey
+from collector.store.rows import Completeness, EvaluationRow, Scope, TraceKey
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
-from collector.worker.ready import Need, Ready
+from collector.worker.ready import Ready
 from collector.worker.records import TraceView, follows, judge
-from collector.worker.session import DueSession, WholeSession, judge_session, uid_of
+from collector.worker.session import DueSession, WholeSession, judge_session
 from collector.worker.session_reader import SessionReader, SessionStore
-from collector.worker.trace_facts import read_trees
+from collector.worker.trace_facts import lost_of, read_trees
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan
 
@@ -276,7 +276,13 @@ class Reevaluator:
             trees = read_trees(self._store, space, sorted(ids))
             traces = {key: TraceView.of(tree) for key, tree in trees.items()}
         known = [row for row in part if row.record_uid in records]
-        items = [_ready(records[row.record_uid], row) for row in known]
+        items = [
+            Ready(
+                record=records[row.record_uid], completeness=row.completeness,
+                missing_parents=row.missing_parents,
+            )
+            for row in known
+        ]  # fmt: skip
         if not items:
             return
         earlier = {row.record_uid: row for row in known}
@@ -318,7 +324,7 @@ class Reevaluator:
         evaluations = {row.record_uid: row for row in part}
         for found in self._sessions.sessions(space, {row.session_id for row in part}):
             for key, session in found.items():
-                before = evaluations.get(uid_of(key.profile_uid, key.session_id))
+                before = evaluations.get(key.uid)
                 if before is None:
                     continue
                 read = self._sessions.traces_of(registered, session)
@@ -331,7 +337,7 @@ class Reevaluator:
                     records=session.rows,
                     spans={} if isinstance(spans, str) else spans,
                     earlier=before,
-                    lost=self._sessions.lost_of(space, read),
+                    lost=lost_of(self._store, space, read),
                     too_large=spans if isinstance(spans, str) else session.too_large,
                 )
                 after = judge_session(whole, seq=seq, now_ns=now_ns)
@@ -344,14 +350,3 @@ def _outcomes(row: EvaluationRow) -> dict[str, str]:
 
 def _weigh(row: EvaluationRow) -> tuple[int]:
     return (_SESSION if row.scope is Scope.SESSION else 1,)
-
-
-def _ready(record: RecordRow, evaluation: EvaluationRow) -> Ready:
-    """A record with what was known of its trace when it was judged."""
-    return Ready(
-        record=record,
-        need=Need.NOTHING,
-        completeness=evaluation.completeness,
-        missing_parents=evaluation.missing_parents,
-        waited_s=0.0,
-    )

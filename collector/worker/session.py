@@ -31,6 +31,11 @@ class SessionKey(NamedTuple):
     profile_uid: str
     session_id: str
 
+    @property
+    def uid(self) -> str:
+        """The `record_uid` of its evaluations."""
+        return session_uid(self.profile_uid, self.session_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueSession:
@@ -184,11 +189,6 @@ class WholeSession:
     """Reason that its tasks are errored: not all records were read; empty if all were."""
 
 
-def uid_of(profile_uid: str, session_id: str) -> str:
-    """The `record_uid` of a session's evaluations."""
-    return session_uid(profile_uid, session_id)
-
-
 def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRow:
     """Run a profile's session-scoped tasks; those that need a judge are pending.
 
@@ -203,9 +203,8 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
     Cost: linear in records, spans and tasks.
     """
     key, profile = whole.due.key, whole.registered.profile
-    uid = uid_of(key.profile_uid, key.session_id)
     name = f"session {key.session_id}"
-    session = session_of(map(eval_record, whole.records), key.session_id, uid=uid, name=name)
+    session = session_of(map(eval_record, whole.records), key.session_id, uid=key.uid, name=name)
     lost = next((whole.lost[id] for id in session.trace_ids if id in whole.lost), "")
     tree = session.tree(whole.spans, lost)
     made = _judged(whole, session.record, tree)
@@ -216,7 +215,7 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
     return EvaluationRow(
         space=key.space,
         evaluation_id=uuid7(now_ns),
-        record_uid=uid,
+        record_uid=key.uid,
         **follows(whole.earlier),
         record_id=result.record_id,
         session_id=key.session_id,

@@ -9,8 +9,8 @@ from collector.split import split
 from collector.store.limits import TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
-from collector.worker.session import SessionKey, uid_of
-from collector.worker.trace_facts import Insist, TraceStore, lost_of
+from collector.worker.session import SessionKey
+from collector.worker.trace_facts import TraceStore
 from scouter.model.span import Span
 
 MOST_RECORDS: Final = 20_000
@@ -70,16 +70,10 @@ class SessionReader:
     Args:
         store: Holds the records and evaluations.
         registry: Finds the profile of a record.
-        insist: Reads something from the store; waits for it where nothing can be done without.
     """
 
-    def __init__(
-        self,
-        store: SessionStore,
-        registry: ProfileRegistry,
-        insist: Insist = lambda action: action(),
-    ) -> None:
-        self._store, self._registry, self._insist = store, registry, insist
+    def __init__(self, store: SessionStore, registry: ProfileRegistry) -> None:
+        self._store, self._registry = store, registry
 
     def sessions(
         self, space: str, session_ids: Iterable[str], unread: str = ""
@@ -113,7 +107,7 @@ class SessionReader:
         if not ids:
             return
         limit = MOST_RECORDS + 1
-        rows = self._insist(lambda: self._store.session_records(space, ids, limit))
+        rows = self._store.session_records(space, ids, limit)
         if len(rows) > MOST_RECORDS and len(ids) > 1:
             yield from self._outlines(space, ids[: len(ids) // 2])
             yield from self._outlines(space, ids[len(ids) // 2 :])
@@ -133,8 +127,7 @@ class SessionReader:
         size = 0
         for at in range(0, len(outline.rows), _SIZES):
             uids = [row.uid for row in outline.rows[at : at + _SIZES]]
-            sizes = self._insist(lambda uids=uids: self._store.context_sizes(space, uids))
-            size += sum(sizes.values())
+            size += sum(self._store.context_sizes(space, uids).values())
             if size > MOST_BYTES:
                 return outline._replace(
                     too_large=f"the session's contexts have more than {MOST_BYTES // 2**20} MiB, "
@@ -145,8 +138,7 @@ class SessionReader:
     def _whole(self, space: str, outlines: Sequence[_Outline]) -> Iterator[_Outline]:
         """The same with contexts; a record that was erased meanwhile is left out."""
         uids = [row.uid for each in outlines if not each.too_large for row in each.rows]
-        rows = self._insist(lambda: self._store.records_of(space, uids))
-        found = {row.uid: row for row in rows}
+        found = {row.uid: row for row in self._store.records_of(space, uids)}
         for each in outlines:
             if each.too_large:
                 yield each
@@ -182,22 +174,10 @@ class SessionReader:
         Raises:
             TransientError: The store cannot be read now.
         """
-
-        def read() -> Mapping[str, Sequence[Span]] | str:
-            try:
-                return self._store.spans_of(space, traces)
-            except TooLargeError as error:
-                return f"the session's traces are too large to be judged: {error}"
-
-        return self._insist(read) if traces else {}
-
-    def lost_of(self, space: str, traces: Collection[str]) -> Mapping[str, str]:
-        """Say of traces of which a span was refused what became of it.
-
-        Raises:
-            TransientError: The store cannot be read now.
-        """
-        return self._insist(lambda: lost_of(self._store, space, traces)) if traces else {}
+        try:
+            return self._store.spans_of(space, traces) if traces else {}
+        except TooLargeError as error:
+            return f"the session's traces are too large to be judged: {error}"
 
     def evaluations(self, keys: Iterable[SessionKey]) -> Mapping[SessionKey, EvaluationRow]:
         """The latest evaluation on each session that has one.
@@ -205,8 +185,8 @@ class SessionReader:
         Raises:
             TransientError: The store cannot be read now.
         """
-        uids = {key: (key.space, uid_of(key.profile_uid, key.session_id)) for key in keys}
-        found = self._insist(lambda: self._store.latest_evaluations(list(uids.values())))
+        uids = {key: (key.space, key.uid) for key in keys}
+        found = self._store.latest_evaluations(list(uids.values()))
         return {key: found[uid] for key, uid in uids.items() if uid in found}
 
     def judge_of(self, key: SessionKey, earlier: EvaluationRow | None) -> RegisteredProfile | None:

@@ -19,7 +19,6 @@ from collector.worker.session import (
     SessionKey,
     WholeSession,
     judge_session,
-    uid_of,
 )
 from collector.worker.session_reader import (
     SessionReader,
@@ -29,6 +28,7 @@ from collector.worker.session_reader import (
     key_of,
 )
 from collector.worker.times import Held, JoinTimes
+from collector.worker.trace_facts import lost_of
 from collector.worker.turns import Pace, Turns
 
 _log: Final = logging.getLogger(__name__)
@@ -216,7 +216,7 @@ class SessionWork:
         part: list[DueSession] = []
         most = 0 if space is None else self._pace.of(space)
         while space is not None and len(part) < most and (each := self._line.pop(space)):
-            if begun.is_alone(space, _uid(each.key)):
+            if begun.is_alone(space, each.key.uid):
                 if part:
                     self._line.put_first(space, each)
                     break
@@ -294,7 +294,7 @@ class SessionWork:
         key = whole.due.key
         if whole.plan.reads_spans:
             self._late.judged(row.trace_id for row in whole.records if row.trace_id)
-        if begun.is_poison(key.space, _uid(key)):
+        if begun.is_poison(key.space, key.uid):
             whole = replace(whole, too_large=_POISON)
         try:
             return judge_session(whole, seq=self._store.last_seq(), now_ns=self._now_ns())
@@ -307,7 +307,7 @@ class SessionWork:
 
     def _done(self, key: SessionKey, begun: Begun) -> None:
         self._found.discard(key)
-        begun.done(key.space, [_uid(key)])
+        begun.done(key.space, [key.uid])
 
     def _read(
         self,
@@ -327,7 +327,7 @@ class SessionWork:
                 traces[key] = self._reader.traces_of(registered, session)
         every = set[str]().union(*traces.values())
         spans = self._reader.spans_of(space, every)
-        lost = self._reader.lost_of(space, every)
+        lost = lost_of(self._store, space, every)
         for key, registered in judges.items():
             session = sessions[key]
             plan = registered.of_session(session.rows).plan.session
@@ -348,8 +348,4 @@ class SessionWork:
 
 def session_id(due: DueSession) -> RecordId:
     """The key of the evaluations on a session."""
-    return RecordId(due.key.space, _uid(due.key))
-
-
-def _uid(key: SessionKey) -> str:
-    return uid_of(key.profile_uid, key.session_id)
+    return RecordId(due.key.space, due.key.uid)

@@ -1,7 +1,7 @@
 """Facts about the completeness of one trace, kept up to date span by span."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import ClassVar, Final, Protocol, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar, Final, Protocol
 
 from collector.store.limits import MOST_SPANS, NoMemoryError, TooLargeError
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
@@ -184,17 +184,6 @@ def _marked(names: set[str] | None, name: str, *, is_in: bool) -> set[str] | Non
     return names or None
 
 
-T = TypeVar("T")
-
-
-class Insist(Protocol):
-    """Tries something until it can be done."""
-
-    def __call__(self, action: Callable[[], T], /) -> T:
-        """Do it, and return what it returned."""
-        ...
-
-
 class TraceStore(Protocol):
     """The data that a tree is made of."""
 
@@ -246,6 +235,8 @@ def lost_of(store: TraceStore, space: str, trace_ids: Collection[str]) -> dict[s
     Raises:
         TransientError: The store cannot be read now.
     """
+    if not trace_ids:
+        return {}
     return {
         trace_id: f"a span of the trace {trace_id} was refused ({why}); the dead letters have it"
         for trace_id, why in store.refused_spans(space, trace_ids).items()

@@ -1,7 +1,7 @@
 """Work that waits, by the space that it belongs to: the spaces take turns."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
@@ -64,14 +64,6 @@ class Turns(Generic[T]):
         if not queue:
             del self._queues[space]
         return item
-
-    def keep(self, is_kept: Callable[[T], bool]) -> None:
-        """Drop what is not to be kept.
-
-        Cost: one look at everything.
-        """
-        found = {space: deque(filter(is_kept, queue)) for space, queue in self._queues.items()}
-        self._queues = {space: queue for space, queue in found.items() if queue}
 
 
 class Pace:

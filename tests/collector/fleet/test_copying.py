@@ -37,9 +37,9 @@ from collector.store.reads import Rows
 from collector.store.rows import FIRST_RESULT, ResultPlace
 from collector.store.rows import Scope as Judged
 from collector.store.schema import COLUMNS, NOT_COPIED
-from collector.worker.session import uid_of
 from scouter.agent.ledger import Account, Reserved, SqliteLedger
 from scouter.errors import ConfigError, TransientError
+from scouter.evaluate.engine.sessions import session_uid
 from scouter.transport.kafka_client import partition_of
 from tests.collector.conftest import Service, save_answers
 from tests.collector.fleet.store_support import rows
@@ -124,8 +124,8 @@ def _fill(folder: Path, records: int = 30) -> None:
             ],
             begun=[
                 RecordId(SPACE, "u8"),
-                RecordId(SPACE, uid_of(PROFILE, "s2")),
-                RecordId(SPACE, uid_of(PROFILE, "nobody's")),
+                RecordId(SPACE, session_uid(PROFILE, "s2")),
+                RecordId(SPACE, session_uid(PROFILE, "nobody's")),
                 RecordId("", "log:7"),
             ],
         )
@@ -293,11 +293,11 @@ def test_each_partition_has_what_is_its_own(
         for uid, row in waiting.items()
     }
     noted = {key: share.part for share in shares for key in share.begun(share.low_seq)}
-    lost = RecordId(SPACE, uid_of(PROFILE, "nobody's"))
+    lost = RecordId(SPACE, session_uid(PROFILE, "nobody's"))
     assert {*noted, lost, RecordId("", "log:7")} == set(begun)
     assert noted == {
         RecordId(SPACE, "u8"): found["u8"],
-        RecordId(SPACE, uid_of(PROFILE, "s2")): share_of(SPACE, "s2", PARTITIONS),
+        RecordId(SPACE, session_uid(PROFILE, "s2")): share_of(SPACE, "s2", PARTITIONS),
     }
     assert all((share.offset, share.low_seq, share.epoch) == (0, 1, 1) for share in shares)
     sessions = fleet.read("SELECT session_id, part FROM evaluations WHERE scope = 'session'")

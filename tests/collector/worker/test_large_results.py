@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from collector.store.rows import Completeness
 from collector.worker.kept_values import (
     MESSAGE_CHARACTERS,
     Keeper,
@@ -14,7 +13,7 @@ from collector.worker.kept_values import (
     most_characters,
 )
 from collector.worker.profiles import RegisteredProfile
-from collector.worker.ready import Need, Ready
+from collector.worker.ready import Ready
 from collector.worker.records import Judged, judge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
@@ -68,13 +67,7 @@ def test_a_batch_of_large_results_is_cut_as_it_is_made() -> None:
     tasks = [AssertionTask(f"t{at}", "a", "${a}${a}${a}", Op.Contains) for at in range(50)]
     known = registered(tasks)
     rows = [record(f"u{at}", context={"a": "xy" * 20_000}) for at in range(60)]
-    ready = [
-        Ready(
-            record=row, need=Need.NOTHING, completeness=Completeness.COMPLETE,
-            missing_parents=0, waited_s=0.0,
-        )
-        for row in rows
-    ]  # fmt: skip
+    ready = [Ready(record=row) for row in rows]
 
     tracemalloc.start()
     try:

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import pytest
 
-from collector.worker.session import uid_of
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.engine.sessions import session_uid
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.conftest import Service, Start
@@ -221,5 +221,5 @@ def test_a_restart_finds_nothing_that_waits(service: Service, start: Start) -> N
     service = start(profile=list(profiles), **QUICK)
     assert service.collector.store.open_sessions([(SPACE, uid)]) == []
     assert service.sample("scouter_sessions_waiting") == 0
-    row = service.collector.store.latest_evaluations([(SPACE, uid_of(uid, "s1"))])
+    row = service.collector.store.latest_evaluations([(SPACE, session_uid(uid, "s1"))])
     assert [each.revision for each in row.values()] == [3]

@@ -5,7 +5,7 @@ from typing import Any
 
 from collector.store.rows import Completeness, EvaluationRow
 from collector.worker.profiles import RegisteredProfile
-from collector.worker.ready import Need, Ready, rerun_of
+from collector.worker.ready import Ready, rerun_of
 from collector.worker.records import TraceView, judge, judge_again
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
@@ -35,8 +35,7 @@ REGISTERED = RegisteredProfile(space=SPACE, profile=PROFILE, is_active=True, reg
 def ready(**fields: Any) -> Ready:
     row = record("u1", trace_id=TRACE, context={"answer": 42})
     given: dict[str, Any] = {
-        "need": Need.TRACE, "completeness": Completeness.QUIET, "missing_parents": 1,
-        "waited_s": 1.0,
+        "completeness": Completeness.QUIET, "missing_parents": 1, "waited_s": 1.0
     }  # fmt: skip
     return Ready(record=row, **(given | fields))
 

@@ -17,9 +17,10 @@ from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.worker import session_reader as session_read
 from collector.worker import sessions as session_work
 from collector.worker.letters import letter_of_evaluation
-from collector.worker.session import SessionJoin, SessionKey, WholeSession, judge_session, uid_of
+from collector.worker.session import SessionJoin, SessionKey, WholeSession, judge_session
 from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.engine.sessions import session_uid
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -435,7 +436,7 @@ def test_what_retention_took_is_not_judged(begin: Begin) -> None:
 def test_an_evaluation_that_cannot_be_stored_is_no_record_s_state() -> None:
     assert letter_of_evaluation(evaluation("u1"), "").was_accepted
     assert not letter_of_evaluation(
-        evaluation(uid_of("p", "s"), scope=Scope.SESSION), ""
+        evaluation(session_uid("p", "s"), scope=Scope.SESSION), ""
     ).was_accepted
 
 

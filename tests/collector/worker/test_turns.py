@@ -62,14 +62,6 @@ def test_a_space_that_was_alone_waits_for_one_that_came_meanwhile() -> None:
     assert (turns.next_space(), turns.next_space()) == ("b", "a")
 
 
-def test_what_is_dropped_leaves_no_empty_queue() -> None:
-    turns: Turns[int] = Turns()
-    turns.put("a", 1)
-    turns.put("b", 2)
-    turns.keep(lambda item: item > 1)
-    assert (turns.next_space(), turns.next_space(), list(turns)) == ("b", "b", [2])
-
-
 def test_a_slow_space_delays_another_by_a_turn(process: Process) -> None:
     """A record takes 0.1 s. 200 of one space wait when the only one of another comes."""
     other = process.register(BEHIND, "other")
