@@ -227,7 +227,7 @@ class Parts:
     @cached_property
     def reevaluator(self) -> Reevaluator:
         """Evaluates stored records again."""
-        return Reevaluator(self.store, self.registry, self.worker)
+        return Reevaluator(self.store, self.registry, self.worker.revise)
 
 
 def give_parts(app: FastAPI, parts: Parts | ProbeParts) -> None:

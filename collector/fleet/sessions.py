@@ -131,7 +131,7 @@ class FleetSessions(SessionWork):
                     late.setdefault(space, []).append(LateTrace(space, trace_id, last_seq))
             for space, traces in late.items():
                 super().spans_came(space, [each.trace_id for each in traces], now)
-                super().reopen(traces, self._late.since_ns(), now)
+                super().reopen(traces, self._late.window.since_ns(), now)
         self._seen_records = self._seen_spans = seq
 
 

@@ -12,8 +12,6 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.split import split
-from collector.store.json_text import dump_json
-from collector.store.rows import RecordRow
 from scouter.model.ids import is_trace_id
 
 
@@ -103,33 +101,6 @@ class LettersRemoved:
     seq: int
     letter_ids: tuple[str, ...]
     """Ids of the letters that were still there."""
-
-
-def letter_of_conflict(row: RecordRow) -> DeadLetter:
-    """Make a letter of a record whose uid was accepted with another payload.
-
-    Without times of our own, so that the same record delivered again is the same letter.
-    """
-    payload = {
-        "uid": row.uid,
-        "profile": row.profile_ref,
-        "record_id": row.record_id,
-        "session_id": row.session_id,
-        "trace_id": row.trace_id,
-        **({"created_at": row.created_ns} if row.is_dated else {}),
-        "context": row.context,
-        "tags": dict(row.tags),
-    }
-    return DeadLetter(
-        space=row.space,
-        kind=LetterKind.RECORD,
-        reason="conflict",
-        message=f"uid {row.uid} was accepted before with another content; the first one is kept",
-        source="",
-        payload=dump_json(payload).encode(),
-        uid=row.uid,
-        received_ns=row.received_ns,
-    )
 
 
 _MOST: Final = 10_000

@@ -3,12 +3,11 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from collector.log.port import Log
 from collector.store.commit import Commit, RecordId, arrow_tables
-from collector.store.letters import DeadLetter
-from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.worker.letters import letter_of_evaluation, letter_of_record
 from scouter.errors import DataError, TransientError
@@ -25,11 +24,14 @@ def sift(commit: Commit) -> int:
 
     Cost: each row is made ready for the store alone, about 1 ms.
     """
-    records = {id(row): why for row in commit.records if (why := _fault(records=row))}
-    evaluations = {id(row): why for row in commit.evaluations if (why := _fault(evaluations=row))}
+    records = {id(row): why for row in commit.records if (why := _fault(Commit(records=[row])))}
+    evaluations = {
+        id(row): why for row in commit.evaluations if (why := _fault(Commit(evaluations=[row])))
+    }
     for row in commit.records:
-        if why := records.get(id(row)):
-            commit.letters.append(_short(letter_of_record(row, "invalid_record", why)))
+        if why := records.get(id(row)):  # it was never accepted
+            letter = letter_of_record(row, "invalid_record", why)
+            commit.letters.append(replace(letter, source="log", uid="", was_accepted=False))
     for row in commit.evaluations:
         if why := evaluations.get(id(row)):
             commit.letters.append(letter_of_evaluation(row, why))
@@ -43,24 +45,13 @@ def sift(commit: Commit) -> int:
     return len(records) + len(evaluations)
 
 
-def _fault(*, records: RecordRow | None = None, evaluations: EvaluationRow | None = None) -> str:
-    alone = Commit(
-        records=[] if records is None else [records],
-        evaluations=[] if evaluations is None else [evaluations],
-    )
+def _fault(alone: Commit) -> str:
+    """Reason that a row cannot be stored; empty if it can."""
     try:
         list(arrow_tables(alone, 0))
     except DataError as error:
         return str(error)
     return ""
-
-
-def _short(letter: DeadLetter) -> DeadLetter:
-    """The letter of a record that was never accepted."""
-    return DeadLetter(
-        space=letter.space, kind=letter.kind, reason=letter.reason, message=letter.message,
-        source="log", payload=letter.payload, received_ns=letter.received_ns,
-    )  # fmt: skip
 
 
 RETRY_S: Final = 1.0

@@ -19,72 +19,6 @@ _DIGEST: Final = "derived"
 """Digest of every derived record: whatever it is made of, it is the same record."""
 
 
-class Watcher:
-    """Finds what is watched.
-
-    Args:
-        registry: The profiles.
-    """
-
-    def __init__(self, registry: ProfileRegistry) -> None:
-        self._registry = registry
-
-    def selected(
-        self,
-        space: str,
-        trace_id: str,
-        spans: Sequence[Span],
-        seq: int,
-        known: frozenset[str] = frozenset(),
-    ) -> Iterator[RegisteredProfile]:
-        """The profiles that some spans of a trace select, one for each alias.
-
-        Args:
-            space: Their space.
-            trace_id: The trace.
-            spans: Of this trace.
-            seq: The last commit with one of them; profiles that changed since do not look at them.
-            known: Aliases of profiles that watch the trace already, which are left out.
-
-        Cost: linear in spans and watching profiles; without any, a look into a table.
-        """
-        watching = self._registry.watching(space)
-        if watching is None:
-            return
-        found: dict[str, RegisteredProfile] = {}
-        for each in watching.active:
-            alias, matches = each.profile.alias, each.matches
-            if alias in known or matches is None or not each.watches(trace_id):
-                continue
-            if any(map(matches, spans)):
-                found[alias] = each
-        for each in _marked(watching, spans):
-            if each.profile.alias not in known and each.watches(trace_id):
-                found.setdefault(each.profile.alias, each)
-        for each in found.values():
-            if self._registry.changed_at(each) <= seq:
-                yield each
-
-    def row(
-        self, registered: RegisteredProfile, trace_id: str, seq: int, received_ns: int
-    ) -> RecordRow:
-        """The record that is to be derived, without what only the spans tell."""
-        profile = registered.profile
-        return RecordRow(
-            space=registered.space,
-            uid=watched_uid(trace_id, profile.alias),
-            digest=_DIGEST,
-            profile_ref=registered.uid,
-            profile_uid=registered.uid,
-            profile_name=profile.name,
-            alias=profile.alias,
-            trace_id=trace_id,
-            created_ns=received_ns,
-            received_ns=received_ns,
-            seq=seq,
-        )
-
-
 def _marked(watching: Watching, spans: Sequence[Span]) -> Iterator[RegisteredProfile]:
     """The profiles that spans are marked with."""
     marked = watching.marked
@@ -121,7 +55,6 @@ class Deriver:
 
     def __init__(self, registry: ProfileRegistry) -> None:
         self._registry: Final = registry
-        self._watcher: Final = Watcher(registry)
 
     def selected(
         self, space: str, trace_id: str, spans: Sequence[Span], seq: int, known: frozenset[str]
@@ -134,17 +67,30 @@ class Deriver:
             spans: Some of its spans.
             seq: The last commit with one of them; profiles that changed since do not look at them.
             known: Aliases that watch the trace already, which are left out.
+
+        Cost: linear in spans and watching profiles; without any, a look into a table.
         """
-        for each in self._watcher.selected(space, trace_id, spans, seq, known):
-            alias = each.profile.alias
-            yield alias, each.uid, watched_uid(trace_id, alias)
+        watching = self._registry.watching(space)
+        if watching is None:
+            return
+        found: dict[str, RegisteredProfile] = {}
+        for each in watching.active:
+            alias, matches = each.profile.alias, each.matches
+            if alias in known or matches is None or not each.watches(trace_id):
+                continue
+            if any(map(matches, spans)):
+                found[alias] = each
+        for each in _marked(watching, spans):
+            if each.profile.alias not in known and each.watches(trace_id):
+                found.setdefault(each.profile.alias, each)
+        for alias, each in found.items():
+            if self._registry.changed_at(each) <= seq:
+                yield alias, each.uid, watched_uid(trace_id, alias)
 
     def bare(self, space: str, trace_id: str, profile_uid: str, now_ns: int) -> RecordRow | None:
         """The record of a trace that nobody looks at any more, without what its spans say."""
         registered = self._registry.get(space, profile_uid)
-        if registered is None:
-            return None
-        return self._watcher.row(registered, trace_id, 0, now_ns)
+        return None if registered is None else _row(registered, trace_id, 0, now_ns)
 
     def record(
         self, space: str, trace_id: str, waiting: Waiting, view: TraceView, now_ns: int
@@ -161,11 +107,12 @@ class Deriver:
         registered = self._registry.get(space, waiting.watched_by)
         if registered is None:
             return None
+        row = _row(registered, trace_id, waiting.seq, now_ns)
         if view.tree.unread:
-            return self._watcher.row(registered, trace_id, waiting.seq, now_ns)
+            return row
         if not view.tree.spans or not is_wanted(registered.profile.watch, view.tree):
             return None
-        return of_trace(self._watcher.row(registered, trace_id, waiting.seq, now_ns), view)
+        return of_trace(row, view)
 
     def alias_of(self, row: RecordRow) -> str:
         """The alias of a record's profile; empty if nobody knows it."""
@@ -173,6 +120,17 @@ class Deriver:
             return row.alias
         registered = self._registry.of_record(row)
         return "" if registered is None else registered.profile.alias
+
+
+def _row(registered: RegisteredProfile, trace_id: str, seq: int, received_ns: int) -> RecordRow:
+    """The record that is to be derived, without what only the spans tell."""
+    profile = registered.profile
+    return RecordRow(
+        space=registered.space, uid=watched_uid(trace_id, profile.alias), digest=_DIGEST,
+        profile_ref=registered.uid, profile_uid=registered.uid, profile_name=profile.name,
+        alias=profile.alias, trace_id=trace_id, created_ns=received_ns, received_ns=received_ns,
+        seq=seq,
+    )  # fmt: skip
 
 
 def sent_records(rows: Iterable[RecordRow], deriver: Deriver) -> Collection[SentRecord]:

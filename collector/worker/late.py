@@ -82,7 +82,7 @@ class LateSpans:
     """
 
     def __init__(self, store: Store, window: LateWindow) -> None:
-        self._window: Final = window
+        self.window: Final = window
         self._earlier: Final = store.recorded_traces(window.since_ns())
         self._judged: Final = [KeyFilter(_BITS), KeyFilter(_BITS)]
         """By this process, in this window and in the one before."""
@@ -94,9 +94,9 @@ class LateSpans:
 
     def judged(self, trace_ids: Iterable[str]) -> None:
         """Remember traces that an evaluation reads."""
-        if self._window.now - self._since > self._window.length_s:
+        if self.window.now - self._since > self.window.length_s:
             self._judged[:] = [KeyFilter(_BITS), self._judged[0]]
-            self._since = self._window.now
+            self._since = self.window.now
         self._judged[0].add_all(map(trace_hash, trace_ids))
 
     def touched(self, space: str, trace_ids: Iterable[str], seq: int) -> None:
@@ -127,7 +127,3 @@ class LateSpans:
         for each in traces:
             if self._touched.get((each.space, each.trace_id)) == each.seq:
                 del self._touched[each.space, each.trace_id]
-
-    def since_ns(self) -> int:
-        """A date that no evaluation which is young enough is older than."""
-        return self._window.since_ns()

@@ -1,4 +1,4 @@
-"""Dead letters of the worker: accepted records about which nothing can be decided."""
+"""Dead letters of the worker: records and evaluations that it cannot go on with."""
 
 from collector.store.json_text import dump_json
 from collector.store.letters import (
@@ -12,27 +12,37 @@ from collector.store.rows import EvaluationRow, RecordRow, Scope
 
 def letter_of_record(row: RecordRow, reason: str, message: str) -> DeadLetter:
     """A record, whole, so that it can be replayed."""
+    return DeadLetter(
+        space=row.space, kind=LetterKind.RECORD, reason=reason, message=message, source="worker",
+        payload=_payload(row), uid=row.uid, received_ns=row.received_ns, was_accepted=True,
+    )  # fmt: skip
+
+
+def letter_of_conflict(row: RecordRow) -> DeadLetter:
+    """A record whose uid was accepted with another payload.
+
+    Without times of our own, so that the same record delivered again is the same letter.
+    """
+    return DeadLetter(
+        space=row.space, kind=LetterKind.RECORD, reason="conflict", source="",
+        message=f"uid {row.uid} was accepted before with another content; the first one is kept",
+        payload=_payload(row, has_date=row.is_dated), uid=row.uid, received_ns=row.received_ns,
+    )  # fmt: skip
+
+
+def _payload(row: RecordRow, *, has_date: bool = True) -> bytes:
+    """A record as its sender would send it."""
     payload = {
         "uid": row.uid,
         "profile": row.profile_ref,
         "record_id": row.record_id,
         "session_id": row.session_id,
         "trace_id": row.trace_id,
-        "created_at": row.created_ns,
+        **({"created_at": row.created_ns} if has_date else {}),
         "context": row.context,
         "tags": dict(row.tags),
     }
-    return DeadLetter(
-        space=row.space,
-        kind=LetterKind.RECORD,
-        reason=reason,
-        message=message,
-        source="worker",
-        payload=dump_json(payload).encode(),
-        uid=row.uid,
-        received_ns=row.received_ns,
-        was_accepted=True,
-    )
+    return dump_json(payload).encode()
 
 
 def letter_of_evaluation(row: EvaluationRow, message: str) -> DeadLetter:

@@ -1,44 +1,24 @@
 """Rows of one commit from the log, and the facts that the join learns once they are stored."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from collector.items.again import Again
 from collector.items.drop_reports import merge_reports
 from collector.metrics import UNCOUNTED, TotalKey, TotalName
 from collector.store.commit import Commit, SpanId
-from collector.store.letters import DeadLetter, letter_of_conflict
+from collector.store.letters import DeadLetter
 from collector.store.rows import RecordRow
 from collector.store.span_rows import BodyRow, SpanKey, span_row
+from collector.store.store import Store
 from collector.store.totals import span_label
+from collector.worker.letters import letter_of_conflict
 from collector.worker.take import Contents, TakenSpan, trace_body
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
-
-
-class StoredKeys(Protocol):
-    """Stored keys of things that may come again."""
-
-    def stored_spans(
-        self, space: str, trace_ids: Iterable[str]
-    ) -> Mapping[str, Mapping[str, SpanKey]]:
-        """The ranks of stored spans, by trace id and span id."""
-        ...
-
-    def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
-        """The digests of stored records, by uid."""
-        ...
-
-
-class DropTotals(Protocol):
-    """Counts of what senders dropped."""
-
-    def add_drops(self, space: str, dropped: Dropped, now_ns: int) -> int:
-        """Count it; the same report again adds nothing."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,7 +97,7 @@ class Prepared:
         if gaps:
             self.totals[UNCOUNTED] += gaps
 
-    def settle(self, store: StoredKeys, before: "Prepared | None") -> None:
+    def settle(self, store: Store, before: "Prepared | None") -> None:
         """Leave out what is known already, once all entries are there.
 
         Args:
@@ -152,7 +132,7 @@ class Prepared:
                 for trace_id in ids & stored.keys()
             })  # fmt: skip
 
-    def count_drops(self, store: DropTotals, now_ns: int) -> None:
+    def count_drops(self, store: Store, now_ns: int) -> None:
         """Count what senders dropped.
 
         Args:

@@ -1,20 +1,21 @@
 """Stored records and sessions evaluated by another version of their profile."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from collector.split import split
-from collector.store.evaluation_queries import EvaluationPage, EvaluationQuery
-from collector.store.rows import Completeness, EvaluationRow, Scope, TraceKey
+from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.rows import Completeness, EvaluationRow, Scope
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.ready import Ready
 from collector.worker.records import TraceView, follows, judge
 from collector.worker.session import DueSession, WholeSession, judge_session
-from collector.worker.session_reader import SessionReader, SessionStore
+from collector.worker.session_reader import SessionReader
 from collector.worker.trace_facts import lost_of, read_trees
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan
@@ -32,11 +33,6 @@ class Revision:
     def key(self) -> tuple[str, str]:
         """Space and uid, by which the evaluation before is found."""
         return self.row.space, self.row.record_uid
-
-    @property
-    def traces(self) -> list[TraceKey]:
-        """The traces with their space."""
-        return [(self.row.space, trace_id) for trace_id in self.trace_ids]
 
 
 _PART: Final = 50
@@ -142,39 +138,22 @@ class _Tally:
                     counts.setdefault(task, Counter())[outcome] += 1
 
 
-class JudgedStore(SessionStore, Protocol):
-    """The data that is judged again."""
-
-    def last_seq(self) -> int:
-        """The last commit."""
-        ...
-
-    def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
-        """List evaluations, newest first."""
-        ...
-
-
-class StoresRevisions(Protocol):
-    """The part that stores revisions."""
-
-    def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
-        """Store evaluations, each behind the one before; says of which records and sessions."""
-        ...
-
-
 class Reevaluator:
     """Judges what is stored.
 
     Args:
         store: Holds records, spans and evaluations.
         registry: Says which records belong to a session.
-        worker: Stores revisions, as it is the only one that makes some.
+        revise: Stores revisions, see `Worker.revise`: the worker is the only one that makes some.
     """
 
     def __init__(
-        self, store: JudgedStore, registry: ProfileRegistry, worker: StoresRevisions
+        self,
+        store: Store,
+        registry: ProfileRegistry,
+        revise: Callable[[Sequence[Revision]], "Future[frozenset[str]]"],
     ) -> None:
-        self._store, self._worker = store, worker
+        self._store, self._revise = store, revise
         self._sessions = SessionReader(store, registry)
 
     def run(
@@ -245,7 +224,7 @@ class Reevaluator:
     def _store_all(self, new: Iterable[_Pair]) -> frozenset[str]:
         revisions = [Revision(row=pair.after, trace_ids=pair.trace_ids) for pair in new]
         try:
-            return self._worker.revise(revisions).result(_COMMIT_S)
+            return self._revise(revisions).result(_COMMIT_S)
         except FutureTimeoutError as error:
             raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
 

@@ -28,7 +28,6 @@ from collector.worker.behind import Backlog
 from collector.worker.committer import Committer
 from collector.worker.decide import Decider
 from collector.worker.derive import Deriver
-from collector.worker.follow_up import FollowUp
 from collector.worker.join import Join, Kind
 from collector.worker.judge import Judge, Results
 from collector.worker.late import LateSpans, LateWindow
@@ -204,7 +203,7 @@ class Work:
         self._land()
         is_asked = self._asked.do(self._store.offset)
         self._recover()
-        arriving = self._follow_up.supersede(commit.records, self._known_s)
+        arriving = self._arrivals.supersede(commit.records, self._known_s)
         # Before the offset says so: a letter that is gone lets no record wait a second time.
         for space, each in prepared.again:
             self._committer.insist(
@@ -212,7 +211,7 @@ class Work:
             )
         if prepared.is_empty:
             self._know(known_s, held)
-        self._follow_up.reopen(self._known_s, self._known_s - self._join.held.broker_s)
+        self._arrivals.reopen(self._known_s, self._known_s - self._join.held.broker_s)
         results = Results(commit, self._clock())
         until = results.ready_at + _JUDGE_S
         judged = self._decider.as_they_come(prepared, results, until)
@@ -269,10 +268,10 @@ class Work:
         """The time of the log up to which the join knows everything."""
         self._join = Join(self._times)
         now_ns = self._now_ns()
-        self._window = LateWindow(self._times.late_window_s, 0.0, now_ns)
+        window = LateWindow(self._times.late_window_s, 0.0, now_ns)
         ended_ns = max(store.received_ns, store.decided_until_ns())
-        self._window.ended(min(now_ns, ended_ns or now_ns))
-        self._late = LateSpans(store, self._window)
+        window.ended(min(now_ns, ended_ns or now_ns))
+        self._late = LateSpans(store, window)
         self._revising = Revising(
             store, self._committer, self._late, self._news.revised, self._now_ns
         )
@@ -285,9 +284,9 @@ class Work:
             self._recovery.begun,
             is_unfinished=self._reader.is_behind or self._recovery.is_unfinished,
         )
-        self._follow_up = FollowUp(
-            store, self._committer, self._revising, self._join, self._sessions, self._late,
-            self._window, self._begun, self._deriver, now_ns=self._now_ns,
+        self._arrivals = Arrivals(
+            store, self._committer, self._revising, self._registry, self._join, self._sessions,
+            self._late, self._begun, self._deriver, now_ns=self._now_ns,
         )  # fmt: skip
         self._found_end = log.end
         """End of what the start found in the log."""
@@ -302,9 +301,6 @@ class Work:
             self._registry, self._join, parts, judge, self._sessions, self._begun,
             self._committer, clock=self._clock, stopping=self._stopping,
         )  # fmt: skip
-        self._arrivals = Arrivals(
-            self._registry, self._join, self._sessions, self._late, self._deriver
-        )
 
     def _read(self, wait_s: float) -> Prepared:
         """Read entries for one commit."""

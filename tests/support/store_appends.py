@@ -17,10 +17,11 @@ from collector.fleet.store import FleetStore
 from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit, RecordId, SpanId
 from collector.store.file_store import FileStore
-from collector.store.letters import DeadLetter, letter_of_conflict
+from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.store.totals import span_label
+from collector.worker.letters import letter_of_conflict
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
 from tests.support.store_commits import best_of, body_of, rank, row_of

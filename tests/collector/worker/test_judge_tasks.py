@@ -1,10 +1,10 @@
 """Judge tasks in the pipeline: pending at first, decided by what the judging hands back."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from collector.metrics import TotalName
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
-from collector.worker.reevaluate import Reevaluator
+from collector.worker.reevaluate import Reevaluator, Revision
 from collector.worker.revising import Answered
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
@@ -332,17 +332,15 @@ def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
     uid = process.evaluations()["session s"].record_uid
     assert process.settle([judging.decide(uid)]) == [True]
 
-    class Pipeline:
-        """Does at once what the pipeline's thread would do."""
-
-        def revise(self, revisions: Any) -> "Future[frozenset[str]]":
-            done: Future[frozenset[str]] = Future()
-            done.set_result(process.revise(revisions))
-            return done
+    def revise(revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
+        """Do at once what the worker's thread would do."""
+        done: Future[frozenset[str]] = Future()
+        done.set_result(process.revise(revisions))
+        return done
 
     second = AgentEvalProfile([arc, judge("tone", tone, scope="session")], alias="answers")
     registered = process.registry.register(SPACE, second, activate=False)
-    reevaluator = Reevaluator(process.store, process.registry, cast(Any, Pipeline()))
+    reevaluator = Reevaluator(process.store, process.registry, revise)
     query = EvaluationQuery(space=SPACE, session_id="s", limit=10)
     now_ns = int(process.now * 1e9)
     found = reevaluator.run(registered, query, now_ns=now_ns, is_dry=False)

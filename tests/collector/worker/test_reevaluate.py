@@ -206,11 +206,11 @@ def test_a_late_span_is_judged_by_the_version_that_judged_last(service: Service)
 def test_a_record_that_got_another_evaluation_meanwhile_keeps_it(service: Service) -> None:
     """The rows were made of what was read before; only those that still follow are stored."""
     collector = service.collector
-    store, registry, pipeline = collector.store, collector.registry, collector.worker
+    store, registry, revise = collector.store, collector.registry, collector.worker.revise
     uid = register(service, profile(6))
     registered = service.collector.registry.get(SPACE, uid)
     assert registered is not None
-    reevaluator = Reevaluator(store, registry, pipeline)
+    reevaluator = Reevaluator(store, registry, revise)
     query = EvaluationQuery(space=SPACE, limit=100)
 
     class Slow(Reevaluator):
@@ -222,7 +222,7 @@ def test_a_record_that_got_another_evaluation_meanwhile_keeps_it(service: Servic
             return iter(pairs)
 
     done: list[Reevaluated] = []
-    found = Slow(store, registry, pipeline).run(registered, query, now_ns=2, is_dry=False)
+    found = Slow(store, registry, revise).run(registered, query, now_ns=2, is_dry=False)
     assert done[0].stored == 10
     assert found.stored == 0
     assert {flip.is_stored for flip in found.flips} == {False}
@@ -265,8 +265,8 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
 
     query = EvaluationQuery(space=SPACE, limit=100)
     collector = service.collector
-    store, registry, pipeline = collector.store, collector.registry, collector.worker
-    found = Slow(store, registry, pipeline).run(
+    store, registry, revise = collector.store, collector.registry, collector.worker.revise
+    found = Slow(store, registry, revise).run(
         registered, query, now_ns=time.time_ns(), is_dry=False
     )
     assert (found.stored, found.new) == (1, {"steps": {"failed": 1}})
@@ -277,7 +277,7 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
 def test_what_was_judged_before_an_erasure_is_not_stored(service: Service) -> None:
     """It may hold a text of the spans that went."""
     collector = service.collector
-    store, registry, pipeline = collector.store, collector.registry, collector.worker
+    store, registry, revise = collector.store, collector.registry, collector.worker.revise
     uid = register(service, profile(6))
     registered = service.collector.registry.get(SPACE, uid)
     assert registered is not None
@@ -292,10 +292,8 @@ def test_what_was_judged_before_an_erasure_is_not_stored(service: Service) -> No
             return iter(pairs)
 
     query = EvaluationQuery(space=SPACE, limit=100)
-    assert (
-        Slow(store, registry, pipeline).run(registered, query, now_ns=2, is_dry=False).stored == 0
-    )
-    again = Reevaluator(store, registry, pipeline).run(registered, query, now_ns=3, is_dry=False)
+    assert Slow(store, registry, revise).run(registered, query, now_ns=2, is_dry=False).stored == 0
+    again = Reevaluator(store, registry, revise).run(registered, query, now_ns=3, is_dry=False)
     assert (again.checked, again.stored) == (9, 9)
 
 

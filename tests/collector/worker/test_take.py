@@ -1,8 +1,9 @@
 """Entries of the log, item by item, and what a commit holds of them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -16,8 +17,9 @@ from collector.log.port import Entry, Item, Kind
 from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import best_spans, compress
 from collector.store.commit import Commit
+from collector.store.file_store import FileStore
 from collector.store.letters import LetterKind
-from collector.store.span_rows import SpanKey
+from collector.store.store import Store
 from collector.worker.prepare import Prepared
 from collector.worker.take import Contents, read_entry, trace_body
 from scouter.model.otlp import decode_request, encode_request
@@ -151,23 +153,16 @@ def test_limits_are_those_of_the_collector() -> None:
     assert [each.reason for each in found.letters] == ["invalid_record"]
 
 
-class NothingStored:
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
     """A store that has nothing."""
-
-    def stored_spans(
-        self, space: str, trace_ids: Iterable[str]
-    ) -> Mapping[str, Mapping[str, SpanKey]]:
-        """None."""
-        return {}
-
-    def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
-        """None."""
-        return {}
+    opened = FileStore(tmp_path / "data")
+    yield opened
+    opened.close()
 
 
-def test_what_is_on_its_way_into_the_store_is_known() -> None:
+def test_what_is_on_its_way_into_the_store_is_known(store: Store) -> None:
     """The commit before may be there, or not yet: the next one is the same."""
-    store = NothingStored()
     records = json.dumps({"records": [record("r", "right", answer=42)]}).encode()
     first, second = Prepared(), Prepared()
     first.add(taken(Kind.SPANS, request(SPANS)))
@@ -192,11 +187,11 @@ def test_what_is_on_its_way_into_the_store_is_known() -> None:
     assert second.by_space[SPACE].known.keys() >= {trace_id(0), trace_id(1)}
 
 
-def test_of_versions_in_one_commit_the_best_is_stored() -> None:
+def test_of_versions_in_one_commit_the_best_is_stored(store: Store) -> None:
     prepared, commit = Prepared(), Commit(offset=0, low_seq=0)
     for end_ns in (5, 9, 7):
         prepared.add(taken(Kind.SPANS, request([replace(SPANS[0], end_ns=end_ns)])))
-    prepared.settle(NothingStored(), None)
+    prepared.settle(store, None)
     prepared.fill(commit)
 
     assert [row.end_ns for row in commit.spans] == [9]

@@ -460,7 +460,7 @@ def test_another_version_judges_derived_records_again(process: Process) -> None:
     watch = Watch(match=WatchMatch(service="shop"), judge_sample=0.0)
     second = AgentEvalProfile([never, STEPS, good], alias="shop", watch=watch)
     registered = process.registry.register(SPACE, second, activate=False)
-    reevaluator = Reevaluator(process.store, process.registry, process.worker)
+    reevaluator = Reevaluator(process.store, process.registry, process.worker.revise)
     query = EvaluationQuery(space=SPACE, limit=10)
     with ThreadPoolExecutor(1) as pool:
         process.answer(
