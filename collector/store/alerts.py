@@ -1,47 +1,14 @@
 """Alerts: changes of their states, the detectors behind them, and what channels were told."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from collector.store.reads import Connection, Reads
 from collector.store.rows import AlertEvent, AlertState
 
-_LAST_ALERTS: Final = """
-    SELECT DISTINCT ON (space, profile_uid) space, profile_uid, state, at_ns, passed, total
-    FROM alert_events ORDER BY space, profile_uid, seq DESC, ordinal DESC
-"""
-_EVENT: Final = "space, alert_id, at_ns, state, body"
-_LAST_EVENTS: Final = f"""
-    SELECT {_EVENT} FROM (
-        SELECT DISTINCT ON (space, alert_id) {_EVENT} FROM drift_events
-        WHERE $1::TEXT IS NULL OR space = $1::TEXT
-        ORDER BY space, alert_id, seq DESC, ordinal DESC
-    ) e ORDER BY at_ns DESC, alert_id
-"""
-_HISTORY: Final = f"""
-    SELECT {_EVENT} FROM drift_events WHERE space = $1 AND alert_id = $2 ORDER BY seq, ordinal
-"""
-_DELIVERY: Final = """
-    space, alert_id, channel, alert_state, changed_ns, at_ns, state, attempts, answer
-"""
-_LAST_DELIVERIES: Final = f"""
-    SELECT DISTINCT ON (space, alert_id) {_DELIVERY} FROM drift_deliveries WHERE channel = $1
-    ORDER BY space, alert_id, seq DESC, ordinal DESC
-"""
-_DELIVERIES_OF: Final = f"""
-    SELECT {_DELIVERY} FROM (
-        SELECT DISTINCT ON (channel, alert_state, changed_ns) {_DELIVERY}, seq, ordinal
-        FROM drift_deliveries WHERE space = $1 AND alert_id = $2
-        ORDER BY channel, alert_state, changed_ns, seq DESC, ordinal DESC
-    ) d ORDER BY seq, ordinal
-"""
-_REPLACED: Final = "DELETE FROM drift_states WHERE name = ANY($1::TEXT[]) AND seq <= $2"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftState:
+class DriftState(NamedTuple):
     """The state of one group of series, or of all of them together."""
 
     name: str
@@ -50,8 +17,7 @@ class DriftState:
     """JSON; empty where the group is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftEvent:
+class DriftEvent(NamedTuple):
     """An alert was opened, or changed."""
 
     space: str
@@ -74,8 +40,7 @@ class DeliveryState(StrEnum):
     GIVEN_UP = "given_up"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftDelivery:
+class DriftDelivery(NamedTuple):
     """One step of telling a channel about a state of an alert."""
 
     space: str
@@ -92,29 +57,47 @@ class DriftDelivery:
     """Reply of the channel, in words."""
 
 
+_EVENT: Final = ", ".join(DriftEvent._fields)
+_DELIVERY: Final = ", ".join(DriftDelivery._fields)
+_LAST_ALERTS: Final = """
+    SELECT DISTINCT ON (space, profile_uid) space, profile_uid, state, at_ns, passed, total
+    FROM alert_events ORDER BY space, profile_uid, seq DESC, ordinal DESC
+"""
+_LAST_EVENTS: Final = f"""
+    SELECT {_EVENT} FROM (
+        SELECT DISTINCT ON (space, alert_id) {_EVENT} FROM drift_events
+        WHERE $1::TEXT IS NULL OR space = $1::TEXT
+        ORDER BY space, alert_id, seq DESC, ordinal DESC
+    ) e ORDER BY at_ns DESC, alert_id
+"""
+_HISTORY: Final = f"""
+    SELECT {_EVENT} FROM drift_events WHERE space = $1 AND alert_id = $2 ORDER BY seq, ordinal
+"""
+_LAST_DELIVERIES: Final = f"""
+    SELECT DISTINCT ON (space, alert_id) {_DELIVERY} FROM drift_deliveries WHERE channel = $1
+    ORDER BY space, alert_id, seq DESC, ordinal DESC
+"""
+_DELIVERIES_OF: Final = f"""
+    SELECT {_DELIVERY} FROM (
+        SELECT DISTINCT ON (channel, alert_state, changed_ns) {_DELIVERY}, seq, ordinal
+        FROM drift_deliveries WHERE space = $1 AND alert_id = $2
+        ORDER BY channel, alert_state, changed_ns, seq DESC, ordinal DESC
+    ) d ORDER BY seq, ordinal
+"""
+_REPLACED: Final = "DELETE FROM drift_states WHERE name = ANY($1::TEXT[]) AND seq <= $2"
+
+
 class Alerts(Reads):
     """Alerts on rates and on drift."""
 
     def append_alert_events(self, events: Sequence[AlertEvent]) -> int:
         """Store changes of alert states; returns the commit's number."""
-        rows = [
-            (
-                at, each.space, each.profile_uid, each.state.value, each.at_ns, each.passed,
-                each.total,
-            )
-            for at, each in enumerate(events)
-        ]  # fmt: skip
-        return self.write({"alert_events": rows})
+        return self.write({"alert_events": [(at, *each) for at, each in enumerate(events)]})
 
     def last_alert_events(self) -> list[AlertEvent]:
         """The latest event of every alert, by space and profile."""
-        return [
-            AlertEvent(
-                space=space, profile_uid=uid, state=AlertState(state), at_ns=at_ns, passed=passed,
-                total=total,
-            )
-            for space, uid, state, at_ns, passed, total in self.read(_LAST_ALERTS)
-        ]  # fmt: skip
+        rows = self.read(_LAST_ALERTS)
+        return [AlertEvent(*row)._replace(state=AlertState(row[2])) for row in rows]
 
     def save_drift(self, states: Sequence[DriftState], events: Sequence[DriftEvent]) -> int:
         """Store states and events in one commit: after a crash there are all of them, or none.
@@ -122,43 +105,33 @@ class Alerts(Reads):
         A state takes the place of the one with its name. Returns the commit's number.
         """
         latest = {each.name: each.body for each in states}
-        rows = [
-            (at, each.space, each.alert_id, each.at_ns, each.state, each.body)
-            for at, each in enumerate(events)
-        ]
+        rows = [(at, *each) for at, each in enumerate(events)]
         with self.alone():
             last = self.last_seq()
 
             def replaced(connection: Connection) -> None:
                 connection.execute(_REPLACED, [list(latest), last])
 
-            stored = [(name, body) for name, body in latest.items() if body]
+            stored = [state for state in latest.items() if state[1]]
             return self.write(
                 {"drift_states": stored, "drift_events": rows}, [replaced] if latest else []
             )
 
     def drift_states(self) -> list[DriftState]:
         """The latest state under each name, in any order; those that are gone are left out."""
-        rows = self.read("SELECT name, body FROM drift_states")
-        return [DriftState(name=name, body=body) for name, body in rows]
+        return [DriftState(*row) for row in self.read("SELECT name, body FROM drift_states")]
 
     def drift_alerts(self, space: str | None = None) -> list[DriftEvent]:
         """The latest event of each alert, the newest first; of all spaces if none is given."""
-        return [_event(row) for row in self.read(_LAST_EVENTS, [space])]
+        return [DriftEvent(*row) for row in self.read(_LAST_EVENTS, [space])]
 
     def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
         """All events of one alert, the oldest first; empty where there is no such alert."""
-        return [_event(row) for row in self.read(_HISTORY, [space, alert_id])]
+        return [DriftEvent(*row) for row in self.read(_HISTORY, [space, alert_id])]
 
     def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> int:
         """Store steps of deliveries; returns the commit's number."""
-        rows = [
-            (
-                at, each.space, each.alert_id, each.channel, each.alert_state, each.changed_ns,
-                each.at_ns, each.state.value, each.attempts, each.answer,
-            )
-            for at, each in enumerate(deliveries)
-        ]  # fmt: skip
+        rows = [(at, *each) for at, each in enumerate(deliveries)]
         return self.write({"drift_deliveries": rows})
 
     def last_deliveries(self, channel: str) -> list[DriftDelivery]:
@@ -170,15 +143,6 @@ class Alerts(Reads):
         return [_delivery(row) for row in self.read(_DELIVERIES_OF, [space, alert_id])]
 
 
-def _event(row: Sequence[Any]) -> DriftEvent:
-    space, alert_id, at_ns, state, body = row
-    return DriftEvent(space=space, alert_id=alert_id, at_ns=at_ns, state=state, body=body)
-
-
 def _delivery(row: Sequence[Any]) -> DriftDelivery:
-    space, alert_id, channel, alert_state, changed_ns, at_ns, state, attempts, answer = row
-    return DriftDelivery(
-        space=space, alert_id=alert_id, channel=channel, alert_state=alert_state,
-        changed_ns=changed_ns, at_ns=at_ns, state=DeliveryState(state), attempts=attempts,
-        answer=answer,
-    )  # fmt: skip
+    made = DriftDelivery(*row)
+    return made._replace(state=DeliveryState(made.state))

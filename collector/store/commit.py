@@ -44,14 +44,9 @@ def arrow_table(table: str, seq: int, columns: Sequence[Sequence[Any]], rows: in
     Raises:
         DataError: A text has half a character, or a number more than 64 bits.
     """
-    (_, *rest), names = COLUMNS[table], [name for name, _ in COLUMNS[table]]
-    try:
-        arrays = [
-            pa.array(values, _TYPES[kind]) for values, (_, kind) in zip(columns, rest, strict=True)
-        ]
-    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
-        raise DataError(f"a value of {table} cannot be stored: {error}") from error
-    return pa.Table.from_arrays([pa.repeat(pa.scalar(seq, pa.int64()), rows), *arrays], names)
+    (name, _), *rest = COLUMNS[table]
+    arrays = [pa.repeat(pa.scalar(seq, pa.int64()), rows), *_arrays(table, columns, rest)]
+    return pa.Table.from_arrays(arrays, [name, *(name for name, _ in rest)])
 
 
 def rows_table(table: str, seq: int, rows: Sequence[Sequence[Any]]) -> object:
@@ -60,20 +55,21 @@ def rows_table(table: str, seq: int, rows: Sequence[Sequence[Any]]) -> object:
 
 
 def stored_table(table: str, rows: Sequence[Sequence[Any]]) -> object:
-    """The same of rows that begin with the numbers of their commits; there is one row at least.
+    """The same of rows that begin with the numbers of their commits; there is one row at least."""
+    columns = COLUMNS[table]
+    arrays = _arrays(table, list(zip(*rows, strict=True)), columns)
+    return pa.Table.from_arrays(arrays, [name for name, _ in columns])
 
-    Raises:
-        DataError: As `arrow_table`.
-    """
-    names, kinds = zip(*COLUMNS[table], strict=True)
+
+def _arrays(
+    table: str, values: Sequence[Sequence[Any]], columns: Iterable[tuple[str, str]]
+) -> list[Any]:
     try:
-        arrays = [
-            pa.array(values, _TYPES[kind])
-            for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+        return [
+            pa.array(each, _TYPES[kind]) for each, (_, kind) in zip(values, columns, strict=True)
         ]
     except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
         raise DataError(f"a value of {table} cannot be stored: {error}") from error
-    return pa.Table.from_arrays(arrays, names=list(names))
 
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from collector.metrics import UNCOUNTED, TotalName
 from collector.store.letters import INVALID_EVENT
-from collector.store.reads import Reads
+from collector.store.reads import NO_NEWER, Reads
 from collector.store.records import SESSION
 
 
@@ -83,16 +83,14 @@ class Conservation:
         return by_kind[kind].accepted
 
 
-_OF_RECORDS: Final = """
+_OF_RECORDS: Final = f"""
     SELECT 'stored' AS name, 'record' AS label, count(*) AS n FROM records WHERE space = $1
     UNION ALL
     SELECT 'decided', 'record', count(*) FROM evaluations
     WHERE space = $1 AND scope = 'record' AND revision = 1
     UNION ALL
     SELECT 'skipped', 'record', count(*) FROM evaluations e
-    WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped' AND NOT EXISTS (
-        SELECT 1 FROM evaluations n WHERE n.revision > 1 AND n.space = $1
-          AND n.record_uid = e.record_uid AND n.revision > e.revision)
+    WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped' AND {NO_NEWER.format("e")}
     UNION ALL
     SELECT 'letters', 'record', count(*) FROM dead_letters WHERE space = $1 AND was_accepted = 1
     UNION ALL

@@ -8,7 +8,7 @@ from typing import Final
 from collector.metrics import NO_TASK, TotalKey, TotalName, revision_label, task_label
 from collector.store.commit import Commit, count_rows, text_hash
 from collector.store.evaluation_codec import decode_evaluation
-from collector.store.reads import Change, Connection
+from collector.store.reads import NO_NEWER, Change, Connection
 from collector.store.rows import EvaluationRow
 from collector.store.totals import (
     RollupKey,
@@ -32,11 +32,9 @@ _LATEST: Final = """
     SELECT DISTINCT ON (space, record_uid) space, record_uid, body FROM evaluations
     WHERE uid_hash = ANY($1::BIGINT[]) ORDER BY space, record_uid, revision DESC
 """
-_PENDING: Final = """
+_PENDING: Final = f"""
     SELECT t.space, sum(t.pending)::BIGINT FROM evaluations t
-    WHERE t.pending > 0 AND {condition} AND NOT EXISTS (
-        SELECT 1 FROM evaluations n WHERE n.space = t.space AND n.record_uid = t.record_uid
-          AND n.revision > t.revision)
+    WHERE t.pending > 0 AND {{condition}} AND {NO_NEWER.format("t")}
     GROUP BY t.space
 """
 _Key = tuple[str, str]
@@ -90,7 +88,7 @@ class CountingReads(TotalReads, RollupReads, WorkReads):
         for row in rows:
             number = text_hash(row.record_uid)
             hashes[number] = hashes.get(number, False) or row.revision > 1
-        maybe = self.maybe_evaluated(list(hashes))
+        maybe = self.maybe("evaluated", list(hashes))
         versions: defaultdict[_Key, dict[int, str]] = defaultdict(dict)
         if not maybe:
             return versions, {}

@@ -12,6 +12,7 @@ from collector.store.counting import CountingReads, Counts
 from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
 from collector.store.letter_reads import LetterSearch
 from collector.store.reads import Change, Connection, runs
+from collector.store.records import SESSION
 from collector.store.rows import EvaluationRow
 from collector.store.runs import Runs, take_runs
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
@@ -50,10 +51,6 @@ class Erased:
     """Runs that spoke of what went; each as a whole."""
 
 
-_SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
-"""A record without a session is a session of its own."""
-_GAP: Final = 8
-"""Commits between two that are looked at together."""
 _BATCH: Final = 64
 """Payloads of letters in memory at a time."""
 
@@ -122,7 +119,7 @@ class EraseReads(CountingReads, Runs):
         gone = Gone(space=space, last_seq=self.last_seq(), is_superseded=is_superseded)
         condition, value = _condition(target)
         records = self.read_for_work(
-            f"SELECT r.uid, r.trace_id, {_SESSION} FROM records r"
+            f"SELECT r.uid, r.trace_id, {SESSION} FROM records r"
             f" WHERE r.space = $1 AND {condition}",
             [space, value],
         )
@@ -187,7 +184,7 @@ class EraseReads(CountingReads, Runs):
         rows = self.read_for_work(
             "SELECT DISTINCT e.record_uid FROM evaluations e WHERE e.space = $1"
             " AND e.scope = 'session' AND e.session_id = ANY($2::TEXT[]) AND NOT EXISTS ("
-            f"SELECT 1 FROM records r WHERE r.space = $1 AND {_SESSION} = e.session_id"
+            f"SELECT 1 FROM records r WHERE r.space = $1 AND {SESSION} = e.session_id"
             " AND NOT (r.uid = ANY($3::TEXT[])))",
             [space, sorted(sessions), uids],
         )
@@ -202,7 +199,7 @@ class EraseReads(CountingReads, Runs):
             " AND ((e.scope = 'session' AND e.session_id = ANY($3::TEXT[]))"
             " OR (e.reads_spans = 1 AND e.trace_id = ANY($2::TEXT[]))"
             " OR (e.scope = 'session' AND e.reads_spans = 1 AND EXISTS (SELECT 1 FROM records r"
-            f" WHERE r.space = $1 AND {_SESSION} = e.session_id"
+            f" WHERE r.space = $1 AND {SESSION} = e.session_id"
             " AND r.trace_id = ANY($2::TEXT[]))))",
             [gone.space, touched, sorted(sessions), [*gone.uids, *gone.session_uids]],
         )
@@ -232,7 +229,7 @@ class EraseReads(CountingReads, Runs):
         rows = self.read_for_work(
             "SELECT DISTINCT seq FROM bodies WHERE trace_hash = ANY($1::BIGINT[])", [hashes]
         )
-        return [(first, last, hashes) for first, last in runs((seq for (seq,) in rows), _GAP)]
+        return [(first, last, hashes) for first, last in runs(seq for (seq,) in rows)]
 
     def _letters(self, space: str, search: LetterSearch) -> list[str]:
         """Letters that were never accepted and speak of what goes."""
@@ -334,7 +331,7 @@ def _search(target: EraseTarget, gone: Gone) -> LetterSearch:
 def _condition(target: EraseTarget) -> tuple[str, Any]:
     """SQL for the records that a target names, with its value as `$2`."""
     if target.session_id is not None:
-        return f"{_SESSION} = $2", target.session_id
+        return f"{SESSION} = $2", target.session_id
     if target.trace_id is not None:
         return "r.trace_id = $2", target.trace_id
     if target.tag is not None:

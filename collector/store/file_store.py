@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -25,7 +25,7 @@ from collector.store.opening import (
     lost_since,
     missing_files,
 )
-from collector.store.reads import Change, Connection, Rows
+from collector.store.reads import Change, Connection, Keys, Rows
 from collector.store.retention import RestReads, UpkeepReads, remove_before
 from collector.store.store import Store
 from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
@@ -34,6 +34,13 @@ from collector.store.totals import added
 _log: Final = logging.getLogger(__name__)
 _BITS: Final = 1 << 27
 """Bits of a filter of keys, 16 MB: of 5 million traces it takes one new one in 9,000 for known."""
+_KEYS: Final[Mapping[Keys, tuple[str, str]]] = {
+    "traces": ("trace_hash", "bodies"),
+    "records": ("uid_hash", "records"),
+    "recorded": ("trace_hash", "records"),
+    "evaluated": ("uid_hash", "evaluations"),
+}
+"""The columns of which filters are made."""
 _FREE: Final = 0.25
 """Part of the file that is free before a copy gives it back to the system, at most."""
 _DAY_NS: Final = 86_400 * 10**9
@@ -79,10 +86,7 @@ class FileStore(Store, UpkeepReads, RestReads):
             newest[0] if newest else (0, 0, 0, 0)
         )
         with self._database.with_room():
-            self._traces = self._filter_of("trace_hash", "bodies")
-            self._records = self._filter_of("uid_hash", "records")
-            self._recorded = self._filter_of("trace_hash", "records")
-            self._evaluated = self._filter_of("uid_hash", "evaluations")
+            self._filters = {keys: self._filter_of(*column) for keys, column in _KEYS.items()}
         self._totals: Totals = self.stored_totals()
         self._before = self.offset, self._totals
         """Offset and totals before the last commit that had something of the log."""
@@ -128,26 +132,15 @@ class FileStore(Store, UpkeepReads, RestReads):
         """Number of the last commit; 0 of an empty store."""
         return self._last_seq
 
-    def maybe_traces(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of traces that may be stored."""
-        return [each for each in hashes if self._traces.maybe(each)]
-
-    def maybe_records(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of records' uids that may be stored."""
-        return [each for each in hashes if self._records.maybe(each)]
-
-    def maybe_recorded(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of traces of which a record may be stored."""
-        return [each for each in hashes if self._recorded.maybe(each)]
+    def maybe(self, keys: Keys, hashes: Sequence[int]) -> list[int]:
+        """The hashes of keys that may be stored."""
+        known = self._filters[keys]
+        return [each for each in hashes if known.maybe(each)]
 
     def recorded_traces(self, since_ns: int) -> KeyFilter:
         """The hashes of the traces of all records that are stored now."""
         del since_ns
-        return self._recorded.copy()
-
-    def maybe_evaluated(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of uids of which an evaluation may be stored."""
-        return [each for each in hashes if self._evaluated.maybe(each)]
+        return self._filters["recorded"].copy()
 
     def totals(self) -> Totals:
         """All counts as of the last commit."""
@@ -174,10 +167,8 @@ class FileStore(Store, UpkeepReads, RestReads):
             tables = list(arrow_tables(kept, seq))
             changes = [*self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)]
             # First, as who sees a row must find it; of what was never stored they say "maybe".
-            self._traces.add_all({trace_hash(row.trace_id) for row in kept.bodies})
-            self._records.add_all(text_hash(row.uid) for row in kept.records)
-            self._recorded.add_all(trace_hash(row.trace_id) for row in kept.records if row.trace_id)
-            self._evaluated.add_all(text_hash(row.record_uid) for row in kept.evaluations)
+            for keys, hashes in _hashes_of(kept):
+                self._filters[keys].add_all(hashes)
             self._commit(seq, ends, tables, changes)
             self._totals = added(self._totals, kept.totals)
             return seq
@@ -403,6 +394,14 @@ class FileStore(Store, UpkeepReads, RestReads):
         """Write everything into its files and close them."""
         self._database.close()
         self._mark.close()
+
+
+def _hashes_of(commit: Commit) -> Iterator[tuple[Keys, Iterable[int]]]:
+    """Hashes of the keys of a commit."""
+    yield "traces", {trace_hash(row.trace_id) for row in commit.bodies}
+    yield "records", (text_hash(row.uid) for row in commit.records)
+    yield "recorded", (trace_hash(row.trace_id) for row in commit.records if row.trace_id)
+    yield "evaluated", (text_hash(row.record_uid) for row in commit.evaluations)
 
 
 def _note_rests(connection: Connection) -> None:

@@ -2,26 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from collector.store.reads import Reads
 from scouter.evaluate.outcome import Outcome
 
-_CALIBRATIONS: Final = """
-    SELECT digest, body, added_ns FROM (
-        SELECT DISTINCT ON (digest) digest, body, added_ns, seq, ordinal FROM calibrations
-        ORDER BY digest, seq, ordinal
-    ) c ORDER BY seq, ordinal
-"""
-_GOLD: Final = """
-    SELECT DISTINCT ON (slot) slot, item, is_good, outcome, reason, at_ns FROM gold_outcomes
-    WHERE space = $1 AND alias = $2 AND task_id = $3 AND judge = $4 AND slot >= $5
-    ORDER BY slot, seq, ordinal
-"""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationRow:
+class CalibrationRow(NamedTuple):
     """Calibration of a judge; it belongs to no space, as judges are the collector's."""
 
     digest: str
@@ -31,8 +18,7 @@ class CalibrationRow:
     added_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldOutcome:
+class GoldOutcome(NamedTuple):
     """Evaluation of a judge on a gold item: an item whose right evaluation people have given.
 
     It is about no record: no rate, sheet, total or series of an agent counts it.
@@ -66,6 +52,19 @@ class GoldQuery:
     """The first slot."""
 
 
+_CALIBRATIONS: Final = """
+    SELECT digest, body, added_ns FROM (
+        SELECT DISTINCT ON (digest) digest, body, added_ns, seq, ordinal FROM calibrations
+        ORDER BY digest, seq, ordinal
+    ) c ORDER BY seq, ordinal
+"""
+_GOLD: Final = f"""
+    SELECT DISTINCT ON (slot) {", ".join(GoldOutcome._fields)} FROM gold_outcomes
+    WHERE space = $1 AND alias = $2 AND task_id = $3 AND judge = $4 AND slot >= $5
+    ORDER BY slot, seq, ordinal
+"""
+
+
 class Judges(Reads):
     """Reads and writes about judges."""
 
@@ -74,28 +73,19 @@ class Judges(Reads):
 
         Returns the commit's number.
         """
-        rows = [(at, row.digest, row.body, row.added_ns) for at, row in enumerate(calibrations)]
+        rows = [(at, *row) for at, row in enumerate(calibrations)]
         return self.write({"calibrations": rows})
 
     def calibrations(self) -> list[CalibrationRow]:
         """All calibrations, each digest once, in the order in which they came."""
-        return [
-            CalibrationRow(digest=digest, body=body, added_ns=added_ns)
-            for digest, body, added_ns in self.read(_CALIBRATIONS)
-        ]
+        return [CalibrationRow(*row) for row in self.read(_CALIBRATIONS)]
 
     def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> int:
         """Store outcomes of gold items; they are about no record, and no count has them.
 
         Returns the commit's number.
         """
-        rows = [
-            (
-                at, row.space, row.alias, row.task_id, row.judge, row.slot, row.item,
-                int(row.is_good), row.outcome.value, row.reason, row.at_ns,
-            )
-            for at, row in enumerate(outcomes)
-        ]  # fmt: skip
+        rows = [(at, *row._replace(is_good=int(row.is_good))) for at, row in enumerate(outcomes)]
         return self.write({"gold_outcomes": rows})
 
     def gold_outcomes(self, query: GoldQuery) -> list[GoldOutcome]:
@@ -103,11 +93,8 @@ class Judges(Reads):
         rows = self.read(
             _GOLD, [query.space, query.alias, query.task_id, query.judge, query.since_slot]
         )
+        found = (GoldOutcome(*row) for row in rows)
         return [
-            GoldOutcome(
-                space=query.space, alias=query.alias, task_id=query.task_id, judge=query.judge,
-                slot=slot, item=item, is_good=bool(is_good), outcome=Outcome(outcome),
-                reason=reason, at_ns=at_ns,
-            )
-            for slot, item, is_good, outcome, reason, at_ns in rows
-        ]  # fmt: skip
+            each._replace(is_good=bool(each.is_good), outcome=Outcome(each.outcome))
+            for each in found
+        ]

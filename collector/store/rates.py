@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from collector.store.evaluation_queries import PROFILE, latest, time_conditions
-from collector.store.reads import Reads, Values
+from collector.store.reads import LAST, Reads, Values
 from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import DECIDED, Outcome, Reason
 
@@ -344,7 +344,7 @@ def _of_traces(query: _Query, values: Values) -> str:
 
 
 def _of_results(where: str, values: Values) -> str:
-    last = values.of(2**62, _N)
+    last = values.of(LAST, _N)
     return (
         f"SELECT {_COLUMNS}, CASE WHEN e.outcome = '{Outcome.SKIPPED}'"
         f" AND e.reason = '{Reason.GATE}' THEN 1 ELSE 0 END AS gated, 1 AS n,"

@@ -4,10 +4,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 _GAP: Final = 8
-"""Commits between two that are looked at with them."""
+"""Commits between two that are looked at together."""
+LAST: Final = 2**62
+"""Number of a commit behind all others."""
+NO_NEWER: Final = """
+    NOT EXISTS (
+        SELECT 1 FROM evaluations n
+        WHERE n.revision > 1 AND n.space = {0}.space AND n.record_uid = {0}.record_uid
+          AND n.revision > {0}.revision)
+"""
+"""SQL that is true of evaluations, or of results, of which there is no later revision."""
 _RANGES: Final = 32
 """That a query names at most: looking at each row's commit costs more than a few rows in vain."""
 _N: Final = "BIGINT"
@@ -27,16 +36,16 @@ Change: TypeAlias = Callable[[Connection], None]
 """Takes rows out or changes them, and may be done twice."""
 
 
+Keys: TypeAlias = Literal["traces", "records", "recorded", "evaluated"]
+"""Ids of traces, uids of records, traces of which there is a record, uids with an evaluation."""
+
+
 class Reads(ABC):
     """Runs the one text of each read: `$1` and so on in it are its parameters."""
 
     @abstractmethod
     def alone(self) -> AbstractContextManager[None]:
         """No commit comes between what is read and what is written inside."""
-
-    def maybe_evaluated(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of uids of which an evaluation may be stored."""
-        return list(hashes)
 
     @abstractmethod
     def write(
@@ -77,16 +86,8 @@ class Reads(ABC):
     def last_seq(self) -> int:
         """Number of the last commit; 0 of an empty store."""
 
-    def maybe_traces(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of traces that may be stored; all of them where an index finds them."""
-        return list(hashes)
-
-    def maybe_recorded(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of traces of which a record may be stored."""
-        return list(hashes)
-
-    def maybe_records(self, hashes: Sequence[int]) -> list[int]:
-        """The hashes of records' uids that may be stored."""
+    def maybe(self, keys: Keys, hashes: Sequence[int]) -> list[int]:
+        """The hashes of keys that may be stored; all of them where an index finds them."""
         return list(hashes)
 
 
@@ -99,7 +100,7 @@ class Values(list[object]):
         return f"${len(self)}::{kind}"
 
 
-def runs(commits: Iterable[int], gap: int) -> Iterator[tuple[int, int]]:
+def runs(commits: Iterable[int], gap: int = _GAP) -> Iterator[tuple[int, int]]:
     """Put numbers of commits into ranges, so that a read skips what lies between.
 
     Args:

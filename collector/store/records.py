@@ -15,7 +15,7 @@ from collector.store.facets import Counts, Facets, IsOver, count_in_steps, count
 from collector.store.json_text import load_json, plain_json
 from collector.store.letter_reads import LetterReads
 from collector.store.letters import LetterQuery
-from collector.store.reads import Values
+from collector.store.reads import LAST, Values
 from collector.store.record_queries import (
     RecordHistory,
     RecordPage,
@@ -45,7 +45,6 @@ MOST: Final = 20_000
 """Records that are looked at together; a few megabytes of places and ids."""
 GROWTH: Final = 4
 _N: Final = "BIGINT"
-_LAST: Final = 2**62
 _NEVER: Final = (RecordState.ERASED, RecordState.EXPIRED)
 """States without a row: what was erased, or expired, is gone."""
 
@@ -77,7 +76,18 @@ _OF_TRACES: Final = f"""
     SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.space = $1 AND r.trace_id IN (SELECT unnest($2::TEXT[])) ORDER BY r.seq, r.uid
 """
-_LOW_SEQ: Final = "coalesce((SELECT low_seq FROM offsets ORDER BY seq DESC LIMIT 1), 0)"
+LOW_SEQ: Final = "coalesce((SELECT o.low_seq FROM offsets o ORDER BY o.seq DESC LIMIT 1), 0)"
+"""SQL for the commit before which no record waits."""
+UNDECIDED: Final = """
+    r.seq >= {0}
+    AND NOT EXISTS (
+        SELECT 1 FROM evaluations e
+        WHERE e.seq >= {0} AND e.space = r.space AND e.record_uid = r.uid)
+    AND NOT EXISTS (
+        SELECT 1 FROM dead_letters l
+        WHERE l.seq >= {0} AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
+"""
+"""SQL that is true of records `r` from a commit on that nothing was decided about."""
 
 
 class Place(NamedTuple):
@@ -179,14 +189,14 @@ def _rare(query: RecordQuery, values: Values) -> str | None:
     """The condition of a state that few records have, as SQL, so that few are looked at."""
     if query.state in (None, RecordState.EVALUATED):
         return None
-    last = values.of(_LAST if query.as_of is None else query.as_of, _N)
+    last = values.of(LAST if query.as_of is None else query.as_of, _N)
     own = f"e.seq <= {last} AND e.space = r.space AND e.record_uid = r.uid AND e.scope = 'record'"
     is_letter = (
         f"EXISTS (SELECT 1 FROM dead_letters l WHERE l.seq <= {last} AND l.was_accepted = 1"
         " AND l.space = r.space AND l.uid = r.uid)"
     )
     if query.state is RecordState.WAITING:
-        low = " AND {0}.seq >= " + _LOW_SEQ if query.as_of is None else ""
+        low = " AND {0}.seq >= " + LOW_SEQ if query.as_of is None else ""
         is_decided = f"EXISTS (SELECT 1 FROM evaluations e WHERE {own}{low.format('e')})"
         return f"NOT {is_decided} AND NOT {is_letter}{low.format('r')}"
     if query.state is RecordState.DEAD_LETTERED:
@@ -258,7 +268,7 @@ class RecordReads(LetterReads):
         """Those of some records, newest first, that have the state that is asked for."""
         if not places:
             return []
-        last = _LAST if query.as_of is None else query.as_of
+        last = LAST if query.as_of is None else query.as_of
         of = [places[-1].seq, last, query.space]
         outcomes = dict(self.read(_OUTCOMES, [*of, [place.uid for place in places]]))
         letters = {uid for (uid,) in self.read(_LETTERS, of)}
@@ -392,7 +402,7 @@ class RecordReads(LetterReads):
 
     def _of_uids(self, columns: str, space: str, uids: Iterable[str]) -> list[tuple[Any, ...]]:
         wanted = list(set(uids))
-        maybe = self.maybe_records([text_hash(uid) for uid in wanted])
+        maybe = self.maybe("records", [text_hash(uid) for uid in wanted])
         if not maybe:
             return []
         return self.read(

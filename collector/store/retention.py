@@ -118,18 +118,11 @@ def _change(first: int, last: int) -> Change:
     return change
 
 
-_OLDEST: Final = """
-    SELECT min(received_ns) FROM (
-        SELECT min(received_ns) AS received_ns FROM spans
+_END: Final = """
+    SELECT {0}(received_ns) FROM (
+        SELECT {0}(received_ns) AS received_ns FROM spans
         UNION ALL
-        SELECT min(received_ns) FROM records
-    ) r
-"""
-_NEWEST: Final = """
-    SELECT max(received_ns) FROM (
-        SELECT max(received_ns) AS received_ns FROM spans
-        UNION ALL
-        SELECT max(received_ns) FROM records
+        SELECT {0}(received_ns) FROM records
     ) r
 """
 _AGE: Final = """
@@ -155,7 +148,7 @@ class UpkeepReads(Reads):
 
         Cost: linear in the rows, 10 ms for 5 million.
         """
-        ((found,),) = self.read_for_work(_OLDEST)
+        ((found,),) = self.read_for_work(_END.format("min"))
         return found
 
     def newest_ns(self) -> int | None:
@@ -163,7 +156,7 @@ class UpkeepReads(Reads):
 
         Cost: as `oldest_ns`.
         """
-        ((found,),) = self.read_for_work(_NEWEST)
+        ((found,),) = self.read_for_work(_END.format("max"))
         return found
 
     def age_at(self, ratio: float) -> int | None:

@@ -316,8 +316,7 @@ class PendingSpace:
     """Time at which that evaluation was made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertEvent:
+class AlertEvent(NamedTuple):
     """An alert changed its state."""
 
     space: str

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import orjson
 
-from collector.store.reads import Values
+from collector.store.reads import LAST, Values
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.genai.arguments import arguments_text
@@ -183,8 +183,8 @@ class TracePlace(NamedTuple):
     """A trace and the commits that have its spans: no others need be read."""
 
     trace_id: str
-    first_seq: int
-    last_seq: int
+    first_seq: int = 0
+    last_seq: int = LAST
 
 
 def span_row(

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from collector.metrics import RECEIVED, TotalKey, TotalName, Totals, task_label
 from collector.store.letters import DeadLetter
-from collector.store.reads import Reads, Rows
+from collector.store.reads import NO_NEWER, Reads, Rows
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
 from collector.store.span_rows import SpanRow
 from scouter.evaluate.outcome import Outcome, Reason
@@ -46,9 +46,7 @@ _OF_RESULTS: Final = f"""
         CASE WHEN t.outcome = 'skipped' AND t.reason = '{Reason.GATE}' THEN 1 ELSE 0 END AS gated,
         t.score, count(*) AS n
     FROM task_results t
-    WHERE t.outcome <> 'pending' AND {{condition}} AND NOT EXISTS (
-        SELECT 1 FROM evaluations n WHERE n.space = t.space AND n.record_uid = t.record_uid
-          AND n.revision > t.revision)
+    WHERE t.outcome <> 'pending' AND {{condition}} AND {NO_NEWER.format("t")}
     GROUP BY {", ".join(map(str, range(1, len(RollupKey._fields) + 1)))}
 """
 _SPLIT: Final = f"""

@@ -140,8 +140,6 @@ _MOST_COMMITS: Final = 1024
 """Of which the traces are looked up at once."""
 _MOST_NS: Final = 2**63 - 2
 _TEXTS: Final = "TEXT[]"
-_GAP: Final = 8
-"""Commits between two that are looked at together."""
 _BODIES: Final = """
     SELECT seq, trace_id, body FROM bodies
     WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_id IN (SELECT unnest($4::TEXT[]))
@@ -246,10 +244,10 @@ class TraceTextReads(TraceReads):
         """
         first = 0 if since is None else since.seq
         last = self.last_seq() if query.as_of is None else query.as_of
-        hashes = self.maybe_traces([trace_hash(each) for each in trace_ids])
+        hashes = self.maybe("traces", [trace_hash(each) for each in trace_ids])
         commits = self.read(_COMMITS, [first, last, hashes]) if hashes else []
         found: dict[str, TextMatch] = {}
-        for each in reversed(list(runs((seq for (seq,) in commits), _GAP))):
+        for each in reversed(list(runs(seq for (seq,) in commits))):
             left = [trace_id for trace_id in trace_ids if trace_id not in found]
             if not left:
                 break

@@ -134,7 +134,7 @@ class SummaryReads(Reads):
     def _of_traces(self, sql: str, space: str, trace_ids: Iterable[str]) -> list[tuple[Any, ...]]:
         """Run a query about the spans of traces, which stand in it as `{spans}`."""
         wanted = list(trace_ids)
-        hashes = self.maybe_traces([trace_hash(each) for each in wanted])
+        hashes = self.maybe("traces", [trace_hash(each) for each in wanted])
         if not hashes:
             return []
         values = Values()

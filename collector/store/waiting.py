@@ -1,14 +1,12 @@
 """Lists of what is to be done: records that wait, sessions that are open, judges' pending tasks."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from collector.store.bodies import best_spans, trace_hash
 from collector.store.commit import text_hash
 from collector.store.evaluation_codec import decode_evaluation
-from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
-from collector.store.reads import Reads, runs
-from collector.store.records import RECORD_COLUMNS, record_row
+from collector.store.reads import NO_NEWER, Reads
+from collector.store.records import LOW_SEQ, RECORD_COLUMNS, SESSION, UNDECIDED, record_row
 from collector.store.rows import (
     FIRST_RESULT,
     START,
@@ -22,22 +20,8 @@ from collector.store.rows import (
     WaitingRecord,
     WaitingSpace,
 )
-from scouter.model.log_event import is_evidence
-from scouter.model.span import Span
 
-_GAP: Final = 8
-"""Commits between two that are read together."""
-_LOW: Final = "coalesce((SELECT o.low_seq FROM offsets o ORDER BY o.seq DESC LIMIT 1), 0)"
-"""SQL for the commit before which no record waits."""
-_UNDECIDED: Final = f"""
-    r.seq >= {_LOW}
-    AND NOT EXISTS (
-        SELECT 1 FROM evaluations e
-        WHERE e.seq >= {_LOW} AND e.space = r.space AND e.record_uid = r.uid)
-    AND NOT EXISTS (
-        SELECT 1 FROM dead_letters l
-        WHERE l.seq >= {_LOW} AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
-"""
+_UNDECIDED: Final = UNDECIDED.format(LOW_SEQ)
 _WAITING: Final = f"""
     SELECT r.context_bytes, {RECORD_COLUMNS} FROM records r
     WHERE (r.seq, r.space, r.uid) > ($1::BIGINT, $2::TEXT, $3::TEXT) AND {_UNDECIDED}
@@ -51,12 +35,7 @@ _WAITING_SPACES: Final = f"""
     GROUP BY r.space
     ORDER BY r.space
 """
-_NO_NEWER: Final = """
-    NOT EXISTS (
-        SELECT 1 FROM evaluations n
-        WHERE n.revision > 1 AND n.space = e.space AND n.record_uid = e.record_uid
-          AND n.revision > e.revision)
-"""
+_NO_NEWER: Final = NO_NEWER.format("e")
 _PENDING: Final = f"""
     SELECT e.seq, e.ordinal, e.evaluation_id FROM evaluations e
     WHERE (e.seq, e.ordinal) > ($1::BIGINT, $2::BIGINT) AND e.pending > 0
@@ -78,17 +57,16 @@ _PENDING_SPACES: Final = f"""
     GROUP BY e.space
     ORDER BY e.space
 """
-_SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
 _RECORD_SIZES: Final = """
     SELECT r.space, r.uid, r.context_bytes FROM records r WHERE r.uid_hash = ANY($1::BIGINT[])
 """
 _SESSION_SIZES: Final = f"""
-    SELECT r.space, {_SESSION}, sum(r.context_bytes)::BIGINT FROM records r
-    WHERE {_SESSION} = ANY($1::TEXT[])
-    GROUP BY r.space, {_SESSION}
+    SELECT r.space, {SESSION}, sum(r.context_bytes)::BIGINT FROM records r
+    WHERE {SESSION} = ANY($1::TEXT[])
+    GROUP BY r.space, {SESSION}
 """
 _OPEN: Final = f"""
-    SELECT DISTINCT {_SESSION} AS session_id, r.trace_id
+    SELECT DISTINCT {SESSION} AS session_id, r.trace_id
     FROM records r
     WHERE r.space = $1
       AND (r.profile_uid = $2 OR (r.profile_uid = '' AND EXISTS (
@@ -106,7 +84,7 @@ _OPEN: Final = f"""
         JOIN evaluations o ON o.space = e.space AND o.record_uid = e.record_uid
           AND o.scope = 'session' AND o.revision = 1
         WHERE e.scope = 'session' AND e.space = r.space AND o.profile_uid = $2
-          AND e.input_seq >= r.seq AND e.session_id = {_SESSION})
+          AND e.input_seq >= r.seq AND e.session_id = {SESSION})
     ORDER BY session_id, trace_id NULLS LAST
 """
 """The profile of a record that was not known at first is that of its evaluation. Another version
@@ -115,16 +93,6 @@ _LATEST: Final = """
     SELECT DISTINCT ON (space, record_uid) body FROM evaluations
     WHERE uid_hash = ANY($1::BIGINT[]) AND record_uid = ANY($2::TEXT[])
     ORDER BY space, record_uid, revision DESC
-"""
-_PLACES: Final = """
-    SELECT seq, spans, size_bytes FROM bodies
-    WHERE space = $1 AND trace_hash = ANY($2::BIGINT[]) AND trace_id = ANY($3::TEXT[])
-"""
-_BODIES: Final = """
-    SELECT trace_id, body FROM bodies
-    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_hash = ANY($4::BIGINT[])
-      AND trace_id = ANY($5::TEXT[])
-    ORDER BY seq
 """
 
 
@@ -218,7 +186,7 @@ class WaitingReads(Reads):
         Cost: a scan of the hashes of the uids of all evaluations.
         """
         wanted = set(keys)
-        hashes = self.maybe_evaluated([text_hash(uid) for _, uid in wanted])
+        hashes = self.maybe("evaluated", [text_hash(uid) for _, uid in wanted])
         if not hashes:
             return {}
         rows = self.read(_LATEST, [hashes, [uid for _, uid in wanted]])
@@ -246,32 +214,6 @@ class WaitingReads(Reads):
             for space, uid in profiles
             for session_id, trace_id in self.read_for_work(_OPEN, [space, uid])
         ]
-
-    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        """Whole traces by id, without results of evaluators that came as log events.
-
-        A trace without spans is left out.
-
-        Raises:
-            TooLargeError: They have more spans than are read at once.
-        """
-        wanted = sorted(set(trace_ids))
-        hashes = self.maybe_traces([trace_hash(each) for each in wanted])
-        rows = self.read(_PLACES, [space, hashes, wanted]) if hashes else []
-        spans, size = sum(each for _, each, _ in rows), sum(each for *_, each in rows)
-        if spans > MOST_SPANS or size > MOST_SPAN_BYTES:
-            raise TooLargeError(
-                f"more than {MOST_SPANS:,} spans, or {MOST_SPAN_BYTES // 2**20} MiB of them, are "
-                "not read at once"
-            )
-        bodies: dict[str, list[bytes]] = {}
-        for first, last in runs((seq for seq, *_ in rows), _GAP):
-            for trace_id, body in self.read(_BODIES, [first, last, space, hashes, wanted]):
-                bodies.setdefault(trace_id, []).append(body)
-        found = {
-            trace_id: list(filter(is_evidence, best_spans(own))) for trace_id, own in bodies.items()
-        }
-        return {trace_id: own for trace_id, own in found.items() if own}
 
 
 def _name(row: EvaluationRow) -> str:

@@ -1,23 +1,22 @@
 """Reads of the worker: what is stored already, and what its join needs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from collector.store.bodies import best_spans, trace_hash
 from collector.store.commit import RecordId, SpanId, letter_id, text_hash
 from collector.store.json_text import dump_json
 from collector.store.letters import DeadLetter
-from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS
-from collector.store.reads import Change, Connection, Reads, runs
-from collector.store.records import RECORD_COLUMNS, record_row
+from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
+from collector.store.reads import LAST, Change, Connection, Reads, runs
+from collector.store.records import RECORD_COLUMNS, UNDECIDED, record_row
 from collector.store.rows import RecordRow, SettledRecord, TraceKey
 from collector.store.span_rows import SpanKey, TracePlace
 from scouter.model.evaluation_event import RESULT_EVENT
+from scouter.model.log_event import is_evidence
 from scouter.model.span import Span
-
-_GAP: Final = 8
-"""Commits between two that are read together."""
 
 _PLACES: Final = """
     SELECT DISTINCT seq, trace_hash FROM bodies
@@ -40,18 +39,12 @@ _DIGESTS: Final = """
     SELECT uid, digest FROM records
     WHERE space = $1 AND uid_hash = ANY($2::BIGINT[]) AND uid = ANY($3::TEXT[])
 """
-_RECORDS: Final = f"""
-    SELECT {RECORD_COLUMNS}, r.context FROM records r
-    WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
+_AT: Final = """
+    FROM records r WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
 """
-_OUTLINES: Final = f"""
-    SELECT {RECORD_COLUMNS} FROM records r
-    WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
-"""
-_CONTEXTS: Final = """
-    SELECT uid, context_bytes FROM records
-    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND uid = ANY($4::TEXT[])
-"""
+_RECORDS: Final = f"SELECT {RECORD_COLUMNS}, r.context {_AT}"
+_OUTLINES: Final = f"SELECT {RECORD_COLUMNS} {_AT}"
+_CONTEXTS: Final = f"SELECT r.uid, r.context_bytes {_AT}"
 _BEGUN: Final = """
     SELECT b.space, b.uid, count(*) FROM begun b
     WHERE b.seq >= $1
@@ -64,14 +57,7 @@ _BEGUN: Final = """
     GROUP BY b.space, b.uid
 """
 _WAITING: Final = f"""
-    SELECT {RECORD_COLUMNS} FROM records r
-    WHERE r.seq >= $1
-      AND NOT EXISTS (
-        SELECT 1 FROM evaluations e
-        WHERE e.seq >= $1 AND e.space = r.space AND e.record_uid = r.uid)
-      AND NOT EXISTS (
-        SELECT 1 FROM dead_letters l
-        WHERE l.seq >= $1 AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
+    SELECT {RECORD_COLUMNS} FROM records r WHERE {UNDECIDED.format("$1")}
     ORDER BY r.seq, r.received_ns, r.uid
 """
 _SINCE: Final = f"""
@@ -117,6 +103,14 @@ class RecentTrace(NamedTuple):
     """The last commit with some."""
 
 
+class _Body(NamedTuple):
+    """Spans of a trace that came in one commit."""
+
+    seq: int
+    spans: int
+    size_bytes: int
+
+
 class ReadSpans(NamedTuple):
     """The traces that one read was about."""
 
@@ -150,14 +144,14 @@ class WorkReads(Reads):
         Cost: nothing for traces that were never stored; else a scan of the hashes of all traces.
         """
         hashes = {each: trace_hash(each) for each in trace_ids}
-        maybe = self.maybe_traces(list(set(hashes.values())))
+        maybe = self.maybe("traces", list(set(hashes.values())))
         found: defaultdict[str, dict[str, SpanKey]] = defaultdict(dict)
         if not maybe:
             return found
-        places = self.read_for_work(_PLACES, [0, 2**62, maybe])
+        places = self.read_for_work(_PLACES, [0, LAST, maybe])
         there = {each for _, each in places}
         wanted = [trace_id for trace_id, number in hashes.items() if number in there]
-        for first, last in runs((seq for seq, _ in places), _GAP):
+        for first, last in runs((seq for seq, _ in places)):
             for trace_id, span_id, *key in self.read_for_work(_KEYS, [first, last, space, wanted]):
                 found[trace_id][span_id] = SpanKey(*key)
         return found
@@ -165,7 +159,7 @@ class WorkReads(Reads):
     def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
         """The digests of the stored records among some, by uid."""
         wanted = list(uids)
-        maybe = self.maybe_records([text_hash(uid) for uid in wanted])
+        maybe = self.maybe("records", [text_hash(uid) for uid in wanted])
         if not maybe:
             return {}
         return dict(self.read_for_work(_DIGESTS, [space, maybe, wanted]))
@@ -187,35 +181,65 @@ class WorkReads(Reads):
         """
         places = list(traces)
         found = ReadSpans({}, set(), set())
-        if not places:
-            return found
-        hashes = [trace_hash(each.trace_id) for each in places]
-        first = min(each.first_seq for each in places)
-        last = max(each.last_seq for each in places)
-        sizes: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
-        for trace_id, *size in self.read_for_work(_SIZES, [first, last, space, hashes]):
-            sizes[trace_id].append(tuple(size))
-        commits: set[int] = set()
-        wanted: set[str] = set()
+        sizes = self._body_sizes(space, places)
+        wanted: dict[str, list[_Body]] = {}
         for trace_id in (each.trace_id for each in places):
-            own = sizes.get(trace_id, ())
-            spans, size = sum(each for _, each, _ in own), sum(each for *_, each in own)
+            own = sizes.get(trace_id, [])
+            spans, size = _total(own)
             if spans > MOST_SPANS or size > MOST_SPAN_BYTES:
                 found.too_large.add(trace_id)
             elif wanted and (spans > most_spans or size > most_bytes):
                 found.left.add(trace_id)
             elif own:
-                wanted.add(trace_id)
-                commits.update(seq for seq, *_ in own)
+                wanted[trace_id] = own
                 most_spans, most_bytes = most_spans - spans, most_bytes - size
-        hashes = [trace_hash(each) for each in wanted]
-        bodies: defaultdict[str, list[bytes]] = defaultdict(list)
-        for start, end in runs(commits, _GAP):
-            for trace_id, body in self.read_for_work(_BODIES, [start, end, space, hashes]):
-                if trace_id in wanted:
-                    bodies[trace_id].append(body)
-        found.found.update((trace_id, best_spans(parts)) for trace_id, parts in bodies.items())
+        found.found.update(self._best_spans(space, wanted))
         return found
+
+    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        """Whole traces by id, without results of evaluators that came as log events.
+
+        A trace without spans is left out.
+
+        Raises:
+            TooLargeError: They have more spans than are read at once.
+        """
+        sizes = self._body_sizes(space, [TracePlace(each) for each in sorted(set(trace_ids))])
+        spans, size = _total(chain.from_iterable(sizes.values()))
+        if spans > MOST_SPANS or size > MOST_SPAN_BYTES:
+            raise TooLargeError(
+                f"more than {MOST_SPANS:,} spans, or {MOST_SPAN_BYTES // 2**20} MiB of them, are "
+                "not read at once"
+            )
+        found = self._best_spans(space, sizes)
+        evidence = ((trace_id, list(filter(is_evidence, own))) for trace_id, own in found)
+        return {trace_id: own for trace_id, own in evidence if own}
+
+    def _body_sizes(self, space: str, places: Sequence[TracePlace]) -> dict[str, list[_Body]]:
+        """By trace the bodies that it has."""
+        wanted = {each.trace_id for each in places}
+        hashes = self.maybe("traces", [trace_hash(each) for each in wanted])
+        found: defaultdict[str, list[_Body]] = defaultdict(list)
+        if hashes:
+            first = min(each.first_seq for each in places)
+            last = max(each.last_seq for each in places)
+            for trace_id, *body in self.read(_SIZES, [first, last, space, hashes]):
+                if trace_id in wanted:  # two may have one hash
+                    found[trace_id].append(_Body(*body))
+        return found
+
+    def _best_spans(
+        self, space: str, traces: Mapping[str, Sequence[_Body]]
+    ) -> Iterator[tuple[str, list[Span]]]:
+        """The spans of traces whose bodies are known, by trace id."""
+        hashes = [trace_hash(each) for each in traces]
+        commits = (body.seq for own in traces.values() for body in own)
+        bodies: defaultdict[str, list[bytes]] = defaultdict(list)
+        for first, last in runs(commits):
+            for trace_id, body in self.read(_BODIES, [first, last, space, hashes]):
+                if trace_id in traces:
+                    bodies[trace_id].append(body)
+        return ((trace_id, best_spans(parts)) for trace_id, parts in bodies.items())
 
     def records_at(
         self, space: str, keys: Iterable[tuple[int, str]], *, has_contexts: bool = True
@@ -235,7 +259,7 @@ class WorkReads(Reads):
         for seq, uid in keys:
             uids[seq].append(uid)
         found: dict[str, RecordRow] = {}
-        for first, last in runs(uids, _GAP):
+        for first, last in runs(uids):
             wanted = [uid for seq, own in uids.items() if first <= seq <= last for uid in own]
             for values in self.read_for_work(sql, [first, last, space, wanted]):
                 row = record_row(values)
@@ -253,7 +277,7 @@ class WorkReads(Reads):
             most_bytes: Bytes of contexts that are read together.
         """
         sizes: dict[str, int] = {}
-        for first, last in runs((seq for seq, _ in keys), _GAP):
+        for first, last in runs((seq for seq, _ in keys)):
             wanted = [uid for seq, uid in keys if first <= seq <= last]
             sizes.update(self.read_for_work(_CONTEXTS, [first, last, space, wanted]))
         found: list[tuple[int, str]] = []
@@ -364,3 +388,9 @@ class WorkReads(Reads):
                         connection.execute(sql, [space, first, uids, values, len(own)])
 
         return [change]
+
+
+def _total(bodies: Iterable[_Body]) -> tuple[int, int]:
+    """Spans and bytes of some bodies."""
+    every = list(bodies)
+    return sum(each.spans for each in every), sum(each.size_bytes for each in every)

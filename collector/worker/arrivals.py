@@ -5,13 +5,13 @@ of derived ones.
 """
 
 import logging
-import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from collector.store.erase import EraseTarget
 from collector.store.letters import DeadLetter, LetterKind
+from collector.store.reads import LAST
 from collector.store.rows import RecordRow, watched_uid
 from collector.store.store import Store
 from collector.worker.begun import Begun
@@ -29,8 +29,6 @@ from collector.worker.sessions import SessionWork
 from scouter.model.log_event import is_evidence, is_log_event
 
 _log: Final = logging.getLogger(__name__)
-_ANY: Final = sys.maxsize
-"""Number of a commit behind all others."""
 
 
 class Arrivals:
@@ -152,7 +150,7 @@ class Arrivals:
         for trace_id, own in by_trace(s for s in rows.spans if not is_log_event(s)).items():
             key = (space, trace_id)
             # The registry is as these spans found it: no change of a profile can be later.
-            for each in self._deriver.selected(space, trace_id, own, _ANY, join.aliases(key)):
+            for each in self._deriver.selected(space, trace_id, own, LAST, join.aliases(key)):
                 join.watch(key, *each, now)
 
     def _refused(self, letters: Iterable[DeadLetter], seq: int, now: float) -> None:

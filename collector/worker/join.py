@@ -25,8 +25,6 @@ _HELD_S: Final = 0.5
 """Between two looks at a trace while time stands still for it."""
 _MEASURED: Final = 256
 """Items of a space whose sizes are looked at."""
-_ANY: Final = 2**62
-"""A commit behind all others."""
 _arrived: Final = operator.attrgetter("arrived")
 
 
@@ -334,8 +332,9 @@ class Join:
     def place(self, key: TraceKey) -> TracePlace:
         """The commits with spans of an open trace: all, where only the store knows them."""
         trace = self._traces[key]
-        last_seq = trace.last_seq if trace.first_seq else _ANY
-        return TracePlace(key[1], trace.first_seq, last_seq)
+        if not trace.first_seq:
+            return TracePlace(key[1])
+        return TracePlace(key[1], trace.first_seq, trace.last_seq)
 
     def waiting_of(self, key: TraceKey) -> Sequence[Waiting]:
         """The records that wait for a trace."""

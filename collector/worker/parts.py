@@ -332,7 +332,7 @@ class Parts:
 
     def _sent(self, space: str, trace_ids: Sequence[str]) -> Collection[SentRecord]:
         """The stored records of senders on some traces."""
-        maybe = set(self._store.maybe_recorded([trace_hash(each) for each in trace_ids]))
+        maybe = set(self._store.maybe("recorded", [trace_hash(each) for each in trace_ids]))
         wanted = [each for each in trace_ids if trace_hash(each) in maybe]
         rows = self._store.trace_records(space, wanted) if wanted else []
         return sent_records(rows, self._deriver)

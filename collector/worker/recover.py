@@ -8,6 +8,7 @@ from collector.split import split
 from collector.store.commit import Commit
 from collector.store.letters import DeadLetter
 from collector.store.limits import NoMemoryError
+from collector.store.reads import LAST
 from collector.store.rows import RecordRow, TraceKey
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
@@ -22,10 +23,6 @@ from scouter.model.log_event import is_log_event
 _TRACES: Final = 200
 _SPANS: Final = 2_000
 """Traces and their spans that are read together."""
-
-
-_ANY: Final = 2**62
-"""A commit behind all others."""
 
 
 class Recovery:
@@ -157,10 +154,10 @@ class Recovery:
         is_over: bool,
     ) -> None:
         space = part[0][0]
-        places = [TracePlace(trace_id, 0, _ANY) for _, trace_id in part]
+        places = [TracePlace(trace_id) for _, trace_id in part]
         found = {
             (trace_id, *each)
-            for trace_id, spans in self._store.spans_at(space, places, _ANY, _ANY).found.items()
+            for trace_id, spans in self._store.spans_at(space, places, LAST, LAST).found.items()
             for each in deriver.selected(
                 space,
                 trace_id,

@@ -114,7 +114,7 @@ class ControlContract(OpenedStore):
         rows = [CalibrationRow(digest=name, body="{}", added_ns=at) for at, name in enumerate("ba")]
         store = open_store()
         store.append_calibrations(rows)
-        store.append_calibrations([replace(rows[1], added_ns=7)])
+        store.append_calibrations([rows[1]._replace(added_ns=7)])
         store.close()
         store = open_store()
         found = store.calibrations()
@@ -142,11 +142,11 @@ class ControlContract(OpenedStore):
 
         late = evaluation(9, Outcome.ERRORED)
         store.append_gold_outcomes([late, evaluation(2), evaluation(3, Outcome.FAILED)])
-        store.append_gold_outcomes([replace(evaluation(3), item="again")])
+        store.append_gold_outcomes([evaluation(3)._replace(item="again")])
         other: list[dict[str, str]] = [
             {"judge": "k"}, {"alias": "b"}, {"space": "elsewhere"}, {"task_id": "u"},
         ]  # fmt: skip
-        store.append_gold_outcomes([replace(evaluation(4), **each) for each in other])
+        store.append_gold_outcomes([evaluation(4)._replace(**each) for each in other])
 
         assert store.gold_outcomes(query) == [evaluation(2), evaluation(3, Outcome.FAILED), late]
         assert store.gold_outcomes(replace(query, since_slot=4)) == [late]

@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from collector.alerts.alert import Alert, DriftAlertState, alert_of
@@ -292,5 +291,5 @@ def _is_about(told: DriftDelivery, alert: Alert) -> bool:
 def _tried_again(told: DriftDelivery) -> DriftDelivery:
     """A firing alert that was given up is told once more; its end is not."""
     if told.state is DeliveryState.GIVEN_UP and told.alert_state == DriftAlertState.FIRING:
-        return replace(told, state=DeliveryState.WAITING, attempts=0)
+        return told._replace(state=DeliveryState.WAITING, attempts=0)
     return told

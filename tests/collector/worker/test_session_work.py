@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from collector.metrics import TotalName
-from collector.store import waiting as store_waiting
+from collector.store import work as store_work
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rates import TaskQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
@@ -511,7 +511,7 @@ def test_traces_too_large_make_a_session_errored(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trace A has five spans of at most four, B has two: the sessions are read apart then."""
-    monkeypatch.setattr(store_waiting, "MOST_SPANS", 4)
+    monkeypatch.setattr(store_work, "MOST_SPANS", 4)
     process = begin()
     process.records(
         said(process, "u1", 1, trace_id=A), said(process, "u2", 2, trace_id=B, session_id="t")
