@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Annotated, Any, Final
@@ -46,10 +46,9 @@ from collector.worker.profiles import (
     Registration,
     UnusableProfile,
 )
-from collector.worker.reevaluate import Flip, Reevaluated, TaskCounts
+from collector.worker.reevaluate import Reevaluated, Revision, TaskCounts
 from scouter.client.models.answer import Page
-from scouter.client.models.evaluations import Flip as FlipItem
-from scouter.client.models.evaluations import Reevaluation, TaskChange, TaskCount
+from scouter.client.models.evaluations import Flip, Reevaluation, TaskCount
 from scouter.client.models.records import Profile as StoredProfile
 from scouter.client.models.records import ProfileItem
 from scouter.drift.profile import AgentEvalProfile
@@ -371,12 +370,12 @@ def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluat
         dry_run=is_dry,
         checked=done.checked,
         flipped=len(done.flips),
-        stored=done.stored,
+        stored=len(done.stored),
         gone=done.gone,
         moved=done.moved,
         new_tasks=tuple(_counts(done.new)),
         removed_tasks=tuple(_counts(done.removed)),
-        items=tuple(_flip(each) for each in done.flips),
+        items=tuple(_flip(each, done.stored) for each in done.flips),
         next_cursor=write_cursor(done.next_before, done.as_of),
     )
 
@@ -385,9 +384,9 @@ def _counts(counts: TaskCounts) -> list[TaskCount]:
     return [TaskCount(task_id=task, outcomes=dict(each)) for task, each in counts.items()]
 
 
-def _flip(flip: Flip) -> FlipItem:
-    before, after = flip.before, flip.after
-    return FlipItem(
+def _flip(flip: Revision, stored: Collection[str]) -> Flip:
+    before, after = flip.before, flip.row
+    return Flip(
         scope=before.scope.value,
         uid=before.record_uid,
         record_id=before.record_id,
@@ -397,9 +396,6 @@ def _flip(flip: Flip) -> FlipItem:
         after=after.outcome,
         before_version=before.profile_digest,
         revision=after.revision,
-        is_stored=flip.is_stored,
-        tasks=tuple(
-            TaskChange(task_id=each.task_id, before=each.before, after=each.after)
-            for each in flip.tasks
-        ),
+        is_stored=before.record_uid in stored,
+        tasks=flip.changes,
     )

@@ -1,14 +1,13 @@
 """Profiles: everything that became of them, appended."""
 
-from dataclasses import replace
+from itertools import starmap
 from typing import Final
 
 from collector.store.reads import Reads
 from collector.store.rows import ProfileChange, ProfileRow
 
-_ALL: Final = """
-    SELECT space, uid, digest, name, alias, body, registered_ns, is_active FROM profiles
-    ORDER BY seq
+_ALL: Final = f"""
+    SELECT {", ".join(ProfileRow._fields)} FROM profiles ORDER BY seq
 """
 _CHANGES: Final = """
     SELECT seq, space, uid, digest, name, alias, is_active FROM profiles ORDER BY seq
@@ -23,10 +22,7 @@ class Profiles(Reads):
 
         `is_active` makes it its alias' active one; without, it is not, and others stay as they are.
         """
-        row = (
-            profile.space, profile.uid, profile.digest, profile.name, profile.alias, profile.body,
-            profile.registered_ns, int(profile.is_active),
-        )  # fmt: skip
+        row = profile._replace(is_active=int(profile.is_active))
         return self.write({"profiles": [row]})
 
     def profiles(self) -> list[ProfileRow]:
@@ -36,17 +32,14 @@ class Profiles(Reads):
         """
         latest: dict[tuple[str, str], ProfileRow] = {}
         active: dict[tuple[str, str], str] = {}
-        for space, uid, digest, name, alias, body, registered_ns, is_active in self.read(_ALL):
-            latest[space, uid] = ProfileRow(
-                space=space, uid=uid, digest=digest, name=name, alias=alias, body=body,
-                registered_ns=registered_ns,
-            )  # fmt: skip
-            if is_active:
-                active[space, alias] = uid
-            elif active.get((space, alias)) == uid:
-                del active[space, alias]
+        for row in starmap(ProfileRow, self.read(_ALL)):
+            latest[row.space, row.uid] = row
+            if row.is_active:
+                active[row.space, row.alias] = row.uid
+            elif active.get((row.space, row.alias)) == row.uid:
+                del active[row.space, row.alias]
         return [
-            replace(row, is_active=active.get((row.space, row.alias)) == row.uid)
+            row._replace(is_active=active.get((row.space, row.alias)) == row.uid)
             for row in latest.values()
         ]
 

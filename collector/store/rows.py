@@ -327,8 +327,7 @@ class AlertEvent(NamedTuple):
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileRow:
+class ProfileRow(NamedTuple):
     """A registered profile."""
 
     space: str

@@ -31,7 +31,10 @@ class Recovery:
     Args:
         store: Has what is left.
         registry: The profiles.
+        join: Gets the traces.
+        deriver: Finds the profiles that watch them.
         late: Is told of the traces that got spans.
+        has_items: True if the log has something that was not read.
         clock: Monotonic seconds.
         now_ns: Wall clock.
 
@@ -43,22 +46,27 @@ class Recovery:
         self,
         store: Store,
         registry: ProfileRegistry,
+        join: Join,
+        deriver: Deriver,
         late: LateSpans,
+        *,
+        has_items: bool,
         clock: Callable[[], float],
         now_ns: Callable[[], int],
     ) -> None:
-        self._store, self._clock, self._now_ns = store, clock, now_ns
+        self._store, self._join, self._deriver = store, join, deriver
+        self._clock, self._now_ns = clock, now_ns
         self._low_seq, self._began = store.low_seq, clock()
         waiting = store.undecided(store.low_seq)
         watching = registry.watching_spaces()
         recent = store.traces_since(store.low_seq)
         self._traces: Final = {key: each for key, each in recent.items() if key[0] in watching}
         """The traces that a profile may watch."""
-        self.is_unfinished: Final = bool(waiting or self._traces)
         for (space, trace_id), each in recent.items():
             late.touched(space, [trace_id], each.last_seq)
-        self.begun: Final = store.begun(store.low_seq)
-        """Number of judgements that were begun and have no result."""
+        is_unfinished = has_items or bool(waiting or self._traces)
+        self.begun: Final = Begun(store.begun(store.low_seq), is_unfinished=is_unfinished)
+        """Judgements that were begun and have no result: done alone, later, or not any more."""
         self._letters: Final[list[DeadLetter]] = []
         """Of records that are not judged any more."""
         self._derived: Final[list[RecordRow]] = []
@@ -93,20 +101,10 @@ class Recovery:
         self._letters.clear()
         self._derived.clear()
 
-    def step(
-        self,
-        join: Join,
-        deriver: Deriver,
-        begun: Begun,
-        wait: Callable[[RecordRow], None],
-        now: float,
-    ) -> None:
+    def step(self, wait: Callable[[RecordRow], None], now: float) -> None:
         """Take up what is left: all records, and some traces.
 
         Args:
-            join: Gets the traces.
-            deriver: Finds the profiles that watch them.
-            begun: Says what is judged alone, later, or not any more.
             wait: Lets a record wait.
             now: The time of the join.
 
@@ -123,16 +121,16 @@ class Recovery:
             self._postponed.clear()
         while self._records:
             row = self._records[-1]
-            if begun.is_poison(row.space, row.uid):
+            if self.begun.is_poison(row.space, row.uid):
                 self._letters.extend(letter_of_record(each, *POISON) for each in self._whole(row))
-                begun.done(row.space, [row.uid])
-            elif begun.is_postponed(row.space, row.uid) and not is_over:
+                self.begun.done(row.space, [row.uid])
+            elif self.begun.is_postponed(row.space, row.uid) and not is_over:
                 self._postponed.append(row)
             else:
                 wait(row)
             self._records.pop()
         if self._left:
-            self._take_up(self._left[0], join, deriver, begun, now, is_over=is_over)
+            self._take_up(self._left[0], now, is_over=is_over)
             self._left.popleft()
 
     def _whole(self, row: RecordRow) -> Iterable[RecordRow]:
@@ -143,27 +141,18 @@ class Recovery:
         except NoMemoryError:
             return self._store.records_at(row.space, keys, has_contexts=False).values()
 
-    def _take_up(
-        self,
-        part: list[TraceKey],
-        join: Join,
-        deriver: Deriver,
-        begun: Begun,
-        now: float,
-        *,
-        is_over: bool,
-    ) -> None:
+    def _take_up(self, part: list[TraceKey], now: float, *, is_over: bool) -> None:
         space = part[0][0]
         places = [TracePlace(trace_id) for _, trace_id in part]
         found = {
             (trace_id, *each)
             for trace_id, spans in self._store.spans_at(space, places, LAST, LAST).found.items()
-            for each in deriver.selected(
+            for each in self._deriver.selected(
                 space,
                 trace_id,
                 [span for span in spans if not is_log_event(span)],
                 self._traces[space, trace_id].last_seq,
-                join.aliases((space, trace_id)),
+                self._join.aliases((space, trace_id)),
             )
         }
         there = self._store.stored_records(space, [uid for *_, uid in found])
@@ -171,14 +160,14 @@ class Recovery:
             key = (space, trace_id)
             if uid in there:
                 continue
-            if begun.is_poison(space, uid):
-                self._put_aside(deriver.bare(space, trace_id, profile_uid, self._now_ns()))
-                begun.done(space, [uid])
-            elif begun.is_postponed(space, uid) and not is_over:
+            if self.begun.is_poison(space, uid):
+                self._put_aside(self._deriver.bare(space, trace_id, profile_uid, self._now_ns()))
+                self.begun.done(space, [uid])
+            elif self.begun.is_postponed(space, uid) and not is_over:
                 self._postponed_traces.append(key)
             else:
-                join.reopen(key, self._low_seq, now)
-                join.watch(key, alias, profile_uid, uid, now)
+                self._join.reopen(key, self._low_seq, now)
+                self._join.watch(key, alias, profile_uid, uid, now)
 
     def _put_aside(self, row: RecordRow | None) -> None:
         if row is not None:

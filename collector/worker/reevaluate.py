@@ -1,7 +1,7 @@
 """Stored records and sessions evaluated by another version of their profile."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
@@ -17,14 +17,16 @@ from collector.worker.records import TraceView, follows, judge
 from collector.worker.session import DueSession, WholeSession, judge_session
 from collector.worker.session_reader import SessionReader
 from collector.worker.trace_facts import lost_of, read_trees
+from scouter.client.models.evaluations import TaskChange
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """The next evaluation on a record or session, and what it has read."""
+    """The next evaluation on a record or session, the one before, and what it has read."""
 
+    before: EvaluationRow
     row: EvaluationRow
     trace_ids: Collection[str]
     """Traces whose spans it has seen; none if its tasks read none."""
@@ -34,6 +36,27 @@ class Revision:
         """Space and uid, by which the evaluation before is found."""
         return self.row.space, self.row.record_uid
 
+    @property
+    def is_new(self) -> bool:
+        """False if the same version says the same again."""
+        is_same_version = self.before.profile_uid == self.row.profile_uid
+        return not is_same_version or _outcomes(self.before) != _outcomes(self.row)
+
+    @property
+    def changes(self) -> tuple[TaskChange, ...]:
+        """Changed outcomes of the tasks that both versions have."""
+        was, now = _outcomes(self.before), _outcomes(self.row)
+        return tuple(
+            TaskChange(task_id=task, before=was[task], after=now[task])
+            for task in was
+            if task in now and was[task] != now[task]
+        )
+
+    @property
+    def is_moved(self) -> bool:
+        """True if new or removed tasks alone gave the record or session another outcome."""
+        return self.before.outcome is not self.row.outcome and not self.changes
+
 
 _PART: Final = 50
 """Records whose traces are in memory together."""
@@ -42,27 +65,8 @@ _SESSION: Final = 5
 _COMMIT_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskChange:
-    """A task of two versions of a profile that ends differently under each."""
-
-    task_id: str
-    before: str
-    after: str
-
-
 TaskCounts = Mapping[str, Mapping[str, int]]
 """By task the number of evaluations, by the task's outcome in them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flip:
-    """A record or session in which a task that both versions have has another outcome now."""
-
-    before: EvaluationRow
-    after: EvaluationRow
-    tasks: tuple[TaskChange, ...]
-    is_stored: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +75,12 @@ class Reevaluated:
 
     checked: int
     """Evaluations on records and sessions that were evaluated again."""
-    stored: int
-    """Revisions that were stored."""
+    stored: Collection[str]
+    """Uids of the records and sessions of which a revision was stored."""
     gone: int
     """Evaluations of which neither the record, nor any of the session, is stored any more."""
-    flips: tuple[Flip, ...]
+    flips: Sequence[Revision]
+    """Those in which a task that both versions have has another outcome now."""
     new: TaskCounts
     """Tasks that the earlier versions do not have: with nothing to compare, they flip nothing."""
     removed: TaskCounts
@@ -88,50 +93,18 @@ class Reevaluated:
     """As of which commit the evaluations are listed; the next page has to be asked with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """An evaluation, and the one that takes its place."""
-
-    before: EvaluationRow
-    after: EvaluationRow
-    trace_ids: Collection[str]
-    """Traces that the second evaluation has read."""
-
-    @property
-    def is_new(self) -> bool:
-        """False if the same version says the same again."""
-        return self.before.profile_uid != self.after.profile_uid or _outcomes(
-            self.before
-        ) != _outcomes(self.after)
-
-    @property
-    def changes(self) -> tuple[TaskChange, ...]:
-        """Changed outcomes of the tasks that both versions have."""
-        was, now = _outcomes(self.before), _outcomes(self.after)
-        return tuple(
-            TaskChange(task_id=task, before=was[task], after=now[task])
-            for task in was
-            if task in now and was[task] != now[task]
-        )
-
-    @property
-    def is_moved(self) -> bool:
-        """True if new or removed tasks alone gave the record or session another outcome."""
-        return self.before.outcome is not self.after.outcome and not self.changes
-
-
 class _Tally:
-    """Counts of a page of pairs beside the flips."""
+    """Counts of a page of revisions beside the flips."""
 
     def __init__(self) -> None:
         self.new: dict[str, Counter[str]] = {}
         self.removed: dict[str, Counter[str]] = {}
         self.checked = self.moved = 0
 
-    def add(self, pair: _Pair) -> None:
+    def add(self, each: Revision) -> None:
         self.checked += 1
-        self.moved += pair.is_moved
-        was, now = _outcomes(pair.before), _outcomes(pair.after)
+        self.moved += each.is_moved
+        was, now = _outcomes(each.before), _outcomes(each.row)
         for counts, these, others in ((self.new, now, was), (self.removed, was, now)):
             for task, outcome in these.items():
                 if task not in others:
@@ -185,30 +158,22 @@ class Reevaluator:
             scopes.add(Scope.SESSION)
         rows = [row for row in page.items if row.scope in scopes and row.alias == alias]
         tally = _Tally()
-        flipped: list[_Pair] = []
+        flips: list[Revision] = []
         stored: set[str] = set()
         for part in split(rows, _weigh, (_PART,)):
             newest = self._newest(registered.space, part)
-            pairs = list(self._judged(registered, newest, now_ns))
-            for pair in pairs:
-                tally.add(pair)
-            flipped += [pair for pair in pairs if pair.changes]
-            new = [pair for pair in pairs if pair.is_new]
+            made = list(self._judged(registered, newest, now_ns))
+            for each in made:
+                tally.add(each)
+            flips += [each for each in made if each.changes]
+            new = [each for each in made if each.is_new]
             if new and not is_dry:
                 stored |= self._store_all(new)
         return Reevaluated(
             checked=tally.checked,
-            stored=len(stored),
+            stored=stored,
             gone=len(rows) - tally.checked,
-            flips=tuple(
-                Flip(
-                    before=pair.before,
-                    after=pair.after,
-                    tasks=pair.changes,
-                    is_stored=pair.after.record_uid in stored,
-                )
-                for pair in flipped
-            ),
+            flips=flips,
             new=tally.new,
             removed=tally.removed,
             moved=tally.moved,
@@ -221,8 +186,7 @@ class Reevaluator:
         latest = self._store.latest_evaluations([(space, row.record_uid) for row in part])
         return [latest.get((space, row.record_uid), row) for row in part]
 
-    def _store_all(self, new: Iterable[_Pair]) -> frozenset[str]:
-        revisions = [Revision(row=pair.after, trace_ids=pair.trace_ids) for pair in new]
+    def _store_all(self, revisions: Sequence[Revision]) -> frozenset[str]:
         try:
             return self._revise(revisions).result(_COMMIT_S)
         except FutureTimeoutError as error:
@@ -230,7 +194,7 @@ class Reevaluator:
 
     def _judged(
         self, registered: RegisteredProfile, part: Sequence[EvaluationRow], now_ns: int
-    ) -> Iterator[_Pair]:
+    ) -> Iterator[Revision]:
         """Each evaluation, and the one that the profile gives."""
         seq = self._store.last_seq()  # first: what comes from now on may be seen, or not
         records = [row for row in part if row.scope is Scope.RECORD]
@@ -243,7 +207,7 @@ class Reevaluator:
 
     def _of_records(
         self, registered: RegisteredProfile, part: Sequence[EvaluationRow], seq: int, now_ns: int
-    ) -> Iterator[_Pair]:
+    ) -> Iterator[Revision]:
         space = registered.space
         records = {
             row.uid: row for row in self._store.records_of(space, [row.record_uid for row in part])
@@ -269,7 +233,7 @@ class Reevaluator:
         for before, made in zip(known, evaluations, strict=True):
             after = replace(made, **follows(before))
             read = [after.trace_id] if after.reads_spans and after.trace_id is not None else []
-            yield _Pair(before=before, after=after, trace_ids=read)
+            yield Revision(before=before, row=after, trace_ids=read)
 
     def _evaluations(
         self,
@@ -298,7 +262,7 @@ class Reevaluator:
         part: Sequence[EvaluationRow],
         seq: int,
         now_ns: int,
-    ) -> Iterator[_Pair]:
+    ) -> Iterator[Revision]:
         space = registered.space
         evaluations = {row.record_uid: row for row in part}
         for found in self._sessions.sessions(space, {row.session_id for row in part}):
@@ -320,7 +284,7 @@ class Reevaluator:
                     too_large=spans if isinstance(spans, str) else session.too_large,
                 )
                 after = judge_session(whole, seq=seq, now_ns=now_ns)
-                yield _Pair(before=before, after=after, trace_ids=read)
+                yield Revision(before=before, row=after, trace_ids=read)
 
 
 def _outcomes(row: EvaluationRow) -> dict[str, str]:

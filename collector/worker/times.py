@@ -22,15 +22,7 @@ class JoinTimes:
     @classmethod
     def of(cls, settings: CollectorSettings) -> Self:
         """Take the times of a collector's settings."""
-        return cls(
-            settle_s=settings.settle_s,
-            foreign_settle_s=settings.foreign_settle_s,
-            quiet_s=settings.quiet_s,
-            deadline_s=settings.deadline_s,
-            late_window_s=settings.late_window_s,
-            session_quiet_s=settings.session_quiet_s,
-            session_deadline_s=settings.session_deadline_s,
-        )
+        return cls(**{name: getattr(settings, name) for name in cls.__dataclass_fields__})
 
 
 class Via(Enum):

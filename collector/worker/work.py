@@ -23,7 +23,7 @@ from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import RecordRow
 from collector.store.store import Store
 from collector.worker.arrivals import Arrivals
-from collector.worker.begun import POSTPONED_S, Begun
+from collector.worker.begun import POSTPONED_S
 from collector.worker.behind import Backlog
 from collector.worker.committer import Committer
 from collector.worker.decide import Decider
@@ -279,11 +279,11 @@ class Work:
             store, self._registry, self._times, self._late,
             clock=self._clock, now_ns=self._now_ns,
         )  # fmt: skip
-        self._recovery = Recovery(store, self._registry, self._late, self._clock, self._now_ns)
-        self._begun = Begun(
-            self._recovery.begun,
-            is_unfinished=self._reader.is_behind or self._recovery.is_unfinished,
-        )
+        self._recovery = Recovery(
+            store, self._registry, self._join, self._deriver, self._late,
+            has_items=self._reader.is_behind, clock=self._clock, now_ns=self._now_ns,
+        )  # fmt: skip
+        self._begun = self._recovery.begun
         self._arrivals = Arrivals(
             store, self._committer, self._revising, self._registry, self._join, self._sessions,
             self._late, self._begun, self._deriver, now_ns=self._now_ns,
@@ -368,10 +368,7 @@ class Work:
             if not row.profile_uid:  # its session could not be found open
                 self._arrivals.admit(row, self._known_s)
 
-        recovery = self._recovery
-        self._committer.insist(
-            lambda: recovery.step(self._join, self._deriver, self._begun, wait, self._known_s)
-        )
+        self._committer.insist(lambda: self._recovery.step(wait, self._known_s))
 
     # --- committing -------------------------------------------------------------------------
 

@@ -272,10 +272,10 @@ def test_a_revision_is_stored_behind_the_latest_evaluation_only(room: WorkerRoom
     first = judged(room)
     seq = room.store.last_seq()
     row = replace(first, revision=2, evaluation_id="by hand", input_seq=seq)
-    done = room.worker.revise([Revision(row=row, trace_ids=[trace_id(1)])])
+    done = room.worker.revise([Revision(before=first, row=row, trace_ids=[trace_id(1)])])
     room.work()
     assert done.result(0) == {"a"}
-    again = room.worker.revise([Revision(row=row, trace_ids=[trace_id(1)])])
+    again = room.worker.revise([Revision(before=first, row=row, trace_ids=[trace_id(1)])])
     room.work()
 
     assert again.result(0) == frozenset()
