@@ -9,8 +9,13 @@ from typing import Final
 from collector.care.data_folder import LOG_FOLDER, refuse_store
 from collector.log.offline import check_log, segment_paths
 from collector.store.conservation import Conservation, ConservationReads
-from collector.store.files import FIRST_FILE, DamagedStoreError, store_files, sync_folder
-from collector.store.offline import OfflineReads
+from collector.store.files import (
+    FIRST_FILE,
+    DamagedStoreError,
+    OfflineReads,
+    store_files,
+    sync_folder,
+)
 from collector.store.opening import read_mark
 from collector.store.retention import RestReads, UpkeepReads
 from collector.store.schema import COLUMNS, VERSION

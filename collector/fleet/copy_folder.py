@@ -25,8 +25,14 @@ from collector.log.offline import check_log
 from collector.store.commit import stored_table
 from collector.store.conservation import ConservationReads
 from collector.store.database import CHECKPOINT_BYTES, ROW_GROUP, insert
-from collector.store.files import FIRST_FILE, explain, refuse_old_file, store_files, sync_folder
-from collector.store.offline import OfflineReads
+from collector.store.files import (
+    FIRST_FILE,
+    OfflineReads,
+    explain,
+    refuse_old_file,
+    store_files,
+    sync_folder,
+)
 from collector.store.opening import read_mark
 from collector.store.reads import Rows
 from collector.store.schema import COLUMNS, COPYING, VERSION, duckdb_tables

@@ -15,9 +15,9 @@ from collector.fleet.share import Share, share_of
 from collector.log.brokers import Brokers
 from collector.store.rows import EvaluationRow, OpenSession, RecordRow
 from collector.store.store import Store
-from collector.worker.begun import Begun
 from collector.worker.late import LateSpans, LateTrace
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.recover import Begun
 from collector.worker.session import DueSession, SessionKey
 from collector.worker.sessions import SessionWork
 from collector.worker.times import Held, JoinTimes

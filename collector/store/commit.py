@@ -16,10 +16,9 @@ from collector.store.bodies import compress, trace_hash
 from collector.store.evaluation_codec import encode_evaluation
 from collector.store.json_text import dump_json
 from collector.store.letters import DeadLetter
-from collector.store.rows import EvaluationRow, RecordRow, SettledRecord, TaskRow
+from collector.store.rows import EvaluationRow, RecordRow, RollupKey, SettledRecord, TaskRow
 from collector.store.schema import COLUMNS
 from collector.store.span_rows import BodyRow, SpanRow
-from collector.store.totals import RollupKey
 from scouter.errors import DataError
 from scouter.model.json_value import plain_text
 

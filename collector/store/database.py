@@ -32,8 +32,7 @@ from collector.store.files import (
     store_files,
     sync_folder,
 )
-from collector.store.limits import NoMemoryError
-from collector.store.reads import Change, Rows
+from collector.store.reads import Change, NoMemoryError, Rows
 from collector.store.schema import COLUMNS, COPYING, NOT_COPIED, VERSION, duckdb_tables
 from scouter.errors import ConfigError, TransientError
 

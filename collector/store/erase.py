@@ -8,7 +8,6 @@ from typing import Any, Final
 from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import compress, decompress, trace_hash, without_spans
 from collector.store.commit import tag_texts
-from collector.store.counting import CountingReads, Counts
 from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
 from collector.store.letter_reads import LetterSearch
 from collector.store.reads import Change, Connection, runs
@@ -16,7 +15,7 @@ from collector.store.records import SESSION
 from collector.store.rows import EvaluationRow
 from collector.store.runs import Runs, take_runs
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
-from collector.store.totals import span_label
+from collector.store.totals import CountingReads, Counts, span_label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

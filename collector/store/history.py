@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from collector.store.decided import DecidedQuery, DecidedReads, SliceQuery, SliceReads
-from collector.store.offline import OfflineReads
+from collector.store.files import OfflineReads
 from collector.store.profiles import Profiles
 from collector.store.usage import UsageGroup, UsageQuery, UsageReads
 from scouter.drift.detect.slices import Slice

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from scouter.errors import TransientError
+
 _GAP: Final = 8
 """Commits between two that are looked at together."""
 LAST: Final = 2**62
@@ -22,6 +24,19 @@ _RANGES: Final = 32
 _N: Final = "BIGINT"
 
 Rows: TypeAlias = list[tuple[Any, ...]]
+
+MOST_SPANS: Final = 100_000
+"""Spans that are read at once: about 200 MB in memory."""
+MOST_SPAN_BYTES: Final = 64 * 2**20
+"""The same in bytes, as they were sent."""
+
+
+class NoMemoryError(TransientError):
+    """A read needs more memory than is free; one that asks for less may find it."""
+
+
+class TooLargeError(NoMemoryError):
+    """A read asks for more than is ever read at once; to ask for the same again is useless."""
 
 
 class Connection(Protocol):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from collector.metrics import TotalKey, TotalName
-from collector.store.counting import CountingReads
 from collector.store.reads import Change, Connection, Reads
+from collector.store.totals import CountingReads
 
 _STEP: Final = 100
 """Commits that are taken out while others wait."""

@@ -353,3 +353,24 @@ class ProfileChange(NamedTuple):
     alias: str
     is_active: bool
     """True if it is its alias' active one from then on."""
+
+
+class RollupKey(NamedTuple):
+    """Key by which decided tasks are counted: the columns of the table in order."""
+
+    space: str
+    hour_ns: int
+    """Beginning of the hour in which the evaluation was made."""
+    profile_uid: str
+    profile_digest: str
+    profile_name: str
+    alias: str
+    service_version: str
+    environment: str
+    task_id: str
+    position: int
+    outcome: str
+    gated: int
+    """1 for a task that a gate skipped; it counts in the pass rate."""
+    score: float | None
+    """None where the outcome says it."""

@@ -9,8 +9,16 @@ from collector.store.bodies import best_spans, trace_hash
 from collector.store.commit import RecordId, SpanId, letter_id, text_hash
 from collector.store.json_text import dump_json
 from collector.store.letters import DeadLetter
-from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
-from collector.store.reads import LAST, Change, Connection, Reads, runs
+from collector.store.reads import (
+    LAST,
+    MOST_SPAN_BYTES,
+    MOST_SPANS,
+    Change,
+    Connection,
+    Reads,
+    TooLargeError,
+    runs,
+)
 from collector.store.records import RECORD_COLUMNS, UNDECIDED, record_row
 from collector.store.rows import RecordRow, SettledRecord, TraceKey
 from collector.store.span_rows import SpanKey, TracePlace

@@ -14,7 +14,6 @@ from collector.store.letters import DeadLetter, LetterKind
 from collector.store.reads import LAST
 from collector.store.rows import RecordRow, watched_uid
 from collector.store.store import Store
-from collector.worker.begun import Begun
 from collector.worker.committer import Committer
 from collector.worker.derive import Deriver, SentRecord, by_trace, sent_records
 from collector.worker.join import Join
@@ -24,6 +23,7 @@ from collector.worker.open_trace import Waiting
 from collector.worker.prepare import Prepared, SpaceRows
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need
+from collector.worker.recover import Begun
 from collector.worker.revising import Revising
 from collector.worker.sessions import SessionWork
 from scouter.model.log_event import is_evidence, is_log_event

@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from collector.store.commit import RecordId
-from collector.store.limits import NoMemoryError
-from collector.worker.begun import PAUSE_S, POSTPONED_S, Begun
+from collector.store.reads import NoMemoryError
 from collector.worker.committer import Committer
 from collector.worker.derive import SentRecord
 from collector.worker.join import Join
@@ -16,6 +15,7 @@ from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need
+from collector.worker.recover import PAUSE_S, POSTPONED_S, Begun
 from collector.worker.sessions import SessionWork, session_id
 from scouter.errors import TransientError
 

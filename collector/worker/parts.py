@@ -8,12 +8,11 @@ from typing import Final, NamedTuple
 from collector.split import split
 from collector.store.bodies import trace_hash
 from collector.store.letters import DeadLetter
-from collector.store.limits import MOST_SPAN_BYTES, MOST_SPANS, NoMemoryError
+from collector.store.reads import MOST_SPAN_BYTES, MOST_SPANS, NoMemoryError
 from collector.store.rows import EvaluationRow, RecordRow, SettledRecord, TraceKey
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
 from collector.store.work import ReadSpans
-from collector.worker.begun import Begun
 from collector.worker.derive import Deriver, SentRecord, of_trace, sent_records
 from collector.worker.join import Join
 from collector.worker.judge import Due, Judge, Results
@@ -22,6 +21,7 @@ from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Ready
 from collector.worker.records import NO_TRACE, TraceView
+from collector.worker.recover import Begun
 from collector.worker.trace_facts import lost_of, unread_tree
 from collector.worker.turns import Pace
 from scouter.evaluate.engine.sessions import session_uid

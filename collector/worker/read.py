@@ -10,10 +10,10 @@ from collector.items.limits import Limits
 from collector.log.brokers import Brokers
 from collector.log.port import Entry, Log
 from collector.store.commit import RecordId
-from collector.worker.begun import ALONE, PAUSE_S, POISON, Begun, reading
 from collector.worker.committer import Committer
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.recover import ALONE, PAUSE_S, POISON, Begun, reading
 from collector.worker.take import Contents, put_aside, read_entry
 from collector.worker.times import Held
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from collector.split import split
-from collector.store.limits import TooLargeError
+from collector.store.reads import TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.session import SessionKey

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from collector.store.commit import RecordId
-from collector.store.limits import NoMemoryError
+from collector.store.reads import NoMemoryError
 from collector.store.rows import EvaluationRow, OpenSession, RecordRow
 from collector.store.store import Store
-from collector.worker.begun import Begun
 from collector.worker.behind import Due
 from collector.worker.late import LateSpans, LateTrace
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.recover import Begun
 from collector.worker.session import (
     DueSession,
     SessionJoin,

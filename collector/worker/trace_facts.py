@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Protocol
 
-from collector.store.limits import MOST_SPANS, NoMemoryError, TooLargeError
+from collector.store.reads import MOST_SPANS, NoMemoryError, TooLargeError
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import PROCESS_ID

@@ -23,7 +23,6 @@ from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import RecordRow
 from collector.store.store import Store
 from collector.worker.arrivals import Arrivals
-from collector.worker.begun import POSTPONED_S
 from collector.worker.behind import Backlog
 from collector.worker.committer import Committer
 from collector.worker.decide import Decider
@@ -36,7 +35,7 @@ from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.read import MAX_STEP_S, Reader
-from collector.worker.recover import Recovery
+from collector.worker.recover import POSTPONED_S, Recovery
 from collector.worker.revising import Asked, Replays, Revising
 from collector.worker.sessions import SessionsOf, SessionWork
 from collector.worker.times import Held, JoinTimes

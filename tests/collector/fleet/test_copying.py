@@ -32,7 +32,7 @@ from collector.results.sender import FILE_NAME as CURSOR_NAME
 from collector.results.sender import CursorFile
 from collector.store.commit import Commit, RecordId
 from collector.store.file_store import FileStore
-from collector.store.offline import OfflineReads
+from collector.store.files import OfflineReads
 from collector.store.reads import Rows
 from collector.store.rows import FIRST_RESULT, ResultPlace
 from collector.store.rows import Scope as Judged

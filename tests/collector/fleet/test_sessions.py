@@ -10,9 +10,9 @@ from collector.fleet.share import Share, share_of
 from collector.fleet.store import FleetStore
 from collector.log.brokers import Brokers
 from collector.store.rows import Completeness, EvaluationRow
-from collector.worker.begun import Begun
 from collector.worker.late import LateSpans, LateWindow
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.recover import Begun
 from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask

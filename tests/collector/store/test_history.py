@@ -8,9 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from collector.store.files import DamagedStoreError
+from collector.store.files import DamagedStoreError, OfflineReads
 from collector.store.history import StoredHistory
-from collector.store.offline import OfflineReads
 from collector.store.schema import duckdb_tables
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.detect.slices import Slice

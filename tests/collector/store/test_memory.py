@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from collector.store.database import Database
-from collector.store.limits import TooLargeError
+from collector.store.reads import TooLargeError
 from collector.store.span_queries import SpanQuery
 from collector.store.usage import UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue

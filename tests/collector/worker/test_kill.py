@@ -13,7 +13,7 @@ import pytest
 
 from collector.log.port import Kind
 from collector.store.file_store import FileStore
-from collector.worker.begun import POSTPONED_S
+from collector.worker.recover import POSTPONED_S
 from tests.support.forked import ManagedFork
 from tests.support.processes import wait_until
 from tests.support.worker_program import (

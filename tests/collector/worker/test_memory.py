@@ -9,7 +9,7 @@ import pytest
 from collector.store.commit import Commit
 from collector.store.file_store import FileStore
 from collector.store.letters import LetterQuery
-from collector.store.limits import NoMemoryError
+from collector.store.reads import NoMemoryError
 from collector.worker import committer
 from collector.worker.turns import Pace
 from scouter.drift.profile import AgentEvalProfile

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from collector.store.commit import RecordId
-from collector.worker.begun import Begun
+from collector.worker.recover import Begun
 from tests.support.collector_process import CollectorProcess
 from tests.support.planted_collector import PlantedCollector
 from tests.support.processes import wait_until
