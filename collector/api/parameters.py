@@ -20,10 +20,8 @@ from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.api.parts import CatchUp
 from collector.items.times import parse_asked_ns
 from collector.problem import ProblemError, problems
-from collector.store import span_queries
 from collector.store.json_text import dump_json
 from collector.worker.worker import CATCH_UP_S
-from scouter.client.models.answer import TextMatch
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 
@@ -267,13 +265,6 @@ def json_response(content: JsonValue) -> Response:
     except orjson.JSONEncodeError:
         text = dump_json(content).encode()
     return Response(text, media_type="application/json")
-
-
-def match_answer(match: span_queries.TextMatch | None) -> TextMatch | None:
-    """The place at which a search found its text."""
-    if match is None:
-        return None
-    return TextMatch(where=match.where, before=match.before, text=match.text, after=match.after)
 
 
 def answer_of(model: type[Model], source: object, **others: object) -> Model:

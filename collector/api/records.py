@@ -22,7 +22,6 @@ from collector.api.parameters import (
     Time,
     answer_of,
     api_router,
-    match_answer,
     read_cursor,
     read_time,
     write_cursor,
@@ -286,7 +285,7 @@ def record_item(summary: RecordSummary) -> RecordItem:
         received_at=time_at(row.received_ns),
         tags=dict(row.tags),
         context_bytes=summary.context_bytes,
-        match=match_answer(summary.match),
+        match=summary.match,
     )
 
 

@@ -20,7 +20,6 @@ from collector.api.parameters import (
     Text,
     Time,
     api_router,
-    match_answer,
     read_cursor,
     read_tags,
     read_time,
@@ -168,5 +167,5 @@ def _counts(summary: SessionSummary) -> dict[str, Any]:
         "duration_ms": None if summary.duration_ns is None else max(0, summary.duration_ns) / 1e6,
         "input_tokens": summary.input_tokens,
         "output_tokens": summary.output_tokens,
-        "match": match_answer(summary.match),
+        "match": summary.match,
     }

@@ -20,15 +20,12 @@ from collector.access.tokens import Token
 from collector.api.parameters import PROBLEMS, Reader, api_router
 from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, TheStore, TheTokens, UnreadyNow
 from collector.problem import Problem, ProblemError, problems
-from collector.store.conservation import RecordSheet
 from scouter.client.models.answer import Answer
 from scouter.client.models.operation import (
     ConservationSheet,
-    EventStates,
     LagStatus,
     ReceiverStatus,
     RecordStates,
-    SpanStates,
     Status,
     StoreStatus,
     TokenStatus,
@@ -263,24 +260,11 @@ def conservation_router() -> APIRouter:
     @router.get("/conservation")
     def conservation(store: TheStore, caller: Reader) -> ConservationSheet:
         """Every record, span and log event that came in, and what became of it."""
-        sheet = store.shown_conservation(caller.space)
-        spans = {name: getattr(sheet.spans, name) for name in SpanStates.model_fields}
-        events = {name: getattr(sheet.events, name) for name in EventStates.model_fields}
-        return ConservationSheet(
-            records=_record_states(sheet.records),
-            spans=SpanStates(**spans),
-            events=EventStates(**events),
-            dead_letters=dict(sheet.dead_letters),
-            has_uncounted_losses=sheet.has_uncounted_losses,
-        )
+        return store.shown_conservation(caller.space)
 
     @router.get("/conservation/records")
     def record_states(store: TheStore, caller: Reader) -> RecordStates:
         """The records of the sheet alone: quick, as no spans are looked at."""
-        return _record_states(store.shown_record_sheet(caller.space))
+        return store.shown_record_sheet(caller.space)
 
     return router
-
-
-def _record_states(sheet: RecordSheet) -> RecordStates:
-    return RecordStates(**{name: getattr(sheet, name) for name in RecordStates.model_fields})

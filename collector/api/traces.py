@@ -22,7 +22,6 @@ from collector.api.parameters import (
     api_router,
     caught_up,
     json_response,
-    match_answer,
     read_trace_id,
 )
 from collector.api.parts import TheJudges, TheNames, ThePrices, TheStore
@@ -213,7 +212,7 @@ def _item(trace: TraceSummary) -> TraceItem:
         uid=None if records is None else records.uid,
         record_id=None if records is None else records.record_id,
         outcomes=() if records is None else tuple(records.outcomes),
-        match=match_answer(trace.match),
+        match=trace.match,
     )
 
 

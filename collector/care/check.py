@@ -8,7 +8,7 @@ from typing import Final
 
 from collector.care.data_folder import LOG_FOLDER, refuse_store
 from collector.log.offline import check_log, segment_paths
-from collector.store.conservation import Conservation, ConservationReads
+from collector.store.conservation import ConservationReads
 from collector.store.files import (
     FIRST_FILE,
     DamagedStoreError,
@@ -19,6 +19,7 @@ from collector.store.files import (
 from collector.store.opening import read_mark
 from collector.store.retention import RestReads, UpkeepReads
 from collector.store.schema import COLUMNS, VERSION
+from scouter.client.models.operation import ConservationSheet
 from scouter.errors import ConfigError, TransientError
 
 
@@ -105,7 +106,7 @@ class StoreReport:
     """Result of checking a data folder."""
 
     version: int = VERSION
-    sheets: dict[str, Conservation] = field(default_factory=dict[str, Conservation])
+    sheets: dict[str, ConservationSheet] = field(default_factory=dict[str, ConservationSheet])
     """Counts of records, spans and events by space."""
     problems: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
@@ -202,7 +203,7 @@ def _check_store(store: OfflineStore, report: StoreReport, tell: Callable[[str],
     report.received_ns = store.oldest_ns(), store.newest_ns()
 
 
-def _check_sheet(space: str, sheet: Conservation, report: StoreReport) -> None:
+def _check_sheet(space: str, sheet: ConservationSheet, report: StoreReport) -> None:
     report.sheets[space] = sheet
     records = sheet.records
     states = (

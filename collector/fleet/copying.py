@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, Protocol
 
 from collector.metrics import TotalKey
-from collector.store.conservation import Conservation
 from collector.store.reads import Reads, Rows
 from collector.store.schema import COLUMNS, NOT_COPIED
+from scouter.client.models.operation import ConservationSheet
 from scouter.errors import ConfigError
 
 COPIED: Final = tuple(
@@ -203,7 +203,7 @@ class SheetReads(Protocol):
         """All counts."""
         ...
 
-    def conservation(self, space: str) -> Conservation:
+    def conservation(self, space: str) -> ConservationSheet:
         """The sheet of a space."""
         ...
 
@@ -322,7 +322,7 @@ def _sheet(reads: SheetReads, space: str) -> dict[str, object]:
         for kind, part in (
             ("records", sheet.records), ("spans", sheet.spans), ("events", sheet.events),
         )
-        for name, n in asdict(part).items()
+        for name, n in part
     }  # fmt: skip
     letters = {f"letters {reason}": n for reason, n in sheet.dead_letters.items()}
     return {**found, **letters, "has_uncounted_losses": sheet.has_uncounted_losses}

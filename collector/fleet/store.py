@@ -10,7 +10,7 @@ from collector.fleet.database import READ_S, WRITE_S, Session, settings
 from collector.fleet.retention import Retention
 from collector.fleet.schema import share_schema, share_statements
 from collector.fleet.share import Share
-from collector.store.conservation import Conservation, RecordSheet
+from scouter.client.models.operation import ConservationSheet, RecordStates
 from scouter.errors import ConfigError
 
 # All SQL is put together from this package's own words; values travel as parameters.
@@ -77,20 +77,20 @@ class FleetStore(Retention):
         TransientError: It is away.
     """
 
-    def shown_conservation(self, space: str) -> Conservation:
+    def shown_conservation(self, space: str) -> ConservationSheet:
         """The sheet for people: counting millions of results takes seconds, see `Recent`."""
         return self._sheets.get(space)
 
-    def shown_record_sheet(self, space: str) -> RecordSheet:
+    def shown_record_sheet(self, space: str) -> RecordStates:
         """The records' part of it, likewise."""
         return self._record_sheets.get(space)
 
     @cached_property
-    def _sheets(self) -> Recent[Conservation]:
+    def _sheets(self) -> Recent[ConservationSheet]:
         return Recent(self.conservation)
 
     @cached_property
-    def _record_sheets(self) -> Recent[RecordSheet]:
+    def _record_sheets(self) -> Recent[RecordStates]:
         return Recent(self.record_sheet)
 
     def take(self, part: int, owner: str, topic_id: str = "") -> Share:

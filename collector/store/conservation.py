@@ -3,85 +3,18 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from collector.metrics import UNCOUNTED, TotalName
 from collector.store.letters import INVALID_EVENT
 from collector.store.reads import NO_NEWER, Reads
 from collector.store.records import SESSION
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSheet:
-    """Every accepted record in exactly one state; `accepted` is counted on its own."""
-
-    accepted: int
-    waiting: int
-    evaluated: int
-    skipped: int
-    expired: int
-    dead_lettered: int
-    erased: int
-    duplicates: int
-    lost: int = 0
-    """Accepted ones that were gone when somebody accepted that."""
-    derived: int = 0
-    """Part of `accepted`: records made of traces; no state of its own."""
-    superseded: int = 0
-    """Part of `erased`: derived records that a sender's record replaced; no state of its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanSheet:
-    """Counts of spans by what became of them; `accepted` is counted on its own."""
-
-    accepted: int
-    stored: int
-    duplicates: int
-    late: int
-    dead_lettered: int
-    expired: int = 0
-    """Accepted ones that retention took out."""
-    erased: int = 0
-    """Accepted ones that somebody had erased."""
-    lost: int = 0
-    """Accepted ones that were gone: `accepted` is `stored` with all three of these."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventSheet:
-    """The fates of log events; `accepted` is counted on its own."""
-
-    accepted: int
-    stored: int
-    spanless: int
-    """Part of `stored`: events whose span is not stored."""
-    duplicates: int
-    dead_lettered: int
-    expired: int = 0
-    erased: int = 0
-    lost: int = 0
-    """As of spans: `accepted` is `stored` with all three of these."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conservation:
-    """The sheet that shows that nothing vanished."""
-
-    records: RecordSheet
-    spans: SpanSheet
-    events: EventSheet
-    dead_letters: Mapping[str, int]
-    """All dead letters by reason, those never accepted included."""
-    has_uncounted_losses: bool = False
-    """True once something was lost, of whatever space, and nobody knows how much."""
-
-    def accepted(self, kind: str) -> int:
-        """The number of a kind that were ever accepted."""
-        by_kind = {"record": self.records, "span": self.spans, "event": self.events}
-        return by_kind[kind].accepted
-
+from scouter.client.models.operation import (
+    ConservationSheet,
+    EventStates,
+    RecordStates,
+    SpanStates,
+)
 
 _OF_RECORDS: Final = f"""
     SELECT 'stored' AS name, 'record' AS label, count(*) AS n FROM records WHERE space = $1
@@ -147,19 +80,19 @@ class ConservationReads(Reads):
     _late_counts: dict[str, tuple[float, Mapping[int, int]]] | None = None
     """By space until when a count of late spans holds, and the count."""
 
-    def record_sheet(self, space: str) -> RecordSheet:
+    def record_sheet(self, space: str) -> RecordStates:
         """The records' part of `conservation`, which looks at no spans."""
         return _records(_counter(self.read(_OF_RECORDS, [space])))
 
-    def shown_conservation(self, space: str) -> Conservation:
+    def shown_conservation(self, space: str) -> ConservationSheet:
         """The sheet for people, as `conservation`; a fleet's may be some time old."""
         return self.conservation(space)
 
-    def shown_record_sheet(self, space: str) -> RecordSheet:
+    def shown_record_sheet(self, space: str) -> RecordStates:
         """The records' part of it for people, likewise."""
         return self.record_sheet(space)
 
-    def conservation(self, space: str) -> Conservation:
+    def conservation(self, space: str) -> ConservationSheet:
         """Count states from the tables, beside what was counted at acceptance.
 
         A span is late while the latest evaluation on a record of its trace, or on that record's
@@ -171,9 +104,9 @@ class ConservationReads(Reads):
         n = _counter(self.read(_COUNTS, [space]))
         late = self._late(space)
         ((spanless,),) = self.read(_SPANLESS, [space]) if n["stored", "event"] else ((0,),)
-        return Conservation(
+        return ConservationSheet(
             records=_records(n),
-            spans=SpanSheet(
+            spans=SpanStates(
                 accepted=n[TotalName.SPANS_RECEIVED, ""],
                 stored=n["stored", "span"],
                 duplicates=n[TotalName.DUPLICATES, "span"],
@@ -183,7 +116,7 @@ class ConservationReads(Reads):
                 erased=n[TotalName.ERASED, "span"],
                 lost=n[TotalName.LOST, "span"],
             ),
-            events=EventSheet(
+            events=EventStates(
                 accepted=n[TotalName.EVENTS_RECEIVED, ""],
                 stored=n["stored", "event"],
                 spanless=spanless,
@@ -214,10 +147,10 @@ def _counter(rows: Iterable[Sequence[Any]]) -> Counter[tuple[str, str]]:
     return Counter({(name, label): count for name, label, count in rows})
 
 
-def _records(n: Counter[tuple[str, str]]) -> RecordSheet:
+def _records(n: Counter[tuple[str, str]]) -> RecordStates:
     decided, skipped = n["decided", "record"], n["skipped", "record"]
     letters = n["letters", "record"]
-    return RecordSheet(
+    return RecordStates(
         accepted=n[TotalName.RECORDS_RECEIVED, ""],
         waiting=n["stored", "record"] - decided - letters,
         evaluated=decided - skipped,

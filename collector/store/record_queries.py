@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from collector.store.letters import StoredLetter
 from collector.store.rows import EvaluationRow, RecordRow, RecordState
-from collector.store.span_queries import TextMatch
+from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
 

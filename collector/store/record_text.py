@@ -15,8 +15,9 @@ from collector.store.json_text import dump_json, load_json
 from collector.store.record_queries import RecordQuery, SessionPage, SessionQuery, TextPage
 from collector.store.records import GROWTH, MOST, PART_BYTES, Candidate, Place, RecordReads
 from collector.store.sessions import SessionReads
-from collector.store.span_queries import SpanQuery, TextMatch, text_match
+from collector.store.span_queries import SpanQuery, text_match
 from collector.store.trace_text import SpanText, TraceTextReads
+from scouter.client.models.answer import TextMatch
 
 _FIRST: Final = 16
 _MOST: Final = 512

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode
 from scouter.model.struct import struct
@@ -13,22 +14,10 @@ _AROUND: Final = 60
 _WHERE: Final = 100
 
 
-@struct
-class TextMatch:
-    """A text in a value, with the characters around it."""
-
-    where: str
-    """Path in the context, key of the attribute, or `name`, `status` or `event` of a span."""
-    before: str
-    """60 characters at most; begins with `…` where more are left out."""
-    text: str
-    """As the value writes it; empty in the rare value whose small letters are longer, as of `İ`."""
-    after: str
-    """Likewise; ends with `…`."""
-
-
 def text_match(where: str, value: str, text: str) -> TextMatch:
     """Cut a value that has a text, in either case, to what stands around it.
+
+    In the rare value whose small letters are longer, as of `İ`, the text is empty.
 
     Args:
         where: Name of the value.

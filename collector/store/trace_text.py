@@ -15,16 +15,10 @@ from pydantic import JsonValue
 
 from collector.store.bodies import decompress, trace_hash
 from collector.store.reads import Values, runs, within
-from collector.store.span_queries import (
-    SpanPosition,
-    SpanQuery,
-    TextMatch,
-    TracePage,
-    TraceQuery,
-    text_match,
-)
+from collector.store.span_queries import SpanPosition, SpanQuery, TracePage, TraceQuery, text_match
 from collector.store.spans import commit_steps, span_condition, trace_conditions
 from collector.store.traces import TraceReads, of_period
+from scouter.client.models.answer import TextMatch
 from scouter.model.otlp import decode_request
 from scouter.model.span import AttributeValue, Span
 

@@ -1,6 +1,6 @@
 """Answers of every store about records that hold a text."""
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,7 +78,9 @@ class StoreTextContract(OpenedStore):
         rows = [record(f"u{n}", context={"a": f"{text} {n}"}) for n in range(9)]
         store.append_records([*rows, record("u9", context=context)]).result()
         page = store.search_records(RecordQuery(space=SPACE), text, never)
-        found = {each.record.uid: each.match and astuple(each.match) for each in page.items}
+        found = {
+            each.record.uid: each.match and tuple(dict(each.match).values()) for each in page.items
+        }
         others = {f"u{n}": ("a", "", text, f" {n}") for n in range(9)}
         assert found == {**others, "u9": match}
 

@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ import pytest
 from collector.api.app import ROUTERS
 from collector.api.parameters import read_cursor, write_cursor
 from collector.problem import ProblemError
-from collector.store.conservation import RecordSheet, SpanSheet
-from scouter.client.models.operation import RecordStates, SpanStates
 from tests.collector.conftest import Service, Start, save_answers
 
 
@@ -236,12 +233,6 @@ def test_a_fault_is_a_problem_document_too(
     assert (answer.status_code, answer.json()["title"]) == (500, "Internal Server Error")
     assert "secret" not in answer.text
     assert "/api/v1/conservation' failed" in caplog.text
-
-
-def test_the_sheet_tells_everything_that_the_store_counts() -> None:
-    """A state that is missing would look like a loss: `accepted` is `stored` plus `erased`."""
-    for answer, sheet in ((RecordStates, RecordSheet), (SpanStates, SpanSheet)):
-        assert set(answer.model_fields) == {each.name for each in fields(sheet)}
 
 
 def test_probes(untouched: Service) -> None:

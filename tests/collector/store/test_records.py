@@ -1,7 +1,7 @@
 """Records, sessions and letters on either database, as the contracts of a store have them."""
 
 import json
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 
 from collector.store.commit import Commit
@@ -35,7 +35,7 @@ def test_contexts_of_megabytes_are_searched_in_little_memory(tmp_path: Path) -> 
     page = store.search_records(RecordQuery(space=SPACE), "NEEDLE", lambda: False)
     store.close()
     assert [each.record.uid for each in page.items] == ["u39", "u0"]
-    assert {each.match and astuple(each.match) for each in page.items} == {
+    assert {each.match and tuple(dict(each.match).values()) for each in page.items} == {
         ("a", "…" + "x" * 60, "needle", "")
     }
 
