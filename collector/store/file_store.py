@@ -147,15 +147,7 @@ class FileStore(Store, UpkeepReads, RestReads):
         return self._totals
 
     def commit(self, rows: Commit) -> int:
-        """Store rows, and how far the log was read, in one transaction.
-
-        Returns:
-            The number of the commit; it is durable then.
-
-        Raises:
-            DataError: A value cannot be stored, however often it is tried.
-            TransientError: The store takes nothing now; a later try may work.
-        """
+        """Store rows, and how far the log was read, in one transaction; see `Store.commit`."""
         with self._database.alone():
             kept, seq = self.counted(self.tombstones.sift(rows)), self._last_seq + 1
             arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
@@ -233,11 +225,7 @@ class FileStore(Store, UpkeepReads, RestReads):
         self._mark.note(seq)
 
     def need_from(self, seq: int) -> None:
-        """Let retention take out what the join does not need any more; the worker, with no commit.
-
-        Args:
-            seq: The oldest commit that is needed. A later commit stores it.
-        """
+        """Let retention take out what the join does not need any more; see `Store.need_from`."""
         self.low_seq = seq
 
     def note_totals(self, begin: int | None = None) -> None:

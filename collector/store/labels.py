@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from collector.store.commit import text_hash
 from collector.store.reads import Reads
@@ -44,8 +44,7 @@ _ERASED: Final = """
 _END: Final = (2**62, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRow:
+class LabelRow(NamedTuple):
     """Label of one person on one record, for one task."""
 
     space: str
@@ -123,14 +122,10 @@ class Labels(Reads):
                 )
             }
             rows = [
-                (
-                    at, row.space, row.uid, row.record_id, row.alias, row.task_id, row.rater,
-                    _number(row.is_good), row.notes, row.at_ns, row.by, row.score,
-                    _number(row.is_blind), row.order, row.stratum, row.size,
-                )
-                for at, row in enumerate(labels)
+                (at, *row[:-1])
+                for at, row in enumerate(map(_stored, labels))
                 if (row.space, text_hash(row.uid)) not in erased
-            ]  # fmt: skip
+            ]
             return self.write({"labels": rows})
 
     def labels(self, query: LabelQuery) -> list[LabelRow]:
@@ -145,16 +140,7 @@ class Labels(Reads):
                 *(query.before or _END), query.limit,
             ],
         )  # fmt: skip
-        return [
-            LabelRow(
-                space=space, uid=uid, record_id=record_id, alias=alias, task_id=task_id,
-                rater=rater, is_good=bool(is_good), notes=notes, at_ns=at_ns, by=by, score=score,
-                is_blind=None if is_blind is None else bool(is_blind), order=order,
-                stratum=stratum, size=size, place=(seq, ordinal),
-            )
-            for space, uid, record_id, alias, task_id, rater, is_good, notes, at_ns, by, score,
-                is_blind, order, stratum, size, seq, ordinal in rows
-        ]  # fmt: skip
+        return [_label(row) for row in rows]
 
     def label_raters(self, space: str) -> list[str]:
         """Names that people labelled under, by their first use.
@@ -179,5 +165,16 @@ class Labels(Reads):
         ]
 
 
-def _number(flag: bool | None) -> int | None:
-    return None if flag is None else int(flag)
+def _stored(row: LabelRow) -> LabelRow:
+    """A label with numbers for its truth values."""
+    flags = {name: getattr(row, name) for name in ("is_good", "is_blind")}
+    return row._replace(
+        **{name: None if each is None else int(each) for name, each in flags.items()}
+    )
+
+
+def _label(values: Sequence[Any]) -> LabelRow:
+    *given, seq, ordinal = values
+    row = LabelRow(*given, place=(seq, ordinal))
+    is_blind = None if row.is_blind is None else bool(row.is_blind)
+    return row._replace(is_good=bool(row.is_good), is_blind=is_blind)

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from collector.store.bodies import compress, decompress
 from collector.store.letter_reads import LetterSearch
@@ -100,8 +99,7 @@ _COMMITS: Final = "SELECT seq FROM runs WHERE space = $1 ORDER BY seq"
 _BODY: Final = "SELECT body FROM runs WHERE space = $1 AND seq = $2"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
+class RunRow(NamedTuple):
     """A file of results, as `scouter eval --save` writes it."""
 
     space: str
@@ -123,10 +121,7 @@ class Runs(Reads):
 
     def append_run(self, run: RunRow) -> bool:
         """Store a run; False if one with its id was there, which then stays as it is."""
-        row = (
-            run.space, run.run_id, run.name, run.added_ns, run.added_by, run.summary,
-            compress(run.body),
-        )  # fmt: skip
+        row = run._replace(body=compress(run.body))
         with self.alone():
             if self.read_for_work(_COMMIT, [run.space, run.run_id]):
                 return False
@@ -135,12 +130,15 @@ class Runs(Reads):
 
     def runs(self, space: str) -> list[RunRow]:
         """All runs of a space without their bodies, the newest first."""
-        return [_run(row) for row in self.read(_LIST, [space])]
+        return [RunRow(*row) for row in self.read(_LIST, [space])]
 
     def run(self, space: str, run_id: str) -> RunRow | None:
         """A run with its body; None if it is not, or no longer, stored."""
         rows = self.read(_ONE, [space, run_id])
-        return _run(rows[0]) if rows else None
+        if not rows:
+            return None
+        found = RunRow(*rows[0])
+        return found._replace(body=decompress(found.body))
 
     def remove_run(self, space: str, run_id: str) -> bool:
         """Take a run out; False if there was none."""
@@ -175,11 +173,3 @@ class Runs(Reads):
 def take_runs(connection: Connection, commits: Sequence[int]) -> None:
     """Take out the runs that came in some commits."""
     connection.execute("DELETE FROM runs WHERE seq = ANY($1::BIGINT[])", [list(commits)])
-
-
-def _run(row: Sequence[Any]) -> RunRow:
-    space, run_id, name, added_ns, added_by, summary, *body = row
-    return RunRow(
-        space=space, run_id=run_id, name=name, added_ns=added_ns, added_by=added_by,
-        summary=summary, body=decompress(body[0]) if body else b"",
-    )  # fmt: skip

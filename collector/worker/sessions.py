@@ -8,7 +8,6 @@ from typing import Final, Protocol
 from collector.store.commit import RecordId
 from collector.store.reads import NoMemoryError
 from collector.store.rows import EvaluationRow, OpenSession, RecordRow
-from collector.store.store import Store
 from collector.worker.behind import Due
 from collector.worker.late import LateSpans, LateTrace
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
@@ -56,24 +55,6 @@ class OpenSessions(SessionStore, Protocol):
 
     def last_seq(self) -> int:
         """The last commit."""
-        ...
-
-
-class SessionsOf(Protocol):
-    """Makes a `SessionWork`."""
-
-    def __call__(
-        self,
-        store: Store,
-        registry: ProfileRegistry,
-        times: JoinTimes,
-        late: LateSpans,
-        /,
-        *,
-        clock: Callable[[], float],
-        now_ns: Callable[[], int],
-    ) -> "SessionWork":
-        """Take up what the store has."""
         ...
 
 

@@ -37,7 +37,7 @@ from collector.worker.profiles import ProfileRegistry
 from collector.worker.read import MAX_STEP_S, Reader
 from collector.worker.recover import POSTPONED_S, Recovery
 from collector.worker.revising import Asked, Replays, Revising
-from collector.worker.sessions import SessionsOf, SessionWork
+from collector.worker.sessions import SessionWork
 from collector.worker.times import Held, JoinTimes
 
 _log: Final = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Work:
         on_profiles: Callable[[], None] = lambda: None,
         on_pending: Callable[[], None] = lambda: None,
         measures: WorkerMeasures | None = None,
-        sessions: SessionsOf = SessionWork,
+        sessions: Callable[..., SessionWork] = SessionWork,
     ) -> None:
         self._log, self._store, self._registry, self._times = log, store, registry, times
         self._limits: Final = limits
