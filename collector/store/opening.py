@@ -18,7 +18,7 @@ from zlib import crc32
 from collector.judging.ledger import LEDGER_NAME
 from collector.metrics import RECEIVED, TotalKey, TotalName, Totals
 from collector.store.database import Database
-from collector.store.files import DamagedStoreError, store_files
+from collector.store.files import DamagedStoreError, store_files, sync_folder
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
@@ -111,11 +111,7 @@ class MarkFile:
                 raise OSError("only a part of it was taken")
             os.fsync(self._file)
             partial.replace(self._path)
-            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(self._folder)
         except OSError as error:
             self._give_up(error)
 

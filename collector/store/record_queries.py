@@ -54,21 +54,13 @@ class RecordSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordPage:
-    """Records, newest first, and where the next page begins."""
+    """Records, newest first, and where the next page begins, or a search goes on."""
 
     items: tuple[RecordSummary, ...]
     next_before: tuple[int, int] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextPage:
-    """Records with a text, newest first, and where the search goes on."""
-
-    items: tuple[RecordSummary, ...]
-    next_before: tuple[int, int] | None
-    looked_until_ns: int | None
-    """Arrival of the last record that was looked at, if the search ended before the page was full
-    and before the last record; else None."""
+    looked_until_ns: int | None = None
+    """Arrival of the last record that was looked at, if a search ended before the page was full and
+    before the last record; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from collector.split import split
 from collector.store.json_text import dump_json, load_json
-from collector.store.record_queries import RecordQuery, SessionPage, SessionQuery, TextPage
+from collector.store.record_queries import RecordPage, RecordQuery, SessionPage, SessionQuery
 from collector.store.records import GROWTH, MOST, PART_BYTES, Candidate, Place, RecordReads
 from collector.store.sessions import SessionReads
 from collector.store.span_queries import SpanQuery, text_match
@@ -68,7 +68,7 @@ class RecordTextReads(RecordReads):
 
     def search_records(
         self, query: RecordQuery, text: str, is_over: Callable[[], bool]
-    ) -> TextPage:
+    ) -> RecordPage:
         """List accepted records whose context has a text in a value or a name, newest first.
 
         Args:
@@ -98,7 +98,7 @@ class RecordTextReads(RecordReads):
         else:
             last = None
         items = self.record_summaries(query.space, found)
-        return TextPage(
+        return RecordPage(
             items=tuple(
                 replace(each, match=matches[each.record.seq, each.record.uid]) for each in items
             ),

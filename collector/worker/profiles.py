@@ -350,12 +350,10 @@ class ProfileRegistry:
             ),
         ):
             if count > most:
-                raise self._no_room(space, f"more than {most:,} {what}")
-
-    def _no_room(self, space: str, what: str) -> NoRoomError:
-        self._refused(space)
-        _log.warning("profiles of the space %r are refused: it would have %s", space, what)
-        return NoRoomError(f"the space {space!r} would have {what}")
+                self._refused(space)
+                message = f"the space {space!r} would have more than {most:,} {what}"
+                _log.warning("profiles are refused: %s", message)
+                raise NoRoomError(message)
 
     def all(self, space: str) -> list[RegisteredProfile]:
         """The profiles of a space, by alias, the active one of each alias first."""

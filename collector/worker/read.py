@@ -101,13 +101,11 @@ class Reader:
         log: The log.
         registry: Finds what a record means by its profile.
         offset: Everything before it was read.
+        time: Goes on with what is read.
         clock: Monotonic seconds.
-        now_ns: Wall clock.
         stopping: Ends a read once it is set.
         limits: Of what is read.
         brokers: Says how far the log is behind them.
-        max_hold_s: See `LogTime`.
-        max_step_s: The same.
     """
 
     def __init__(
@@ -116,29 +114,17 @@ class Reader:
         registry: ProfileRegistry,
         offset: int,
         *,
+        time: LogTime,
         clock: Callable[[], float],
-        now_ns: Callable[[], int],
         stopping: threading.Event,
         limits: Limits,
         brokers: Brokers,
-        max_hold_s: float,
-        max_step_s: float,
     ) -> None:
         self._log, self._registry, self._clock, self._stopping = log, registry, clock, stopping
         self._limits, self._brokers = limits, brokers
-        self._time: Final = LogTime(now_ns, max_hold_s, max_step_s)
+        self.time: Final = time
         self.offset = offset
         self._is_file_end = False
-
-    @property
-    def now(self) -> float:
-        """The time up to which everything was read."""
-        return self._time.seconds
-
-    @property
-    def held(self) -> Held:
-        """The part of it for which the log was behind a broker."""
-        return self._time.held
 
     @property
     def is_behind(self) -> bool:
@@ -154,7 +140,7 @@ class Reader:
         prepared, items, began = Prepared(), 0, self._clock()
         while items < _MOST_ITEMS and not self._stopping.is_set():
             if not self._log.wait(self.offset, wait_s):
-                self._time.caught_up(self._brokers.behind_ns())
+                self.time.caught_up(self._brokers.behind_ns())
                 break
             self._let_receivers_first()
             items += self._chunk(prepared, _READ_BYTES, self._taken)
@@ -178,7 +164,7 @@ class Reader:
             TransientError: The worker is to stop.
         """
         if not self._log.wait(self.offset, wait_s):
-            self._time.caught_up(self._brokers.behind_ns())
+            self.time.caught_up(self._brokers.behind_ns())
             return Prepared()
         times = begun.times_read(self.offset)
         if times > ALONE:
@@ -205,7 +191,7 @@ class Reader:
         chunk = self._log.read(self.offset, size)
         items = 0
         for entry in chunk.entries:
-            self._time.read(entry.item.received_ns, entry.item.behind_ns)
+            self.time.read(entry.item.received_ns, entry.item.behind_ns)
             items += prepared.add(take(entry))
         for gap in chunk.damaged:
             _log.error(

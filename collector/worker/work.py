@@ -34,7 +34,7 @@ from collector.worker.measures import News, Observer, Progress, Shown, WorkerMea
 from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.read import MAX_STEP_S, Reader
+from collector.worker.read import MAX_STEP_S, LogTime, Reader
 from collector.worker.recover import POSTPONED_S, Recovery
 from collector.worker.revising import Asked, Replays, Revising
 from collector.worker.sessions import SessionWork
@@ -191,8 +191,8 @@ class Work:
         began = self._clock()
         self._progress.begin()
         prepared = self._read(wait_s)
-        known_s, is_behind = self._reader.now, self._reader.is_behind
-        held = self._reader.held
+        known_s, is_behind = self._reader.time.seconds, self._reader.is_behind
+        held = self._reader.time.held
         self._committer.insist(lambda: prepared.settle(self._store, self._before()))
         # Before the offset says so: counted again it adds nothing.
         self._committer.insist(lambda: prepared.count_drops(self._store, self._now_ns()))
@@ -259,9 +259,8 @@ class Work:
         self._began = self._clock()
         self._reader = Reader(
             log, self._registry, store.offset,
-            clock=self._clock, now_ns=self._now_ns, stopping=self._stopping, limits=self._limits,
-            brokers=self._brokers, max_hold_s=self._max_hold_s,
-            max_step_s=self._max_step_s,
+            time=LogTime(self._now_ns, self._max_hold_s, self._max_step_s), clock=self._clock,
+            stopping=self._stopping, limits=self._limits, brokers=self._brokers,
         )  # fmt: skip
         self._known_s = 0.0
         """The time of the log up to which the join knows everything."""
@@ -314,7 +313,7 @@ class Work:
         if is_due:
             wait_s = 0.0
         elif due_s is not None:
-            wait_s = min(wait_s, max(0.0, due_s - reader.now))
+            wait_s = min(wait_s, max(0.0, due_s - reader.time.seconds))
         if is_careful:
             is_early = self._clock() < self._began + POSTPONED_S
             return reader.read_with_care(self._begun, self._committer, wait_s, is_early=is_early)
