@@ -7,13 +7,13 @@ judged once, after the slowest of its traces.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from collector.fleet.share import Share, share_of
 from collector.log.brokers import Brokers
-from collector.store.rows import EvaluationRow, OpenSession, RecordRow
+from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.worker.late import LateSpans, LateTrace
 from collector.worker.profiles import ProfileRegistry
@@ -22,7 +22,6 @@ from collector.worker.session import DueSession, SessionKey
 from collector.worker.sessions import SessionWork
 from collector.worker.times import Held, JoinTimes
 from scouter.errors import TransientError
-from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 1.0
@@ -61,21 +60,26 @@ class FleetSessions(SessionWork):
     ) -> None:
         if not isinstance(store, Share):
             raise TypeError("sessions of a fleet need a share of its store")
-        self._whole = _AsOf(store)
         self._share, self._profiles, self._brokers = store, registry, brokers
         self._looked_at = self._held_since = 0.0
         self._most_s = times.session_deadline_s
         """Longest wait for a partition that is behind."""
         self._next_look = 0.0
-        self._seen_records = self._whole.look()
+        self._seq = store.whole.last_seq()
+        """The newest finished commit when it looked last; others commit at any time."""
+        self._seen_records = self._seq
         """Records of later commits were not looked at; earlier ones are in sessions found open."""
         self._seen_spans = min(store.low_seq - 1, self._seen_records)
-        super().__init__(self._whole, registry, times, late, clock=clock, now_ns=now_ns)
+        super().__init__(store.whole, registry, times, late, clock=clock, now_ns=now_ns)
 
     def owns(self, key: SessionKey) -> bool:
         """Tell whether a session is of this share."""
         share = self._share
         return share_of(key.space, key.session_id, share.whole.partitions) == share.part
+
+    def seen_seq(self) -> int:
+        """The last commit that was there when the reading began."""
+        return self._seq
 
     def low_seq(self, other: int) -> int:
         """The oldest commit that a restart needs to find late spans, unless `other` is older."""
@@ -115,11 +119,13 @@ class FleetSessions(SessionWork):
         """Evaluate sessions that were taken; see `SessionWork.judge`."""
         if self._brokers.behind_ns():  # what lies in a partition that is behind was not seen
             part = [replace(each, is_quiet=False) for each in part]
-        self._whole.look()  # first: what comes while they are read was not seen
+        # First: what comes while they are read was not seen.
+        self._seq = self._share.whole.last_seq()
         return super().judge(part, begun, until)
 
     def _follow(self, now: float) -> None:
-        seq, spaces = self._whole.look(), {each.space for each in self._profiles.with_sessions()}
+        seq = self._seq = self._share.whole.last_seq()
+        spaces = {each.space for each in self._profiles.with_sessions()}
         if spaces:
             part, whole = self._share.part, self._share.whole
             for row in whole.session_news(part, self._seen_records, seq):
@@ -133,52 +139,3 @@ class FleetSessions(SessionWork):
                 super().spans_came(space, [each.trace_id for each in traces], now)
                 super().reopen(traces, self._late.window.since_ns(), now)
         self._seen_records = self._seen_spans = seq
-
-
-class _AsOf:
-    """The store of the whole fleet, and the commit up to which it was looked at.
-
-    Others commit at any time: an evaluation has seen no more than was there when its reading began.
-    """
-
-    def __init__(self, share: Share) -> None:
-        self._part, self._store = share.part, share.whole
-        self._seq = 0
-
-    def look(self) -> int:
-        """Take the newest finished commit for the last one; returns its number."""
-        self._seq = self._store.last_seq()
-        return self._seq
-
-    def last_seq(self) -> int:
-        return self._seq
-
-    def open_sessions(self, profiles: Sequence[tuple[str, str]]) -> list[OpenSession]:
-        found = self._store.open_sessions(profiles)
-        parts = self._store.partitions
-        return [e for e in found if share_of(e.space, e.session_id, parts) == self._part]
-
-    def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
-        return self._store.trace_records(space, trace_ids)
-
-    def session_records(
-        self, space: str, session_ids: Iterable[str], limit: int
-    ) -> list[RecordRow]:
-        return self._store.session_records(space, session_ids, limit)
-
-    def context_sizes(self, space: str, uids: Iterable[str]) -> Mapping[str, int]:
-        return self._store.context_sizes(space, uids)
-
-    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
-        return self._store.records_of(space, uids)
-
-    def latest_evaluations(
-        self, keys: Collection[tuple[str, str]]
-    ) -> Mapping[tuple[str, str], EvaluationRow]:
-        return self._store.latest_evaluations(keys)
-
-    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        return self._store.spans_of(space, trace_ids)
-
-    def refused_spans(self, space: str, trace_ids: Collection[str]) -> Mapping[str, str]:
-        return self._store.refused_spans(space, trace_ids)

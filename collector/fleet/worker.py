@@ -12,7 +12,7 @@ from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag, name_of
 from collector.fleet.member import Member
-from collector.fleet.partition import OwnedPartition, PendingOfShare
+from collector.fleet.partition import OwnedPartition
 from collector.fleet.partition_log import PartitionLog
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.sessions import FleetSessions
@@ -190,9 +190,9 @@ class FleetWorker(FleetProcess):
             return self._counting
         return self._counting.looking_up(self._answers.judge_of(space, read_seq))
 
-    def _judging(self, store: PendingOfShare, worker: Worker) -> JudgeWorker:
+    def _judging(self, share: Share, worker: Worker) -> JudgeWorker:
         return JudgeWorker(
-            store,
+            share.whole,
             self.registry,
             worker,
             self._judge_of,
@@ -201,5 +201,6 @@ class FleetWorker(FleetProcess):
             measures=self._judge_measures,
             drain_s=self.settings.drain_s,
             # One in the fleet asks. Two do while a partition moves, and the first outcome counts.
-            beside=None if self._gold is None or store.part else self._gold.run,
+            beside=None if self._gold is None or share.part else self._gold.run,
+            pending=share.pending_evaluations,
         )

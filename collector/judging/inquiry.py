@@ -4,14 +4,15 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
+from collector.store.store import Store
 from collector.worker.kept_values import most_characters
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.records import eval_record, task_rows
 from collector.worker.revising import Answered
-from collector.worker.session_reader import SessionReader, SessionStore
+from collector.worker.session_reader import SessionReader
 from collector.worker.trace_facts import read_trees
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
@@ -109,14 +110,6 @@ def give_up(
     )
 
 
-class InquiryStore(SessionStore, Protocol):
-    """The data that is asked about."""
-
-    def last_seq(self) -> int:
-        """The last commit."""
-        ...
-
-
 class Inquiries:
     """Reads what is needed to decide pending evaluations; any thread may ask.
 
@@ -125,7 +118,7 @@ class Inquiries:
         registry: The profiles that made them.
     """
 
-    def __init__(self, store: InquiryStore, registry: ProfileRegistry) -> None:
+    def __init__(self, store: Store, registry: ProfileRegistry) -> None:
         self._store, self._registry = store, registry
         self._sessions = SessionReader(store, registry)
 

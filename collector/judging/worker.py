@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, Protocol
@@ -12,10 +12,10 @@ from typing import Final, Protocol
 from collector.judging.inquiry import EvaluationKey, Inquiries, Inquiry
 from collector.judging.judges import JudgeMeasures, RememberingJudge
 from collector.judging.lanes import Lane, Lanes
-from collector.store.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
+from collector.store.rows import PendingEvaluation
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.revising import Answered
-from collector.worker.session_reader import SessionStore
 from scouter.errors import TransientError
 from scouter.evaluate.engine.execute import JudgeQuestion
 from scouter.evaluate.judge.ask import Backoff, Reply, ask
@@ -29,25 +29,6 @@ _STORED_TOGETHER: Final = 200
 
 Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, None]]
 """Function that runs beside the worker; it is given the worker's slots by provider."""
-
-
-class PendingStore(SessionStore, Protocol):
-    """The evaluations that a judge is asked about, and the data that they are about."""
-
-    def last_seq(self) -> int:
-        """The last commit."""
-        ...
-
-    def pending_evaluations(
-        self,
-        limit: int,
-        after: ResultPlace = FIRST_RESULT,
-        profiles: Collection[str] | None = None,
-        *,
-        others: bool = False,
-    ) -> list[PendingEvaluation]:
-        """Latest evaluations of which some tasks are pending."""
-        ...
 
 
 class StoresAnswers(Protocol):
@@ -68,7 +49,7 @@ class JudgeWorker:
     holds up nothing that does not need it.
 
     Args:
-        store: Has the pending evaluations and what they are about.
+        store: Has the pending evaluations, and what they are about.
         registry: The profiles that made them.
         worker: Stores the answers, as it is the only one that makes revisions.
         judge_of: Gives the judge for questions of a space, about what was read after a commit.
@@ -80,11 +61,12 @@ class JudgeWorker:
         drain_s: Seconds for the answers that are on their way when told to end.
         backoff: Gives the wait before a failed provider is asked again.
         beside: Runs in the same loop and asks through the same slots, until this one ends.
+        pending: Reads the pending evaluations; by default all that the store has.
     """
 
     def __init__(
         self,
-        store: PendingStore,
+        store: Store,
         registry: ProfileRegistry,
         worker: StoresAnswers,
         judge_of: Callable[[str, int], Judge],
@@ -96,8 +78,10 @@ class JudgeWorker:
         drain_s: float = 10.0,
         backoff: Backoff | None = None,
         beside: Beside | None = None,
+        pending: Callable[..., list[PendingEvaluation]] | None = None,
     ) -> None:
         self._store, self._worker, self._beside = store, worker, beside
+        self._pending = store.pending_evaluations if pending is None else pending
         self._in_flight = measures.in_flight
         self._judge_of, self._name_of = judge_of, name_of
         self._inquiries = Inquiries(store, registry)
@@ -219,7 +203,7 @@ class JudgeWorker:
         read_seq = self._store.last_seq()
         self._open(self._lanes.follow())
         page = await asyncio.to_thread(
-            self._store.pending_evaluations, wanted, lane.place, lane.profiles.copy(),
+            self._pending, wanted, lane.place, lane.profiles.copy(),
             others=lane.is_rest,
         )  # fmt: skip
         # Those of later commits may be of profiles that are not in any lane yet, behind which

@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from collector.split import split
 from collector.store.reads import TooLargeError
 from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.session import SessionKey
-from collector.worker.trace_facts import TraceStore
 from scouter.model.span import Span
 
 MOST_RECORDS: Final = 20_000
@@ -40,30 +40,6 @@ class _Outline(NamedTuple):
     size_bytes: int = 0
 
 
-class SessionStore(TraceStore, Protocol):
-    """The data that sessions are made of."""
-
-    def session_records(
-        self, space: str, session_ids: Iterable[str], limit: int
-    ) -> list[RecordRow]:
-        """Accepted records of some sessions, without contexts; any of more than `limit`."""
-        ...
-
-    def context_sizes(self, space: str, uids: Iterable[str]) -> Mapping[str, int]:
-        """By uid the bytes of a record's context."""
-        ...
-
-    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
-        """Whole records by their uids."""
-        ...
-
-    def latest_evaluations(
-        self, keys: Collection[tuple[str, str]]
-    ) -> Mapping[tuple[str, str], EvaluationRow]:
-        """The latest evaluation by space and uid."""
-        ...
-
-
 class SessionReader:
     """Reads records of sessions and the evaluations on them; any thread may ask.
 
@@ -72,7 +48,7 @@ class SessionReader:
         registry: Finds the profile of a record.
     """
 
-    def __init__(self, store: SessionStore, registry: ProfileRegistry) -> None:
+    def __init__(self, store: Store, registry: ProfileRegistry) -> None:
         self._store, self._registry = store, registry
 
     def sessions(

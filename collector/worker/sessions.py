@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from collector.store.commit import RecordId
 from collector.store.reads import NoMemoryError
-from collector.store.rows import EvaluationRow, OpenSession, RecordRow
+from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.store import Store
 from collector.worker.behind import Due
 from collector.worker.late import LateSpans, LateTrace
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
@@ -21,7 +22,6 @@ from collector.worker.session import (
 )
 from collector.worker.session_reader import (
     SessionReader,
-    SessionStore,
     StoredSession,
     awaited,
     key_of,
@@ -40,22 +40,6 @@ _POISON: Final = (
     "more of it comes"
 )
 _NO_MEMORY: Final = "there is not enough memory to read its contexts; raise memory_limit"
-
-
-class OpenSessions(SessionStore, Protocol):
-    """The data of sessions, and which of them are open."""
-
-    def open_sessions(self, profiles: Sequence[tuple[str, str]]) -> list[OpenSession]:
-        """Sessions with records that their evaluations have not seen."""
-        ...
-
-    def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
-        """Accepted records of some traces, without contexts."""
-        ...
-
-    def last_seq(self) -> int:
-        """The last commit."""
-        ...
 
 
 class SessionWork:
@@ -77,7 +61,7 @@ class SessionWork:
 
     def __init__(
         self,
-        store: OpenSessions,
+        store: Store,
         registry: ProfileRegistry,
         times: JoinTimes,
         late: LateSpans,
@@ -99,14 +83,19 @@ class SessionWork:
         profiles = {(each.space, each.uid): each for each in registry.with_sessions()}
         for each in store.open_sessions(list(profiles)):
             key = SessionKey(each.space, each.profile_uid, each.session_id)
-            registered = profiles[each.space, each.profile_uid]
-            self._join.add(key, 0.0, awaited(registered, each.trace_id))
-            self._found.add(key)
+            if self.owns(key):
+                registered = profiles[each.space, each.profile_uid]
+                self._join.add(key, 0.0, awaited(registered, each.trace_id))
+                self._found.add(key)
 
     def owns(self, key: SessionKey) -> bool:
         """Tell whether a session is evaluated here; of one process all are."""
         del key
         return True
+
+    def seen_seq(self) -> int:
+        """The last commit of which everything is seen by what is evaluated now."""
+        return self._store.last_seq()
 
     def hold(self, held: Held) -> None:
         """Take note of the time for which brokers lagged up to now."""
@@ -278,7 +267,7 @@ class SessionWork:
         if begun.is_poison(key.space, key.uid):
             whole = replace(whole, too_large=_POISON)
         try:
-            return judge_session(whole, seq=self._store.last_seq(), now_ns=self._now_ns())
+            return judge_session(whole, seq=self.seen_seq(), now_ns=self._now_ns())
         except Exception:  # noqa: BLE001 one session must not stop the others
             # Its records keep their states; a start takes the session up again.
             _log.exception("session %r: the engine failed", key.session_id[:100])

@@ -1,9 +1,10 @@
 """Facts about the completeness of one trace, kept up to date span by span."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import ClassVar, Final, Protocol
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Final
 
 from collector.store.reads import MOST_SPANS, NoMemoryError, TooLargeError
+from collector.store.store import Store
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import PROCESS_ID
@@ -184,19 +185,7 @@ def _marked(names: set[str] | None, name: str, *, is_in: bool) -> set[str] | Non
     return names or None
 
 
-class TraceStore(Protocol):
-    """The data that a tree is made of."""
-
-    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        """Whole traces by id; `TooLargeError` where they have more spans than are read at once."""
-        ...
-
-    def refused_spans(self, space: str, trace_ids: Collection[str]) -> Mapping[str, str]:
-        """By trace id why a span of it was refused, where one was."""
-        ...
-
-
-def read_trees(store: TraceStore, space: str, trace_ids: Sequence[str]) -> dict[str, SpanTree]:
+def read_trees(store: Store, space: str, trace_ids: Sequence[str]) -> dict[str, SpanTree]:
     """Read traces, in parts where there is no memory for all of them.
 
     Returns:
@@ -229,7 +218,7 @@ def unread_tree(why: str) -> SpanTree:
     return SpanTree(unread=f"the trace is too large to be judged: {why}")
 
 
-def lost_of(store: TraceStore, space: str, trace_ids: Collection[str]) -> dict[str, str]:
+def lost_of(store: Store, space: str, trace_ids: Collection[str]) -> dict[str, str]:
     """Say of traces of which a span was refused what became of it.
 
     Raises:
