@@ -9,13 +9,17 @@ Interval: TypeAlias = tuple[float, float]
 _NORMAL: Final = NormalDist()
 
 
-def wilson(passed: int, total: int, confidence: float = 0.95) -> Interval:
+def wilson(
+    passed: float, total: float, confidence: float = 0.95, z: float | None = None
+) -> Interval:
     """Compute the Wilson score interval of a rate, without continuity correction.
 
     Args:
-        passed: Successes, 0 <= passed <= total.
+        passed: Successes, 0 <= passed <= total; a fraction where they are counted at an effective
+            size.
         total: Samples.
         confidence: Two-sided level, between 0 and 1, both excluded.
+        z: Standard errors on either side, in place of the level's.
 
     Returns:
         Lower and upper bound in [0, 1]; (0, 1) without samples.
@@ -31,7 +35,8 @@ def wilson(passed: int, total: int, confidence: float = 0.95) -> Interval:
         raise ValueError(f"confidence is {confidence}; expected a level between 0 and 1")
     if total == 0:
         return 0.0, 1.0
-    z = _NORMAL.inv_cdf((1 + confidence) / 2)
+    if z is None:
+        z = _NORMAL.inv_cdf((1 + confidence) / 2)
     rate, square = passed / total, z * z / total
     middle = rate + square / 2
     half = z * math.sqrt(rate * (1 - rate) / total + square / (4 * total))
