@@ -24,6 +24,7 @@ from collector.comparing.comparison import (
     Compared,
     Flip,
     FlippedRecord,
+    Pairing,
     compare_sides,
     figures_of,
     kinds_of,
@@ -31,6 +32,7 @@ from collector.comparing.comparison import (
 from collector.comparing.looks import looks_of, record_place
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.comparing.side import MOST, Side, Wanted, read_side
+from collector.comparing.traffic import Explained, explain
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
 from collector.store.runs import RunRow
@@ -39,9 +41,12 @@ from scouter.client.models.answer import Page
 from scouter.client.models.comparison import (
     AlikeChange,
     ComparedChange,
+    ComparedPart,
     ComparedRate,
     ComparedSide,
+    ComparedTrait,
     Comparison,
+    Explanation,
     Look,
     RemovedRun,
     RunItem,
@@ -79,6 +84,10 @@ def _item(row: RunRow, summary: RunSummary) -> RunItem:
 
 
 _CHANGES: Final = 20
+_LOOK_AT_TRAFFIC: Final = (
+    "look at what users ask first: other traffic explains the fall, and no change of behaviour is "
+    "seen"
+)
 _ALIKE: Final = 20
 _ComparedRun = Annotated[
     str | None, Query(max_length=64, description="As `GET /api/v1/runs` has it.")
@@ -125,14 +134,15 @@ def comparison_router() -> APIRouter:
             float | None,
             Query(ge=0, le=100, description="Inconclusive where a larger fall, in points, may be."),
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=MOST)] = 1000,
+        limit: Annotated[int, Query(ge=1, le=MOST)] = 2000,
     ) -> Comparison:
         """Compare two versions, two periods, or an offline run with what is live.
 
         `before_…` name the baseline: a run, or the evaluations of a version in a period; the
-        others the side in question. The newest `limit` records of each live side are compared, by
-        the tests of `scouter compare`. `profile` is needed where a side is live.
+        others the side in question. The newest `limit` records of each live side are compared.
+        `profile` is needed where a side is live.
         """
+        now_ns = time.time_ns()
         before = Wanted(
             run_id=before_run,
             version=before_version,
@@ -140,6 +150,7 @@ def comparison_router() -> APIRouter:
             until_ns=read_time("before_until", before_until),
             environment=environment,
             limit=limit,
+            now_ns=now_ns,
         )
         after = Wanted(
             run_id=run,
@@ -148,6 +159,7 @@ def comparison_router() -> APIRouter:
             until_ns=read_time("until", until),
             environment=environment,
             limit=limit,
+            now_ns=now_ns,
         )
         if not profile and None in (before_run, run):
             raise ProblemError(400, "profile: needed, as a side is live")
@@ -162,9 +174,12 @@ def comparison_router() -> APIRouter:
         kinds = kinds_of(store, caller.space, sides, found.flips)[:_CHANGES]
         looks = looks_of(store, caller.space, sides, [first for first, *_ in kinds])
         changes = [_change(kind, look, sides) for kind, look in zip(kinds, looks, strict=True)]
+        explained = None
+        if found.pairing is Pairing.APART:
+            explained = explain(store, caller.space, sides)
         figures = figures_of(store, caller.space, sides)
         shown = tuple(map(_side, sides, (before_run, run), figures))
-        return _answer(found, shown, changes, sum(map(len, kinds)))
+        return _answer(found, explained, shown, changes, sum(map(len, kinds)))
 
     def keep(
         store: Store, space: str, name: str, body: bytes, token_id: str
@@ -241,23 +256,68 @@ def _change(
 
 
 def _answer(
-    found: Compared, sides: tuple[ComparedSide, ...], changes: list[ComparedChange], told: int
+    found: Compared,
+    explained: Explained | None,
+    sides: tuple[ComparedSide, ...],
+    changes: list[ComparedChange],
+    told: int,
 ) -> Comparison:
     before, after = sides
+    advice = found.decision.advice
+    if advice and explained is not None and explained.is_traffic_alone:
+        advice = (_LOOK_AT_TRAFFIC,)
     return Comparison(
         word=found.decision.word,
         headline=found.decision.headline,
         reasons=tuple(found.decision.reasons),
-        advice=tuple(found.decision.advice),
+        advice=tuple(advice),
         exit_code=found.decision.exit_code,
         ruled_out=found.ruled_out,
         pairing=found.pairing,
         before=before,
         after=after,
+        is_every_look=found.is_open,
+        state=found.state,
+        explanation=None if explained is None else _explanation(explained),
         rates=tuple(_rate(row) for row in found.rates),
         changes=tuple(changes),
         more_changes=len(found.flips) - told,
         notes=tuple(found.notes),
+    )
+
+
+def _explanation(found: Explained) -> Explanation:
+    split = found.split
+    parts = (("traffic", split.traffic), ("route", split.route), ("behaviour", split.within))
+    return Explanation(
+        sentence=found.sentence,
+        parts=tuple(
+            ComparedPart(
+                name=name,
+                difference=each.difference,
+                lower=each.interval[0],
+                upper=each.interval[1],
+                fell=each.fell,
+            )
+            for name, each in parts
+        ),
+        alone_before=split.alone_before,
+        alone_after=split.alone_after,
+        traits=tuple(
+            ComparedTrait(
+                name=each.trait,
+                before_passed=each.before[0],
+                before_count=each.before[1],
+                after_passed=each.after[0],
+                after_count=each.after[1],
+                within=each.within.difference,
+                lower=each.within.interval[0],
+                upper=each.within.interval[1],
+                adjusted_p=each.adjusted_p,
+                is_named=each.is_named,
+            )
+            for each in found.traits
+        ),
     )
 
 
@@ -269,6 +329,7 @@ def _side(side: Side, run_id: str | None, figures: TraceFigures | None) -> Compa
         records=sum(len(each) for each in parts),
         scenarios=None if run is None or side.is_bare else len(run.scenario_ids),
         is_cut=side.is_cut,
+        is_open=side.is_open,
         run_id=run_id,
         figures=figures,
     )

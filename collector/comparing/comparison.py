@@ -1,4 +1,4 @@
-"""The comparison of two sides, by the engine that compares offline runs.
+"""The comparison of two sides: runs and pairs by the engine of releases, others as samples.
 
 Live records are other ones in every version. Where at least half of the smaller side has ids that
 the other side has, too, those are compared in pairs; else the sides are compared as two samples of
@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from collector.comparing.side import Side, apart, first_of, shared_ids, with_tasks
+from collector.comparing.live import compare_live, state_text
+from collector.comparing.pairs import at_every_look
+from collector.comparing.side import Side, first_of, shared_ids, with_tasks
 from collector.problem import ProblemError
 from collector.store.span_queries import TraceTotals
 from collector.store.store import Store
@@ -74,6 +76,10 @@ class Compared:
     flips: Sequence[FlippedRecord | FlippedScenario]
     """Changes for the worse come first."""
     notes: Sequence[str]
+    is_open: bool = False
+    """True if a side still takes traffic: intervals and p-values hold at every look."""
+    state: str = ""
+    """The same in words; empty of two runs."""
 
 
 def compare_sides(before: Side, after: Side, require_ruled_out: float | None) -> Compared:
@@ -122,19 +128,34 @@ def _records(before: Side, after: Side, require_ruled_out: float | None) -> Comp
         raise ProblemError(409, "the two sides have no task in common")
     old, new = (with_tasks(side.results, tasks) for side in (before, after))
     shared = shared_ids(old, new)
-    is_paired = 2 * shared.total() >= min(len(old), len(new))
-    if is_paired:
-        old, new = first_of(old, shared), first_of(new, shared)
-    else:
-        old, new = apart(old, "before"), apart(new, "now")
+    is_open = before.is_open or after.is_open
+    state = state_text(before, after)
+    if 2 * shared.total() < min(len(old), len(new)):
+        samples = compare_live(old, new, is_open=is_open, require_ruled_out=require_ruled_out)
+        return Compared(
+            pairing=Pairing.APART,
+            decision=samples.decision,
+            ruled_out=samples.ruled_out,
+            rates=samples.rates,
+            flips=(),
+            notes=(*samples.notes, *_notes(before, after, None)),
+            is_open=is_open,
+            state=state,
+        )
+    old, new = first_of(old, shared), first_of(new, shared)
     found = ComparisonResults.of(old, new)
+    rates, decision = found.rates, _decided(found, require_ruled_out)
+    if is_open:
+        rates, decision = at_every_look(rates, decision)
     return Compared(
-        pairing=Pairing.IDS if is_paired else Pairing.APART,
-        decision=_decided(found, require_ruled_out),
+        pairing=Pairing.IDS,
+        decision=decision,
         ruled_out=found.ruled_out,
-        rates=found.rates,
-        flips=sorted(_record_flips(old, new), key=_order) if is_paired else (),
-        notes=(*found.notes, *_notes(before, after, shared.total() if is_paired else None)),
+        rates=rates,
+        flips=sorted(_record_flips(old, new), key=_order),
+        notes=(*found.notes, *_notes(before, after, shared.total())),
+        is_open=is_open,
+        state=state,
     )
 
 
@@ -148,7 +169,9 @@ def _notes(before: Side, after: Side, paired: int | None) -> Iterator[str]:
     counts = len(before.results), len(after.results)
     if paired is None:
         yield "Few records of the two sides have the same id: they are compared as two samples."
-    elif paired < max(counts):
+    else:
+        yield "Pairs have the same traffic on both sides, so that a fall is behaviour."
+    if paired is not None and paired < max(counts):
         yield (
             f"Records with an id that both sides have are compared in pairs: {paired:,} of "
             f"{counts[0]:,} before and of {counts[1]:,} now."

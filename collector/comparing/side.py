@@ -1,8 +1,8 @@
 """One side of a comparison: records of a version or a period, or those of an offline run."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from collector.comparing.runs import kept_summary, read_body
@@ -16,9 +16,10 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 
-MOST: Final = 2_000
-"""Records of a side; of more, the newest are compared. The tests cost more than linearly: 2,000
-records of eight tasks on each side take some seconds."""
+MOST: Final = 10_000
+"""Records of a side; of more, the newest are compared."""
+_QUIET_NS: Final = 24 * 3600 * 10**9
+"""Time without a new record after which a live side counts as closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Wanted:
     until_ns: int | None = None
     environment: str | None = None
     limit: int = MOST
+    now_ns: int = 0
+    """Time of the look: says whether the side still takes traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,11 @@ class Side:
     """True of a run without scenarios."""
     is_cut: bool = False
     """True if there are more records, which are older."""
+    is_open: bool = False
+    """True if a record may still come to it: a live side without an end whose newest record is
+    less than a day old."""
+    tags: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """Of live records, by uid."""
 
     @property
     def tasks(self) -> set[str]:
@@ -119,7 +127,15 @@ def _live(store: Store, space: str, profile: str, wanted: Wanted) -> Side:
     specs: dict[tuple[str, str], TaskSpec] = {}
     found = [_record(row, specs) for row in rows[: wanted.limit]]
     is_cut = len(rows) > wanted.limit
-    return Side(label=_label(wanted), results=EvalResults(found), is_cut=is_cut)
+    newest_ns = max((each.created_ns for each in found), default=0)
+    has_end = wanted.until_ns is not None and wanted.until_ns <= wanted.now_ns
+    return Side(
+        label=_label(wanted),
+        results=EvalResults(found),
+        is_cut=is_cut,
+        is_open=bool(found) and not has_end and wanted.now_ns - newest_ns < _QUIET_NS,
+        tags={row.record_uid: row.tags for row in rows[: wanted.limit] if row.tags},
+    )
 
 
 def _label(wanted: Wanted) -> str:
@@ -210,22 +226,3 @@ def first_of(results: EvalResults, shared: Counter[str]) -> EvalResults:
             left[each.record_id] -= 1
             kept.append(each)
     return EvalResults(kept)
-
-
-def apart(results: EvalResults, side: str) -> EvalResults:
-    """The records under ids that no other side has, so that nothing is paired."""
-    return EvalResults(
-        [
-            RecordResult(
-                each.record_uid,
-                f"{side} {number}",
-                each.session_id and f"{side} {each.session_id}",
-                each.trace_id,
-                each.outcome,
-                each.tasks,
-                each.created_ns,
-                each.duration_ns,
-            )
-            for number, each in enumerate(results.records)
-        ]
-    )

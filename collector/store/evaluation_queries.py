@@ -1,6 +1,6 @@
 """Questions about evaluations and results of tasks, and the rows that answer them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -90,6 +90,7 @@ class OutcomeRow:
     outcome: Outcome
     created_ns: int
     duration_ns: int
+    tags: Mapping[str, str]
     tasks: tuple[TaskOutcome, ...]
     """In the order of the profile."""
 

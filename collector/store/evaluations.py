@@ -165,9 +165,13 @@ class EvaluationReads(Reads):
         page = self._evaluation_places(replace(query, as_of=as_of), query.limit)
         if not page:
             return []
-        columns = ", ".join(f"e.{name}" for name in ("outcome", *_OUTLINE))
+        columns = ", ".join(f"e.{name}" for name in ("outcome", "tags", *_OUTLINE))
         known: dict[str, dict[str, Any]] = {
-            row[2]: {"outcome": Outcome(row[3]), **dict(zip(_OUTLINE, row[4:], strict=True))}
+            row[2]: {
+                "outcome": Outcome(row[3]),
+                "tags": tags_of(row[4]),
+                **dict(zip(_OUTLINE, row[5:], strict=True)),
+            }
             for row in self._evaluation_columns(columns, page)
         }
         tasks = self._outcomes_of(page)

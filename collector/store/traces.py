@@ -70,6 +70,14 @@ _TOTALS: Final = """
         sum(output_tokens)::BIGINT
     FROM spans WHERE {spans} GROUP BY trace_id
 """
+_NAMED: Final = """
+    WITH own AS MATERIALIZED (
+        SELECT trace_id, tool_name, request_model FROM spans WHERE {spans}
+    )
+    SELECT trace_id, 'tool', tool_name FROM own WHERE tool_name <> ''
+    UNION
+    SELECT trace_id, 'model', request_model FROM own WHERE request_model <> ''
+"""
 _IS_ERROR: Final = f"CASE WHEN status = {_ERROR} OR error_type <> '' THEN 1 ELSE 0 END"
 _STEPS: Final = f"""
     SELECT trace_id, tool, is_error, error_type, end_ns FROM (
@@ -118,6 +126,18 @@ class SummaryReads(Reads):
         """Time and tokens of traces, over all of their spans; one without any is left out."""
         rows = self._of_traces(_TOTALS, space, trace_ids)
         return {trace_id: TraceTotals(*totals) for trace_id, *totals in rows}
+
+    def trace_names(
+        self, space: str, trace_ids: Collection[str]
+    ) -> Mapping[str, Collection[tuple[str, str]]]:
+        """Tools and models that the spans of traces name, as `tool` or `model` and the name.
+
+        A trace without any is left out.
+        """
+        found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        for trace_id, kind, name in self._of_traces(_NAMED, space, trace_ids):
+            found[trace_id].add((kind, name))
+        return dict(found)
 
     def trace_steps(self, space: str, trace_ids: Collection[str]) -> Mapping[str, list[Step]]:
         """Tool calls and errors of traces, in the order of their beginning; the first 200 of each.

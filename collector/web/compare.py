@@ -14,6 +14,7 @@ from collector.web.source import AskError, Shown, Source
 from scouter.client.models.answer import Page
 from scouter.client.models.comparison import (
     ComparedChange,
+    ComparedPart,
     ComparedRate,
     Comparison,
     Look,
@@ -241,7 +242,9 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
                 raise
             problem = error.detail
     rates = comparison.rates if comparison is not None else ()
-    reach = reach_of(rates)
+    why = comparison.explanation if comparison is not None else None
+    parts = why.parts if why is not None else ()
+    reach, why_reach = reach_of(rates), reach_of(parts)
     swapped = {_SWAPPED[name]: value for name, value in exact.items()}
     environment = given.get("environment", "")
     return {
@@ -261,6 +264,8 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         "figures": [] if comparison is None else _figures(comparison),
         "bars": [bar(each, reach) for each in rates],
         "reach": reach,
+        "why_bars": [bar(each, why_reach) for each in parts],
+        "why_reach": why_reach,
         "better": sum(each.lower is not None and each.lower > 0 for each in rates),
         "changes": [] if comparison is None else [_change(each) for each in comparison.changes],
         "failed": [
@@ -330,14 +335,14 @@ def _choices(versions: Sequence[VersionItem], runs: Sequence[RunItem]) -> Choice
     )
 
 
-def reach_of(rates: Iterable[ComparedRate]) -> int:
+def reach_of(rates: Iterable[ComparedRate | ComparedPart]) -> int:
     """Points on either side of 0 that a line needs to hold the intervals of all differences."""
     ends = [end for each in rates for end in (each.lower, each.upper) if end is not None]
     most = 100 * max(map(abs, ends), default=1.0)
     return next((each for each in _REACHES if most <= each), 100)
 
 
-def bar(rate: ComparedRate, reach: int) -> tuple[float, float, float] | None:
+def bar(rate: ComparedRate | ComparedPart, reach: int) -> tuple[float, float, float] | None:
     """Left end, dot and right end of a difference on a line.
 
     Args:

@@ -108,10 +108,13 @@ class StoreListsContract(OpenedStore):
         wanted = [row.record_uid for row in reversed(latest.values()) if is_wanted(row)]
         assert list(uids_by_page(store, query)) == wanted
         newest = [latest[uid] for uid in wanted[: query.limit]]
-        assert [(row.record_uid, row.outcome, row.tasks) for row in store.outcomes(query)] == [
+        assert [
+            (row.record_uid, row.outcome, row.tags, row.tasks) for row in store.outcomes(query)
+        ] == [
             (
                 row.record_uid,
                 row.outcome,
+                row.tags,
                 tuple(
                     (each.task_id, each.task_type, each.outcome, each.reason, each.score)
                     for each in row.tasks

@@ -43,6 +43,10 @@ class ComparedSide(Answer):
     records: int
     scenarios: int | None = Field(description="Of a run with scenarios.")
     is_cut: bool = Field(description="There are more records, which are older.")
+    is_open: bool = Field(
+        description="Still taking traffic: a live side without an end whose newest record is less "
+        "than a day old."
+    )
     run_id: str | None
     figures: TraceFigures | None = Field(
         description="Of a live side's newest 100 records; null without spans."
@@ -63,7 +67,8 @@ class ComparedRate(Answer):
     after_rate: float
     difference: float = Field(description="After minus before.")
     lower: float | None = Field(
-        description="Of the difference, 95 %; null where too few conversations stand behind it."
+        description="Of the difference, 95 %; null where too few conversations stand behind it. "
+        "Of a side that still takes traffic at all looks together."
     )
     upper: float | None
     fell: int = Field(description="Pairs that passed before and do not now.")
@@ -129,6 +134,50 @@ class ComparedChange(Answer):
     more_alike: int = Field(description="Such records that are left out.")
 
 
+class ComparedPart(Answer):
+    """One part of the difference of the rates of records."""
+
+    name: str = Field(
+        description="traffic: other tags or questions, or other shares of them; route: other "
+        "tools, models or lengths of conversations within the same traffic; behaviour: a change "
+        "within the same traffic that took the same way."
+    )
+    difference: float = Field(description="After minus before; the parts add up to the whole.")
+    lower: float = Field(description="95 %, as that of a rate.")
+    upper: float
+    fell: bool = Field(description="The whole interval is below 0.")
+
+
+class ComparedTrait(Answer):
+    """A tag, tool, model or length, and its records inside the same traffic."""
+
+    name: str
+    before_passed: int
+    before_count: int
+    after_passed: int
+    after_count: int
+    within: float = Field(description="Change of their rate inside the same traffic.")
+    lower: float = Field(description="Of that, 95 %.")
+    upper: float
+    adjusted_p: float = Field(
+        description="One-sided, of a fall beyond that of other records of the same traffic, "
+        "corrected for all traits (Holm)."
+    )
+    is_named: bool = Field(description="adjusted_p is at most 0.05.")
+
+
+class Explanation(Answer):
+    """Traffic or behaviour: what the difference of the rates of records comes from."""
+
+    sentence: str = Field(description="In words.")
+    parts: tuple[ComparedPart, ...]
+    alone_before: float = Field(description="Share of records of traffic that only came before.")
+    alone_after: float = Field(description="Share of records of traffic that only comes now.")
+    traits: tuple[ComparedTrait, ...] = Field(
+        description="20 at most: the named ones first, then those that make the most of a fall."
+    )
+
+
 class Comparison(Answer):
     """Two sides held against each other."""
 
@@ -143,6 +192,14 @@ class Comparison(Answer):
     )
     before: ComparedSide
     after: ComparedSide
+    is_every_look: bool = Field(
+        description="A side still takes traffic: intervals and p-values hold at all looks together."
+    )
+    state: str = Field(description="The same in words; empty of two runs.")
+    explanation: Explanation | None = Field(
+        description="Of two samples; null where they have too few conversations or no traffic in "
+        "common."
+    )
     rates: tuple[ComparedRate, ...]
     changes: tuple[ComparedChange, ...] = Field(
         description="At most 20, those that got worse first, then those with the most alike; none"

@@ -250,7 +250,7 @@ class EvaluationRoutes(Connection):
             run: See `before_run`.
             environment: Of the live sides.
             require_ruled_out: Inconclusive where a fall of more points is not ruled out.
-            limit: Newest records of each live side that are compared; 1,000 by default, at most
-                2,000.
+            limit: Newest records of each live side that are compared; 2,000 by default, at most
+                10,000.
         """
         return self._get(Comparison, "/comparison", arguments(locals()))

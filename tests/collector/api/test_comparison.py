@@ -1,5 +1,6 @@
 """Versions, periods and offline runs held against each other; numbers are worked out by hand."""
 
+import time
 from collections.abc import Sequence
 from math import comb
 from pathlib import Path
@@ -75,22 +76,90 @@ def service(start: Start, answers: Path) -> Service:
     return start(profile=[str(answers)])
 
 
-def test_versions_without_common_ids_are_two_samples(service: Service) -> None:
-    """Four of four against none of four: of the 70 ways to choose, one is as bad."""
-    send_version(service, "1.0", [42] * 4)
-    send_version(service, "2.0", [41] * 4)
-    service.wait_for(8)
-    found = service.get(
-        "/api/v1/comparison", profile="answers", before_version="1.0", version="2.0"
+def closed(service: Service, **asked: str) -> Any:
+    """Two versions up to now, so that no more records can come to them."""
+    now = str(time.time_ns())
+    return service.get(
+        "/api/v1/comparison", profile="answers", before_until=now, until=now, **asked
     )
+
+
+def test_versions_without_common_ids_are_two_samples(service: Service) -> None:
+    """Eight of eight against none of eight: one of C(16, 8) ways, of which a mid-p counts half."""
+    send_version(service, "1.0", [42] * 8)
+    send_version(service, "2.0", [41] * 8)
+    service.wait_for(16)
+    found = closed(service, before_version="1.0", version="2.0")
     whole = found["rates"][0]
     assert found["pairing"] == "apart"
-    assert whole["p_value"] == pytest.approx(1 / comb(8, 4))
-    assert (whole["before_passed"], whole["after_passed"], whole["after_count"]) == (4, 0, 4)
+    assert whole["label"] == "records passed"
+    assert whole["p_value"] == pytest.approx(0.5 / comb(16, 8))
+    assert (whole["before_passed"], whole["after_passed"], whole["after_count"]) == (8, 0, 8)
     assert (found["word"], found["exit_code"]) == ("regressed", 1)
-    assert found["before"]["label"] == "version 1.0"
+    assert found["headline"] == "Records passed: 0.0 % now, 100.0 % before."
+    assert found["before"]["label"] == "version 1.0, until " + found["before"]["label"][-16:]
     assert found["changes"] == []
     assert any("two samples" in note for note in found["notes"])
+    assert found["state"].startswith("Closed")
+    assert not found["is_every_look"]
+    assert not found["after"]["is_open"]
+
+
+def test_a_version_that_takes_traffic_has_an_interval_for_every_look(service: Service) -> None:
+    """It is wider than that of one look, and the p-value is larger."""
+    send_version(service, "1.0", [42] * 12)
+    send_version(service, "2.0", [42] * 6 + [41] * 6)
+    service.wait_for(24)
+    asked = {"before_version": "1.0", "version": "2.0"}
+    once = closed(service, **asked)["rates"][0]
+    found = service.get("/api/v1/comparison", profile="answers", **asked)
+    always = found["rates"][0]
+    assert found["is_every_look"]
+    assert found["after"]["is_open"]
+    assert found["state"].startswith("Still taking traffic: version 1.0 and version 2.0.")
+    assert always["lower"] < once["lower"] < once["upper"] < always["upper"]
+    assert always["p_value"] > once["p_value"]
+    assert (found["word"], found["exit_code"]) == ("inconclusive", 3)
+    assert found["advice"] == ["wait for more records"]
+
+
+def test_a_fall_is_split_into_traffic_and_behaviour(service: Service) -> None:
+    """Refunds pass in half, others always; refunds are 10 of 40, then 30 of 40, and call a tool."""
+    for version, refunds in (("1.0", 10), ("2.0", 30)):
+        kinds = ["refund"] * refunds + ["other"] * (40 - refunds)
+        records = [
+            {
+                "uid": f"{version}-{at}", "profile": "answers", "tags": {"kind": kind},
+                "trace_id": trace_id(version, at),
+                "context": {"answer": 41 if kind == "refund" and at % 2 else 42},
+            }
+            for at, kind in enumerate(kinds)
+        ]  # fmt: skip
+        resource = Resource(attributes={"service.name": "desk", "service.version": version})
+        spans = [
+            Span(
+                trace_id=trace_id(version, at), span_id=f"{1:016x}", name="call", start_ns=1,
+                end_ns=2, resource=resource,
+                attributes={
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": "pay" if kind == "refund" else "search",
+                },
+            )
+            for at, kind in enumerate(kinds)
+        ]  # fmt: skip
+        data = encode_request(spans).SerializeToString()
+        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+        service.send(*records)
+    service.wait_for(80)
+    found = closed(service, before_version="1.0", version="2.0")
+    why = found["explanation"]
+    parts = {each["name"]: each["difference"] for each in why["parts"]}
+    assert parts == {
+        "traffic": pytest.approx(-0.25), "route": pytest.approx(0), "behaviour": pytest.approx(0),
+    }  # fmt: skip
+    assert "because other traffic came: traffic" in why["sentence"]
+    assert not any(each["is_named"] for each in why["traits"])
+    assert found["advice"][0].startswith("look at what users ask first")
 
 
 def test_versions_with_common_ids_are_paired(service: Service) -> None:
@@ -221,9 +290,10 @@ def test_a_run_is_compared_with_what_is_live(service: Service) -> None:
     service.wait_for(3)
     found = service.get("/api/v1/comparison", profile="answers", before_run=run["run_id"])
     assert found["pairing"] == "apart"
-    assert found["rates"][0]["p_value"] == pytest.approx(1 / comb(6, 3))
+    assert found["rates"][0]["p_value"] is None
     assert (found["word"], found["exit_code"]) == ("inconclusive", 3)
-    assert found["advice"] == ["compare more of them"]
+    assert "3 conversations are too few" in found["reasons"][0]
+    assert found["advice"] == ["wait for more records"]
     assert any("only there before: other" in note for note in found["notes"])
     assert found["before"]["label"].startswith("run 'offline' of ")
 

@@ -14,7 +14,9 @@ from collector.access.tokens import TokenFile
 from collector.web.compare import Aligned, align, align_tasks, align_values, bar, reach_of
 from scouter.client.models.comparison import ComparedRate, LookedTask
 from scouter.client.models.records import ToolCall
-from tests.collector.api.test_comparison import push, send_version
+from scouter.model.otlp import encode_request
+from scouter.model.span import Resource, Span
+from tests.collector.api.test_comparison import PROTOBUF, push, send_version, trace_id
 from tests.collector.conftest import Service, Start, save_answers
 from tests.collector.web.conftest import HOSTILE
 from tests.support.answers import answer
@@ -22,7 +24,7 @@ from tests.support.browser import PHONE_PX, assert_everybody_can_read, browser_p
 from tests.support.replay_results import results, scenario, span
 from tests.support.served import serve
 
-IDS = [f"q{number}" for number in range(12)]
+IDS = [f"q{number}" for number in range(24)]
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +32,10 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service
     """Two versions with common ids, of which the second is worse, and two runs."""
     folder = tmp_path_factory.mktemp("compare")
     service = Service(folder, profile=[str(save_answers(folder))])
-    send_version(service, "1.0", [42] * 12, ids=IDS, tools=("search", "answer"))
-    service.wait_for(12)
-    send_version(service, "2.0", [42] * 4 + [41] * 8, ids=IDS, tools=("search", "refund"))
+    send_version(service, "1.0", [42] * 24, ids=IDS, tools=("search", "answer"))
     service.wait_for(24)
+    send_version(service, "2.0", [42] * 8 + [41] * 16, ids=IDS, tools=("search", "refund"))
+    service.wait_for(48)
     push(service, results([scenario(name, {"right": True}) for name in IDS]), "monday")
     bad = span("look", 1, None, 0, 9)
     push(service, results([scenario(name, {"right": False}, traces=[bad]) for name in IDS]), "pr")
@@ -106,11 +108,11 @@ def test_the_last_two_versions_are_chosen(compared: tuple[Service, str]) -> None
         assert page.locator("select[name=after]").input_value() == "version:2.0"
         panel = page.get_by_role("region", name="Decision")
         assert "regressed" in panel.inner_text()
-        assert "4 of 12 records passed, 12 of 12 in the baseline" in panel.inner_text()
+        assert "8 of 24 records passed, 24 of 24 in the baseline" in panel.inner_text()
         change = page.locator("details.change").first
-        assert "and 7 more records like it" in change.locator("summary").inner_text()
+        assert "and 15 more records like it" in change.locator("summary").inner_text()
         assert "right failed" in change.locator("summary").inner_text()
-        assert change.locator(".alike li").count() == 7
+        assert change.locator(".alike li").count() == 15
         assert page.locator("details.change").count() == 1
         assert change.locator("tr.gone code").first.inner_text() == "answer"
         assert change.locator("tr.new code").first.inner_text() == "refund"
@@ -118,6 +120,63 @@ def test_the_last_two_versions_are_chosen(compared: tuple[Service, str]) -> None
         page.get_by_role("heading", name=re.compile("Record q")).wait_for()
         assert seen.problems == []
         assert page.evaluate("window.violations") == []
+
+
+@pytest.fixture(scope="module")
+def shifted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two versions: refunds, of which half pass, are a quarter of the traffic, then three."""
+    folder = tmp_path_factory.mktemp("shifted")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    for version, refunds in (("1.0", 20), ("2.0", 60)):
+        resource = Resource(attributes={"service.name": "desk", "service.version": version})
+        spans = [
+            Span(
+                trace_id=trace_id(version, at), span_id=f"{1:016x}", name="call", start_ns=1,
+                end_ns=2, resource=resource,
+                attributes={
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": "pay" if at % 3 else "search",
+                },
+            )
+            for at in range(80)
+        ]  # fmt: skip
+        data = encode_request(spans).SerializeToString()
+        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+        service.send(
+            *(
+                {
+                    "uid": f"{version}-{at}", "profile": "answers", "session_id": f"s{at // 2}",
+                    "trace_id": trace_id(version, at),
+                    "tags": {"kind": "refund" if at < refunds else "other"},
+                    "context": {"answer": 41 if at < refunds and at % 4 < 2 else 42},
+                }
+                for at in range(80)
+            )
+        )  # fmt: skip
+        service.wait_for(80 if version == "1.0" else 160)
+    with serve(service.collector.app) as url:
+        yield url
+    service.stop()
+
+
+def test_a_fall_is_called_traffic_where_the_traffic_changed(shifted: str) -> None:
+    with browser_page(shifted) as (page, seen):
+        page.goto("/compare")
+        panel = page.get_by_role("region", name="Decision")
+        text = panel.inner_text()
+        assert "Records passed: 62.5 % now, 87.5 % before" in text
+        assert "Still taking traffic: version 1.0 and version 2.0." in text
+        assert "because other traffic came" in text
+        assert "still coming" in text
+        parts = page.get_by_role("region", name="Traffic or behaviour")
+        assert "fell" in parts.locator("tr", has_text="traffic").first.inner_text()
+        assert "fell" not in parts.locator("tr", has_text="behaviour").inner_text()
+        assert page.get_by_text("No tag, tool, model or length fell further").is_visible()
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+    with browser_page(shifted, width=PHONE_PX, height=844) as (page, seen):
+        assert_everybody_can_read(page, "/compare")
+        assert seen.problems == []
 
 
 def test_a_run_is_uploaded_and_compared(compared: tuple[Service, str], tmp_path: Path) -> None:
