@@ -37,6 +37,7 @@ RUNS: Final = (
     ("tests.bench.judge",),
     ("tests.bench.calibration",),
     ("tests.bench.decisions",),
+    ("tests.bench.compare",),
     ("tests.bench.drift",),
     ("tests.bench.soak", "--minutes", "10"),
     ("tests.bench.kill",),

@@ -71,6 +71,7 @@ def test_bench_can_be_loaded(module: str) -> None:
             ["30 of 30 to 5 of 30, 6 x 5: exit code", "0.98 to 0.5, 8 x 1: go"],
             marks=LONG,
         ),
+        ("compare", ["1,000 records of five tasks as samples"]),
         pytest.param("http", ["decoding, 500 spans a request: CPU"], marks=LONG),
         pytest.param(
             "log",
