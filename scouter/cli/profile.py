@@ -365,7 +365,7 @@ def _watched(found: "AgentEvalProfile") -> str:
     watch = found.watch
     if watch is None:
         return ""
-    said = [f"watches {watch.sample:.4g} of the traces that match"]
+    said = [f"watches {100 * watch.sample:.4g}% of the traces that match"]
     if found.plan.asks:
-        said.append(f"asks judges about {watch.judge_sample:.4g} of those")
+        said.append(f"asks judges about {100 * watch.judge_sample:.4g}% of those")
     return ", " + ", ".join(said)

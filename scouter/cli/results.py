@@ -50,6 +50,11 @@ Full = Annotated[
 _REASON: Final = 120
 """Characters of a reason in the table."""
 
+_NONE: Final = (
+    "scouter: there is none. A record is evaluated once its trace is complete, some ten seconds "
+    "after the last span"
+)
+
 results = typer.Typer(
     name="results",
     help="Show what the collector found.",
@@ -121,7 +126,10 @@ def evaluations(
             columns = (
                 "evaluated", "profile", "record", "outcome", "not passed", "first reason", "trace",
             )  # fmt: skip
-            print_table(columns, map(_row, some))
+            rows = [*map(_row, some)]
+            print_table(columns, rows)
+            if not rows:
+                typer.echo(_NONE, err=True)
 
 
 def _row(each: "Evaluation") -> tuple[str, ...]:

@@ -213,8 +213,8 @@ class Connection:
             advice = (
                 "the answer was cut off each time"
                 if begun
-                else f"does a collector listen there? The address is the option `url` or the "
-                f"environment's {URL_VARIABLE}"
+                else "does a collector listen there? Give its address with --url (url= in Python) "
+                f"or {URL_VARIABLE}"
             )
             raise TransientError(
                 f"{self._where(request)}: {type(error).__name__}: {error}; {advice}"

@@ -134,7 +134,7 @@ def test_the_command_says_what_is_watched(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code in (0, None)
-    assert "watches 0.25 of the traces that match" in capsys.readouterr().out
+    assert "watches 25% of the traces that match" in capsys.readouterr().out
 
 
 SPANS = (
