@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -21,6 +22,7 @@ from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import compile_template, template_paths
 from scouter.model.json_value import to_json_value
+from scouter.replay.event_stream import CONTENT_TYPE, read_stream, trace_steps
 from scouter.tracing.tracer import get_tracer
 from scouter.transport.http_client import MOST_BYTES, Bound, trusted
 
@@ -50,7 +52,8 @@ class Endpoint(BaseModel):
             sent.
         body: Of the request, as JSON.
         answer: Path of the answer in the JSON of the response; without it all of it is the answer,
-            and of a response that is no JSON its text.
+            and of a response that is no JSON its text. Of a stream of NeMo Agent Toolkit it is the
+            `value` of its events.
         remember: Values for the next request of the same conversation, by name their paths in the
             response; null before the first one.
         timeout_s: Seconds for one answer, from the connect to its last byte.
@@ -210,6 +213,7 @@ class EndpointAgent:
             "messages": [*history, user], _VARIABLES: dict(os.environ), **self._remembered,
         }  # fmt: skip
         place = f"{self._endpoint.method} {self._endpoint.url}"
+        begin_ns = time.time_ns()
         try:
             request = self._request(given)
             self._cookies.set_cookie_header(request)
@@ -224,7 +228,7 @@ class EndpointAgent:
         except (httpx.InvalidURL, DataError, ValueError) as error:
             raise DataError(f"{place}: {error}") from error
         self._cookies.extract_cookies(response)
-        return self._read(place, response)
+        return self._read(place, response, begin_ns)
 
     def _request(self, given: Mapping[str, object]) -> httpx.Request:
         request = self._endpoint.fill(cast("JsonValue", given))
@@ -245,19 +249,34 @@ class EndpointAgent:
             self._endpoint.method, url, headers=headers, json=request["body"]
         )
 
-    def _read(self, place: str, response: httpx.Response) -> JsonValue:
+    def _read(self, place: str, response: httpx.Response, begin_ns: int) -> JsonValue:
         if not response.is_success:
             kind = TransientError if response.status_code in _BUSY else DataError
             said = _short(response.text)
             if goal := response.headers.get("location"):
                 said = f"it redirects to {_short(goal)}, and is not followed; give that as the url"
             raise kind(f"{place}: {response.status_code}: {said}")
+        if response.headers.get("content-type", "").startswith(CONTENT_TYPE):
+            return self._read_events(place, response.text, begin_ns)
         try:
             value: JsonValue = response.json()
         except (ValueError, RecursionError):
             if self._endpoint.answer is not None or self._paths:
                 raise DataError(f"{place}: no JSON: {_short(response.text)}") from None
             return response.text
+        return self._found(place, value)
+
+    def _read_events(self, place: str, text: str, begin_ns: int) -> JsonValue:
+        """Read a workflow's stream; its steps become spans of the request."""
+        try:
+            answer, steps = read_stream(text)
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from error
+        trace_steps(steps, self._tracer, begin_ns, time.time_ns())
+        found = self._found(place, {"value": answer})
+        return answer if self._endpoint.answer is None else found
+
+    def _found(self, place: str, value: JsonValue) -> JsonValue:
         try:
             self._remembered = {name: path.get(value) for name, path in self._paths.items()}
             return self._answer.get(value)

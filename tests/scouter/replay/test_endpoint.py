@@ -13,7 +13,10 @@ from scouter.drift.watch import Watch
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from scouter.evaluate.trajectory.matching import trajectory_from_spans
 from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
 from scouter.replay.loading import loaded_agent
 from tests.support.far_side import ENDLESS, dripping, far_side, head
@@ -141,6 +144,88 @@ def test_a_watching_profile_judges_question_and_answer(service: Service) -> None
     results = run(service.url, ONE, profiles={"shop": profile})
     (row,) = results.dataset_results["shop"]
     assert row.outcome == "passed"
+
+
+def step(
+    kind: str, uid: str, parent: str, name: str, times: tuple[float, float], **data: object
+) -> str:
+    """An event as the toolkit's class `ResponseIntermediateStep` writes it."""
+    begin, at = times
+    usage = {"token_usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}}
+    payload = {
+        "event_type": kind, "event_timestamp": at, "name": name, "framework": "langchain",
+        "span_event_timestamp": begin if kind.endswith("_END") else None, "UUID": uid,
+        "data": {"input": None, "output": None, "chunk": None, **data},
+        "usage_info": usage if kind == "LLM_END" else None,
+    }  # fmt: skip
+    event = {"id": uid, "parent_id": parent, "type": kind, "name": name,
+             "payload": json.dumps(payload)}  # fmt: skip
+    return f"intermediate_data: {json.dumps(event)}\n\n"
+
+
+STREAM: Final = "".join(
+    [
+        step("WORKFLOW_START", "w", "root", "react_agent", (5, 5), input="Hello"),
+        step("LLM_START", "m", "w", "llama", (5, 5)),
+        step("LLM_NEW_TOKEN", "m", "w", "llama", (5, 5.1), chunk="Act"),
+        step("LLM_END", "m", "w", "llama", (5, 5.5), output="Action: multiply"),
+        step("TOOL_START", "t", "w", "multiply", (6, 6), input={"text": "3 * 4"}),
+        step("TOOL_END", "t", "w", "multiply", (6, 6.5), input={"text": "3 * 4"}, output="12"),
+        'data: {"value": "It is "}\n\n',
+        'data: {"value": "12."}\n\n',
+        step("WORKFLOW_END", "w", "root", "react_agent", (5, 7), input="Hello", output="It is 12."),
+    ]
+)
+"""Of another clock, which began in 1970. The end of a span comes behind those inside it."""
+
+
+MULTIPLIED: Final = [{"tool_name": "multiply", "tool_input": {"text": "3 * 4"}}]
+
+
+def streamed(text: str) -> HttpResponse:
+    return HttpResponse(
+        body=text.encode(), headers={"Content-Type": "text/event-stream; charset=utf-8"}
+    )
+
+
+def test_a_stream_of_a_workflow_has_its_answer_and_its_steps(
+    service: Service, tmp_path: Path
+) -> None:
+    """The work is read from spans as the toolkit's exporter writes them, inside of the request."""
+    body = {"input_message": "${message}"}
+    agent = written(tmp_path, {"url": f"{service.url}/generate/full", "body": body})
+    service.answers = [streamed(STREAM)]
+    tasks = [
+        AssertionTask("answered", "response", "It is 12.", "Equals"),
+        TrajectoryTask("calls", "trajectory_exact_match", MULTIPLIED),
+    ]
+    (result,) = run(agent, EvalScenario("Hello", tasks, id="hello")).scenario_results
+    assert service.bodies == [{"input_message": "Hello"}]
+    assert result.outcome == "passed"
+    spans = {span.name: span for span in result.traces}
+    assert spans["multiply"].parent_span_id == spans["react_agent"].span_id
+    assert spans["react_agent"].parent_span_id == spans["invoke_agent"].span_id
+    assert spans["multiply"].duration_ns == 500_000_000
+    assert spans["invoke_agent"].start_ns <= spans["react_agent"].start_ns
+    assert SpanTree(result.traces).agent_work.input_tokens == 100
+    assert trajectory_from_spans(result.traces) == MULTIPLIED
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (step("TOOL_END", "t", "w", "a", (1, 2)), "a stream of events without an answer"),
+        ('data: {"choices": [{"delta": {"content": "hi"}}]}\n\n', "without `value` is not read"),
+        ("data: [DONE]\n\n", "no JSON objects is not read; ask for the whole answer at once"),
+    ],
+)
+def test_another_stream_is_refused_with_the_way_out(
+    service: Service, text: str, problem: str
+) -> None:
+    """Its text is no answer, though it is a text."""
+    service.answers = [streamed(text)]
+    (result,) = run(service.url, ONE).scenario_results
+    assert problem in (result.error or "")
 
 
 @pytest.mark.parametrize(
