@@ -15,11 +15,10 @@ ROWS = {
         " replay; formats; client; mock trace types testing cli pytest_plugin"
     ),
     "scouter.evaluate": (
-        "outcome; intervals weight; files patterns statistics; operators; paths; schema;"
+        "outcome; intervals; files patterns statistics; operators; paths; schema;"
         " operators.values operators.table; judge; results; show.console annotate.embed;"
-        " annotate.minilm; trajectory; journey.case journey.case_faults report.field_metrics"
-        " report.metrics_config; tasks; spans; responses; journey report accuracy; engine;"
-        " annotate; compare; show; api;"
+        " trajectory; journey.case journey.case_faults report.field_metrics; tasks; spans;"
+        " responses; journey report accuracy; engine; annotate; compare; show; api;"
         " dataset scenario"
     ),
     "collector": (

@@ -64,7 +64,7 @@ STAY = {
         "GuardrailVerdict", "GuardrailVerdictAssertion", "guardrail_verdict", "verdict",
     },
     "scouter/model/agent_work.py": {"verdict"},
-    "scouter/model/genai/guardrails.py": {"VERDICT"},
+    "scouter/model/genai/work.py": {"VERDICT"},
 }  # fmt: skip
 """Names with the word verdict, by module."""
 

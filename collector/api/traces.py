@@ -47,13 +47,18 @@ from scouter.client.models.traces import (
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.show.agent_lines import agent_lines, view_turn
-from scouter.evaluate.show.trace_columns import TraceColumns, trace_columns
-from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
+from scouter.evaluate.show.trace_view import (
+    ResultView,
+    TraceColumns,
+    TraceView,
+    trace_columns,
+    view_trace,
+)
 from scouter.evaluate.spans.filters import compile_filter
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter
-from scouter.model.evaluation_event import ForeignResult, foreign_results
 from scouter.model.genai.facts import SpanFacts
+from scouter.model.log_event import ForeignResult, foreign_results
 from scouter.model.otlp_json import spans_to_flat_json, spans_to_otlp_json
 from scouter.model.span import Span
 

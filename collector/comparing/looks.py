@@ -32,9 +32,9 @@ from scouter.evaluate.tasks.agent import (
 )
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import Call, read_trajectory
+from scouter.model.agent_work import ToolCall as MadeCall
 from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
-from scouter.model.tool_call import ToolCall as MadeCall
 
 Messages: TypeAlias = Mapping[tuple[str, Outcome], str]
 """Messages of the tasks of a record, by task and outcome."""

@@ -38,7 +38,7 @@ from collector.store.retention import UpkeepReads
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.schema import COLUMNS
 from scouter.errors import ConfigError, TransientError
-from scouter.model.evaluation_event import RESULT_EVENT
+from scouter.model.log_event import RESULT_EVENT
 
 _READERS: Final = 4
 """Reads of people at a time, in each process."""

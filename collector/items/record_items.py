@@ -22,8 +22,7 @@ from collector.store.rows import is_watched_uid
 from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id
-from scouter.model.json_bytes import to_json_bytes
-from scouter.model.json_value import plain_text
+from scouter.model.json_value import plain_text, to_json_bytes
 from scouter.model.short_text import (
     MOST_CHARACTERS,
     given_text,
@@ -31,7 +30,7 @@ from scouter.model.short_text import (
     stored_tags,
     tag_text,
 )
-from scouter.model.struct import struct
+from scouter.model.span import struct
 
 _DEFAULT: Final = Limits()
 _write: Final = json.JSONEncoder(

@@ -8,7 +8,7 @@ from collector.store.commit import tag_texts
 from collector.store.reads import Values
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
-from scouter.model.struct import struct
+from scouter.model.span import struct
 
 NOT_PASSED: Final = "not_passed"
 AskedOutcome: TypeAlias = Outcome | Literal["not_passed"]

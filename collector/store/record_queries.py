@@ -6,7 +6,7 @@ from collector.store.letters import StoredLetter
 from collector.store.rows import EvaluationRow, RecordRow, RecordState
 from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
-from scouter.model.struct import struct
+from scouter.model.span import struct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

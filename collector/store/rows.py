@@ -11,8 +11,7 @@ from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import NOT_ASKED, Outcome
 from scouter.evaluate.results.task_result import ASSERTIONS, own_score, score_of
 from scouter.evaluate.spans.derived import derived_uid
-from scouter.model.span import Span
-from scouter.model.struct import struct
+from scouter.model.span import Span, struct
 
 
 class Completeness(StrEnum):

@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 
 from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
-from scouter.model.span import SpanKind, StatusCode
-from scouter.model.struct import struct
+from scouter.model.span import SpanKind, StatusCode, struct
 
 _AROUND: Final = 60
 _WHERE: Final = 100

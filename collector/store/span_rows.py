@@ -11,10 +11,10 @@ import orjson
 from collector.store.reads import LAST, Values
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.model.attributes import PROCESS_ID
-from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind
-from scouter.model.genai.finish import finish_word
+from scouter.model.genai.names import arguments_text
 from scouter.model.genai.reader import has_facts, read_facts
+from scouter.model.genai.usage import finish_word
 from scouter.model.json_value import plain_texts, to_json_value
 from scouter.model.log_event import is_log_event
 from scouter.model.short_text import short_text

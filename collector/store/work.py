@@ -22,8 +22,7 @@ from collector.store.reads import (
 from collector.store.records import RECORD_COLUMNS, UNDECIDED, record_row
 from collector.store.rows import RecordRow, SettledRecord, TraceKey
 from collector.store.span_rows import SpanKey, TracePlace
-from scouter.model.evaluation_event import RESULT_EVENT
-from scouter.model.log_event import is_evidence
+from scouter.model.log_event import RESULT_EVENT, is_evidence
 from scouter.model.span import Span
 
 _PLACES: Final = """

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from collector.store.evaluation_queries import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.source import AskError, Shown, Source
-from scouter.cli.parquet import write_parquet
+from scouter.cli.export import write_parquet
 from scouter.client.models.answer import Facet, FacetList, Page, Searched
 from scouter.client.models.evaluations import Evaluation
 from scouter.client.models.records import RecordItem, SessionItem

@@ -15,7 +15,7 @@ from collector.web.render import CUT, HEADERS
 from collector.web.source import AskError, Shown, Source
 from scouter.client.models.alerts import Alerts, DriftAlert
 from scouter.client.models.traces import SpanDetail, TraceAgents, TraceMatches, TraceRows
-from scouter.evaluate.show.trace_columns import TimeAxis, TraceColumns
+from scouter.evaluate.show.trace_view import TimeAxis, TraceColumns
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 
 FIRST: Final = 2_000

@@ -9,8 +9,7 @@ from typing import Final
 from collector.store.rows import Completeness
 from collector.worker.times import Held, JoinTimes, Via
 from collector.worker.trace_facts import CompleteFacts, TraceFacts
-from scouter.model.span import Span
-from scouter.model.struct import struct
+from scouter.model.span import Span, struct
 
 
 class Needed:

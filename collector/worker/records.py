@@ -19,8 +19,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
-from scouter.model.span import NO_RESOURCE, Resource
-from scouter.model.struct import struct
+from scouter.model.span import NO_RESOURCE, Resource, struct
 
 _UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
 

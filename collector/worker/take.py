@@ -31,8 +31,7 @@ from collector.worker.profiles import ProfileRegistry
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request
 from scouter.model.protobuf_fields import tag_of
-from scouter.model.span import Scope, Span
-from scouter.model.struct import struct
+from scouter.model.span import Scope, Span, struct
 from scouter.transport.drops import NONE_DROPPED, Dropped
 
 _MESSAGES: Final = {

@@ -8,8 +8,7 @@ from collector.store.store import Store
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import PROCESS_ID
-from scouter.model.span import Span
-from scouter.model.struct import struct
+from scouter.model.span import Span, struct
 
 _Fact = tuple[str | None, str | None, bool | None, int]
 """Facts that one span tells about the rest of its trace.

@@ -20,10 +20,10 @@ GROUP: Final = "scouter.commands"
 
 OWN: Final = {
     "alerts": "scouter.cli.alerts:alerts",
-    "canary": "scouter.cli.canary:canary",
+    "canary": "scouter.cli.alerts:canary",
     "compare": "scouter.cli.compare:compare",
     "drift": "scouter.cli.drift.commands:drift",
-    "erase": "scouter.cli.erase:erase",
+    "erase": "scouter.cli.letters:erase",
     "eval": "scouter.cli.eval:evaluate",
     "eval-traces": "scouter.cli.eval_traces:evaluate_traces",
     "export": "scouter.cli.export:export",

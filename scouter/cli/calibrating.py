@@ -1,6 +1,8 @@
-"""From a file of labels to a calibration: what `scouter judge calibrate` does."""
+"""From a file of labels to a calibration, and from a judge's outcomes to records to label."""
 
+import csv
 import datetime
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import typer
+from pydantic import JsonValue
 
 from scouter.agent.calibration.asking import (
     JudgeOutcome,
@@ -21,6 +24,7 @@ from scouter.agent.calibration.asking import (
 )
 from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
 from scouter.agent.calibration.correction import load_results
+from scouter.agent.calibration.drawn import draw, drawn_line, mixed
 from scouter.agent.calibration.identity import identify, judge_task, needed
 from scouter.agent.calibration.labels import Item, LabelFile, gather, read_labels
 from scouter.agent.entries import ProviderEntries
@@ -35,9 +39,11 @@ from scouter.evaluate.judge.port import (
     as_judge,
     time_limit_of,
 )
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.paths.path import Path as ContextPath
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.statistics.corrected_rate import JudgeCounts
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
 from scouter.replay.named_run import NO_PRICES, check_prompts, named_judge
@@ -337,3 +343,67 @@ class _Watched:
         reply = await self._judge.ask(request)
         self.models[reply.model or request.model] += 1
         return replace(reply)
+
+
+def draw_lines(
+    source: str, profile: str, task_id: str | None, labels: int
+) -> tuple[list[dict[str, JsonValue]], JudgeCounts]:
+    """Draw records from a file of results or from a collector; see `_draw_from`."""
+    found = AgentEvalProfile.from_file(profile)
+    task = judge_task(found, task_id)
+    if not source.startswith(("http://", "https://")):
+        return _draw_from(Path(source), found, task, labels)
+    with connect(source, None) as client:
+        data = b"".join(client.label_file(found.alias, task.id, draw=labels))
+    lines = [json.loads(line) for line in data.splitlines()]
+    if not lines:
+        raise ConfigError(f"{source}: the judge of {task.id!r} has decided no record yet")
+    sizes = {each["stratum"]: each["size"] for each in lines}
+    judged = sum(sizes.values())
+    return lines, JudgeCounts(sizes.get("passed", judged if "all" in sizes else 0), judged)
+
+
+def write_lines(path: Path, lines: Sequence[dict[str, JsonValue]]) -> None:
+    """Write lines to be filled in; a context stands as JSON in a cell of CSV."""
+    with path.open("x", encoding="utf-8", newline="") as file:
+        if path.suffix != ".csv":
+            file.writelines(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+            return
+        names = list(dict.fromkeys(name for line in lines for name in line))
+        rows = csv.DictWriter(file, names)
+        rows.writeheader()
+        for line in lines:
+            cells = {
+                name: value if value is None or isinstance(value, str | int) else json.dumps(value)
+                for name, value in line.items()
+            }
+            rows.writerow(cells)
+
+
+def _draw_from(
+    results: Path, profile: AgentEvalProfile, task: LLMJudgeTask, labels: int
+) -> tuple[list[dict[str, JsonValue]], JudgeCounts]:
+    """Draw records from a file of results, and write the lines to be filled in.
+
+    Returns:
+        The lines, in an order that tells nothing, and the judge's outcomes on what was drawn from.
+
+    Raises:
+        ConfigError: The file is of another profile, or the judge decided none of its records.
+    """
+    outcomes: dict[str, bool] = {}
+    lines: dict[str, dict[str, JsonValue]] = {}
+    for record, result in judged_results(results, profile, task):
+        if result.outcome in (Outcome.PASSED, Outcome.FAILED):
+            asked = () if result.talk is None else result.talk.messages
+            question: JsonValue = "\n\n".join(each["content"] for each in asked)
+            outcomes[record.record_uid] = result.passed
+            lines[record.record_uid] = {
+                "question": question, "record_id": record.record_id, "task": task.id,
+                "session": record.session_id,
+            }  # fmt: skip
+    if not outcomes:
+        raise ConfigError(f"{results}: the judge of {task.id!r} decided none of its records")
+    places = sorted(draw(outcomes)[:labels], key=mixed)
+    found = [drawn_line(place, lines[place.uid]) for place in places]
+    return found, JudgeCounts(sum(outcomes.values()), len(outcomes))

@@ -1,9 +1,46 @@
-"""Options that commands have which end with a decision: `eval` and `eval-traces`."""
+"""Options that several commands have: about judges, and about decisions."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+Providers = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Provider entries of judges: .yaml or .json; else those of your settings.",
+    ),
+]
+
+JudgeTimeout = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        metavar="SECONDS",
+        help="Longest time for one answer of a judge; else the timeout_s of its provider entry, "
+        "or the time_limit_s of --judge: 60 where neither says otherwise.",
+    ),
+]
+
+JudgeBudget = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="USD",
+        help="Most that this run may spend on judges; what does not fit is skipped.",
+    ),
+]
+
+JudgeProfile = Annotated[
+    str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")
+]
+
+JudgeTask = Annotated[
+    str | None,
+    typer.Option(metavar="ID", help="The judge task, where the profile has several."),
+]
+
 
 BASELINE = "Baseline and gates"
 REPORTS = "Reports"
@@ -195,3 +232,21 @@ AllowLost = Annotated[
         rich_help_panel=BASELINE,
     ),
 ]
+
+
+def group(name: str, text: str) -> typer.Typer:
+    """Make a group of commands, which has its name even where it has one command only.
+
+    Args:
+        name: The word behind `scouter`.
+        text: Its help.
+    """
+    made = typer.Typer(
+        name=name,
+        help=text,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="markdown",
+    )
+    made.callback(help=text)(lambda: None)
+    return made

@@ -14,11 +14,9 @@ from scouter.evaluate.show.comparison_tables import (
     print_scenario_comparison,
 )
 from scouter.evaluate.show.console import emit, table_of
-from scouter.replay.reports.confirmations import Reasked
+from scouter.replay.reports.confirmations import Reasked, flaky_table
 from scouter.replay.reports.decision import Word
-from scouter.replay.reports.examples import FIELDS, SHOWN, Example
-from scouter.replay.reports.flaky import flaky_table
-from scouter.replay.reports.report import Report
+from scouter.replay.reports.report import FIELDS, SHOWN, Example, Report
 from scouter.replay.reports.texts import clip, gate_cells
 
 _REASONS = 5

@@ -19,6 +19,8 @@ from scouter.cli.check_options import (
     Checks,
     HtmlFile,
     JsonFile,
+    JudgeBudget,
+    JudgeTimeout,
     JUnitFile,
     MarkdownFile,
     MinPassRate,
@@ -26,6 +28,7 @@ from scouter.cli.check_options import (
     MinScore,
     OwnJudge,
     Profiles,
+    Providers,
     Push,
     Quiet,
     RegressionThreshold,
@@ -33,7 +36,6 @@ from scouter.cli.check_options import (
     SaveFile,
     Verbose,
 )
-from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
 from scouter.errors import ConfigError
 

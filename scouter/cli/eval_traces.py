@@ -16,6 +16,8 @@ from scouter.cli.check_options import (
     Checks,
     HtmlFile,
     JsonFile,
+    JudgeBudget,
+    JudgeTimeout,
     JUnitFile,
     MarkdownFile,
     MinPassRate,
@@ -23,6 +25,7 @@ from scouter.cli.check_options import (
     MinScore,
     OwnJudge,
     Profiles,
+    Providers,
     Push,
     Quiet,
     RegressionThreshold,
@@ -30,7 +33,6 @@ from scouter.cli.check_options import (
     SaveFile,
     Verbose,
 )
-from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs
 from scouter.model.visible import one_line
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scouter.cli.judge_options import (
+from scouter.cli.check_options import (
     JudgeBudget,
     JudgeProfile,
     JudgeTask,
     JudgeTimeout,
     Providers,
+    group,
 )
 from scouter.cli.outputs import check_writable
 from scouter.errors import ConfigError
@@ -26,18 +27,7 @@ _Bound = Annotated[
     float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
 ]
 
-judge = typer.Typer(
-    name="judge",
-    help="Find out how far a judge can be trusted.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
-
-
-@judge.callback()
-def _group() -> None:
-    """Find out how far a judge can be trusted."""
+judge = group("judge", "Find out how far a judge can be trusted.")
 
 
 @judge.command()
@@ -216,8 +206,8 @@ def sample(
         scouter judge sample http://127.0.0.1:4318 --profile desk.yaml --save labels.csv
         scouter judge calibrate labels.jsonl --profile desk.yaml --save judge.json
     """
+    from scouter.cli.calibrating import draw_lines, write_lines
     from scouter.cli.judge_tables import sample_text
-    from scouter.cli.sampling import draw_lines, write_lines
 
     if save.exists():
         raise ConfigError(f"--save {save}: the file is there, maybe with labels; name another one")

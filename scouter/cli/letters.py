@@ -1,4 +1,4 @@
-"""The commands `scouter letters …`."""
+"""The commands `scouter letters …` and `scouter erase`."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -16,14 +16,17 @@ from scouter.cli.asking import (
     print_lines,
     print_table,
 )
+from scouter.cli.check_options import group
 from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import visible
+from scouter.replay.reports.texts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scouter.client.client import ScouterClient
     from scouter.client.models.operation import ReplayedLetter
+
 
 Reason = Annotated[
     str | None, typer.Option(metavar="REASON", help="Such as unknown_profile or invalid_span.")
@@ -33,18 +36,7 @@ Kind = Annotated[str | None, typer.Option(metavar="KIND", help="Such as span, re
 _LOOKED_AT: Final = 10_000
 """Letters among which the known reasons are looked for."""
 
-letters = typer.Typer(
-    name="letters",
-    help="Look after dead letters: what the collector could not use.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
-
-
-@letters.callback()
-def _group() -> None:
-    """Look after dead letters: what the collector could not use."""
+letters = group("letters", "Look after dead letters: what the collector could not use.")
 
 
 @letters.command("list")
@@ -146,3 +138,73 @@ def _replay_all(
         cursor = page.next_cursor
         if cursor is None:
             return
+
+
+def erase(
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="All records of a session.")
+    ] = None,
+    trace: Annotated[str | None, typer.Option(metavar="ID", help="A trace.")] = None,
+    record: Annotated[str | None, typer.Option(metavar="UID", help="A record, by its uid.")] = None,
+    tag: Annotated[
+        str | None, typer.Option(metavar="KEY=VALUE", help="All records with a tag.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Remove data for good, from the store, its logs and the dead letters; needs the scope admin.
+
+    Prints what went, and which backups may still hold it. The exit code is 1 if nothing was found,
+    as where it was erased before, and 2 if the question was not answered with yes.
+
+        scouter erase --session s-17
+        scouter erase --tag customer=4711 --yes
+    """
+    key, equals, value = (tag or "").partition("=")
+    if tag is not None and not (key and equals):
+        raise ConfigError(f"--tag {tag}: expected KEY=VALUE")
+    given = {"session": session, "trace": trace, "record": record, "tag": tag}
+    named = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
+    if len(named) != 1:
+        raise ConfigError("erase: pass exactly one of --session, --trace, --record, --tag")
+    with connect(url, token_file) as client:
+        if not yes:
+            what = visible(f"the {named[0]} and all that belongs to it from {client.url}")
+            if not _confirmed(f"Erase {what}? Nothing brings it back."):
+                typer.echo("nothing was erased; --yes does not ask", err=True)
+                raise typer.Exit(2)
+        gone = client.erase(
+            session_id=session,
+            trace_id=trace,
+            record_uid=record,
+            tag=None if tag is None else (key, value),
+        )
+    is_found = any((gone.records, gone.spans, gone.evaluations, gone.dead_letters, gone.runs))
+    if is_found:
+        typer.echo(
+            f"erased {counted(gone.records, 'record')}, {counted(gone.spans, 'span')}, "
+            f"{counted(gone.evaluations, 'evaluation')}, "
+            f"{counted(gone.dead_letters, 'dead letter')}"
+            + (f", {counted(gone.runs, 'run')}" if gone.runs else "")
+        )
+    else:
+        typer.echo(visible(f"nothing was found: {named[0]} is not stored, or was erased before"))
+    if not gone.is_gone:
+        typer.echo(
+            "files may hold bytes of it: of a collector until its next housekeeping, within ten "
+            "minutes; of a fleet until Kafka and PostgreSQL have dropped them"
+        )
+    for backup in gone.backups:
+        where = backup.path or backup.name
+        typer.echo(visible(f"it may still be in the backup {where} of {clock(backup.made_at)}"))
+    if not is_found:
+        raise typer.Exit(1)
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:  # nobody is there to answer
+        typer.echo(err=True)
+        return False

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from scouter.cli.asking import clock
 from scouter.evaluate.results.task_result import own_score
-from scouter.replay.reports.span_text import MAX_INDENT, detail, tokens_text, values
+from scouter.replay.reports.plain import MAX_INDENT, detail, tokens_text, values
 from scouter.replay.reports.texts import counted, duration, quoted, value_text
 
 if TYPE_CHECKING:

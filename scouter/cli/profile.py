@@ -18,7 +18,7 @@ from scouter.cli.asking import (
     print_objects,
     print_table,
 )
-from scouter.cli.check_options import Checks
+from scouter.cli.check_options import Checks, group
 from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import one_line, visible
 
@@ -26,18 +26,7 @@ if TYPE_CHECKING:
     from scouter.client.models.records import ProfileItem
     from scouter.drift.profile import AgentEvalProfile
 
-profile = typer.Typer(
-    name="profile",
-    help="Look after profiles: files, and those of a collector.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
-
-
-@profile.callback()
-def _group() -> None:
-    """Look after profiles: files, and those of a collector."""
+profile = group("profile", "Look after profiles: files, and those of a collector.")
 
 
 @profile.command()

@@ -1,4 +1,4 @@
-"""A check from files and names to an exit code: what `scouter eval` and `eval-traces` do."""
+"""A check from files and names to an exit code: what `scouter eval` and others share."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import typer
 
+from scouter.cli.asking import connect
 from scouter.cli.decision_text import print_check
 from scouter.cli.outputs import Outputs
-from scouter.cli.pushing import push_run
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
@@ -21,7 +21,24 @@ from scouter.model.visible import one_line
 from scouter.replay.named_run import BOTH_BASELINES, NamedRun, Ran, run_both
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
-from scouter.replay.unread import unread_warning
+from scouter.replay.setup_check import unread_warning
+
+
+def push_run(results: ScenarioEvalResults, url: str) -> None:
+    """Send results, and say where they can be looked at.
+
+    A failure is told and raises nothing: the results decide about a release, and not whether
+    somebody keeps them.
+    """
+    try:
+        with connect(url, None) as client:
+            kept = client.push_run(results)
+    except ScouterError as error:
+        typer.echo(f"scouter: warning: not pushed: {one_line(str(error))}", err=True)
+        return
+    address = f"{client.url}/compare?after=run:{kept.run_id}"
+    typer.echo(f"pushed as {kept.run_id}: {address}", err=True)
+
 
 INTERRUPTED = 130
 """Exit status that a shell reports for a program that Ctrl-C ended."""

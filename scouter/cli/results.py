@@ -23,6 +23,7 @@ from scouter.cli.asking import (
     print_lines,
     print_table,
 )
+from scouter.cli.check_options import group
 from scouter.cli.look_text import (
     SHORT,
     WHOLE,
@@ -55,18 +56,7 @@ _NONE: Final = (
     "after the last span"
 )
 
-results = typer.Typer(
-    name="results",
-    help="Show what the collector found.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
-
-
-@results.callback()
-def _group() -> None:
-    """Show what the collector found."""
+results = group("results", "Show what the collector found.")
 
 
 @results.command()

@@ -6,13 +6,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.model.agent_work import AgentWork
+from scouter.model.agent_work import AgentWork, ToolCall
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.reader import kind_of, read_facts
 from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
-from scouter.model.tool_call import ToolCall
 
 _QUESTIONS: Final = (
     "input", "question", "query", "prompt", "user_input", "user_message", "user_query", "message",

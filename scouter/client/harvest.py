@@ -34,9 +34,9 @@ from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
 from scouter.evaluate.tasks.task import Task
+from scouter.model.agent_work import ToolCall
 from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Span
-from scouter.model.tool_call import ToolCall
 
 NOT_PASSED: Final = (Outcome.FAILED, Outcome.ERRORED)
 EXPECTED_TOOLS: Final = "expected_tools"

@@ -1,10 +1,12 @@
-"""Identifiers: time-ordered uuids, and the rule for trace and span ids."""
+"""Identifiers: time-ordered uuids, the rule for trace and span ids, and where they are."""
 
 import os
 import random
 import re
 import time
-from typing import Final
+from typing import Any, Final
+
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext, TraceFlags
 
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
@@ -51,3 +53,21 @@ def is_trace_id(text: str) -> bool:
 def is_span_id(text: str) -> bool:
     """Tell whether the text is 16 lower-case hex digits, not all zero (W3C Trace Context)."""
     return _SPAN_ID.fullmatch(text) is not None and text.strip("0") != ""
+
+
+TRACE_ID: Final = 0
+IS_REMOTE: Final = 2
+FLAGS: Final = 3
+IS_VALID: Final = 5
+
+SAMPLED: Final = int(TraceFlags.SAMPLED)
+"""The flag of a trace that is kept."""
+
+
+def as_tuple(context: Any) -> SpanContext:  # noqa: ANN401 - whatever a library takes for one
+    """Make OpenTelemetry's own of a span context that only has its names."""
+    try:
+        flags = TraceFlags(context.trace_flags)
+        return SpanContext(context.trace_id, context.span_id, context.is_remote, flags)
+    except (AttributeError, TypeError, ValueError):
+        return INVALID_SPAN_CONTEXT

@@ -13,9 +13,16 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from scouter.errors import DataError
 from scouter.model.attributes import TRUNCATED
-from scouter.model.evaluation_event import EVALUATION_ID, RESULT_EVENT
 from scouter.model.ids import is_span_id, is_trace_id
-from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, is_genai_event, whole_name
+from scouter.model.log_event import (
+    BODY,
+    EVALUATION_ID,
+    EVENT_NAME,
+    EVENT_SCOPE,
+    RESULT_EVENT,
+    is_genai_event,
+    whole_name,
+)
 from scouter.model.otlp import encode_request, read_attributes, read_value
 from scouter.model.otlp_json import (
     MAX_DROPPED,

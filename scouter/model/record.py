@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
-from scouter.model.json_bytes import to_json_bytes
-from scouter.model.json_value import to_json_value
+from scouter.model.json_value import to_json_bytes, to_json_value
 from scouter.model.kinds import EntityType, RecordType
 from scouter.model.short_text import given_text, short_text, stored_tags, tag_text
 

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr
 
 from scouter.errors import ConfigError
 from scouter.evaluate.paths.syntax import Segment, is_digits, parse_path
-from scouter.model.json_bytes import tree_bytes
-from scouter.model.json_value import plain_text, to_json_value
+from scouter.model.json_value import plain_text, to_json_value, tree_bytes
 from scouter.model.record import RecordSnapshot
 from scouter.queue.text_patterns import TextPattern, free_key, in_text, in_texts
 

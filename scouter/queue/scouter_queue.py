@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from opentelemetry import trace
 
 from scouter.errors import ConfigError, DataError, UnknownProfileError
-from scouter.model.ids import uuid7
+from scouter.model.ids import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple, uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id, without_session
-from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
 from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import Sampling, record_is_in_share, record_is_sampled
 from scouter.transport.drops import Dropped

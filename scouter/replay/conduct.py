@@ -15,10 +15,9 @@ from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.span import Span
-from scouter.replay.calls import Calls, DirectCalls, LoopCalls
+from scouter.replay.calls import Calls, DirectCalls, LoopCalls, own_frames
 from scouter.replay.collected import plain_turns
 from scouter.replay.filing import OUTSIDE, Filing, Job, Try
-from scouter.replay.frames import own_frames
 from scouter.replay.hooks import Hooks
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions

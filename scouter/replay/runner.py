@@ -45,8 +45,8 @@ from scouter.replay.collected import (
     SpanIndex,
     contexts_of,
     plain_turns,
+    records_of_traces,
 )
-from scouter.replay.traced import records_of_traces
 from scouter.tracing.capture import CAPTURE, captured_spans
 
 if TYPE_CHECKING:

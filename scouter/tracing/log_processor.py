@@ -14,8 +14,7 @@ from scouter.model.attributes import (
     TRUNCATED,
     truncated_mark,
 )
-from scouter.model.evaluation_event import RESULT_EVENT
-from scouter.model.log_event import BODY, EVENT_NAME, is_genai_event
+from scouter.model.log_event import BODY, EVENT_NAME, RESULT_EVENT, is_genai_event
 from scouter.model.otlp_logs import log_event
 from scouter.model.sdk_span import plain_attributes
 from scouter.model.span import AttributeValue, Span

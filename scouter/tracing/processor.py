@@ -20,7 +20,7 @@ from scouter.model.attributes import (
     TRUNCATED,
     truncated_mark,
 )
-from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
+from scouter.model.ids import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
 from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.limits import parts_cut

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from scouter.cli.asking import ProfileName, Since, TokenFile, Until, Url, for_output, print_table
+from scouter.cli.check_options import group
 from scouter.cli.drift.reading import (
     Alpha,
     Data,
@@ -24,18 +25,7 @@ FIRED: Final = 1
 UNKNOWN: Final = 3
 """There was nothing that a series could be held against."""
 
-drift = typer.Typer(
-    name="drift",
-    help="Replay stored results through the detectors.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
-
-
-@drift.callback()
-def _group() -> None:
-    """Replay stored results through the detectors."""
+drift = group("drift", "Replay stored results through the detectors.")
 
 
 @drift.command()
@@ -148,8 +138,7 @@ def report(
 
         scouter drift report --data /var/lib/scouter --json
     """
-    from scouter.cli.drift import report_text
-    from scouter.cli.drift.report_page import Report, as_json, render
+    from scouter.cli.drift.report_page import COLUMNS, Report, as_json, notes, render, rows
     from scouter.drift.history.replay import Period
     from scouter.drift.history.report import mixes, report_of
     from scouter.evaluate.files.versioned import write_whole
@@ -175,6 +164,6 @@ def report(
     if json:
         typer.echo(for_output(as_json(made)))
     if output is None and not json:
-        print_table(report_text.COLUMNS, report_text.rows(made))
-        for line in report_text.notes(made):
+        print_table(COLUMNS, rows(made))
+        for line in notes(made):
             typer.echo(for_output(line))

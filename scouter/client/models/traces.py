@@ -8,8 +8,7 @@ from scouter.client.models.answer import Answer, TextMatch, Time
 from scouter.client.models.evaluations import Evaluation
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.agent_lines import AgentLine, TurnView
-from scouter.evaluate.show.trace_columns import TraceColumns
-from scouter.evaluate.show.trace_view import ResultView, SpanView, TraceView
+from scouter.evaluate.show.trace_view import ResultView, SpanView, TraceColumns, TraceView
 
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 

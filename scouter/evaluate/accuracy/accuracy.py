@@ -7,9 +7,10 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError
-from scouter.evaluate.accuracy.models import AccuracyEvaluationResult, EvaluationScore
-from scouter.evaluate.accuracy.subject import (
+from scouter.evaluate.accuracy.models import (
+    AccuracyEvaluationResult,
     Compat,
+    EvaluationScore,
     ask_agent,
     check_agent,
     check_compat,

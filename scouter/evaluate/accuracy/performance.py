@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from statistics import fmean, median, stdev
 from typing import Final, TypeAlias, TypeVar, cast
 
-from scouter.evaluate.accuracy.models import PerformanceEvaluationResult, PerformanceRunResult
-from scouter.evaluate.accuracy.subject import (
+from scouter.evaluate.accuracy.models import (
     Compat,
+    PerformanceEvaluationResult,
+    PerformanceRunResult,
     check_agent,
     check_compat,
     check_count,

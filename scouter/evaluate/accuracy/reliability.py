@@ -4,12 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from scouter.evaluate.accuracy.models import ReliabilityEvaluationResult, ToolCallCheck
-from scouter.evaluate.accuracy.subject import Compat, check_compat
+from scouter.evaluate.accuracy.models import (
+    Compat,
+    ReliabilityEvaluationResult,
+    ToolCallCheck,
+    check_compat,
+)
+from scouter.model.agent_work import ToolCall
 from scouter.model.genai.names import known_as
 from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
-from scouter.model.tool_call import ToolCall
 
 _CAPTURED: Final = "scouter.replay.captured:captured_run"
 """Name of the function that captures spans, which this lower package may not import."""

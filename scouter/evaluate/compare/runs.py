@@ -21,6 +21,10 @@ from scouter.evaluate.compare.data import (
     RunComparison,
     Side,
     TaskAggregateStats,
+    record_reasons,
+    repeats_notes,
+    scenario_reasons,
+    unstable_notes,
 )
 from scouter.evaluate.compare.decision import Decided, Evidence, decide_comparison
 from scouter.evaluate.compare.gate_checks import broken_attempts
@@ -30,17 +34,10 @@ from scouter.evaluate.compare.records import compare_records
 from scouter.evaluate.compare.rows import ALL_TASKS, RateComparison, ScoreChange
 from scouter.evaluate.compare.scenarios import compare_scenarios
 from scouter.evaluate.compare.scores import run_scores, score_changes
-from scouter.evaluate.compare.sentences import (
-    record_reasons,
-    repeats_notes,
-    scenario_reasons,
-    unstable_notes,
-)
 from scouter.evaluate.compare.strata import whole_conversations, whole_scenarios
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.results.flips import flips
-from scouter.evaluate.results.gc_pause import collector_paused
-from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.rows import ResultRows, collector_paused
 from scouter.evaluate.results.run import RunResults
 
 

@@ -31,8 +31,8 @@ from scouter.evaluate.tasks.trace import (
     TraceAttributeAssertion,
 )
 from scouter.model.attributes import PART_CHARS
-from scouter.model.genai.guardrails import ACTION, NAME, TRIGGERED, VERDICT
 from scouter.model.genai.lookup import PARAMETERS, PREFIXES, TELLING, USES
+from scouter.model.genai.work import ACTION, NAME, TRIGGERED, VERDICT
 from scouter.model.span import CUT
 
 ReadsPart: TypeAlias = Callable[[str], bool]

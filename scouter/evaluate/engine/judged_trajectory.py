@@ -30,9 +30,8 @@ from scouter.evaluate.tasks.trajectory import (
     reads,
 )
 from scouter.evaluate.trajectory.call import Call, read_reference, read_trajectory
-from scouter.model.agent_work import CallsToldBy
+from scouter.model.agent_work import CallsToldBy, ToolCall
 from scouter.model.genai.tool_definitions import tool_definitions
-from scouter.model.tool_call import ToolCall
 
 _Get: TypeAlias = Callable[[JsonValue], JsonValue]
 _HISTORY: Final = Path(HISTORY)

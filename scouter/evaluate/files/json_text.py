@@ -1,4 +1,4 @@
-"""JSON as it should be: no key twice, only its own numbers; and its length, not written."""
+"""JSON as it should be: no key twice, only its own numbers; and its size, not written."""
 
 import json
 from collections.abc import Container
@@ -178,3 +178,27 @@ def _other_than(known: Container[str], name: str) -> str:
     while name in known:
         name = f"…{name}…"
     return name
+
+
+def weight(value: JsonValue, most: int | None = None) -> int:
+    """Count the values inside a value, at any depth; 0 if it is no list and no object.
+
+    Args:
+        value: The value.
+        most: The count to stop at; the real number is then larger.
+
+    Cost: linear in the value, up to `most`.
+    """
+    count, waiting = -1, [value]
+    while waiting:
+        count += 1
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            waiting += item.values()
+        else:
+            continue
+        if most is not None and count + len(waiting) > most:
+            return count + len(waiting)
+    return count

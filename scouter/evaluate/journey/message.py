@@ -9,11 +9,11 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.model.agent_work import ToolCall
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.work import acts_of, agent_work
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Span
-from scouter.model.tool_call import ToolCall
 
 TEXT: Final = "text"
 TOOL_CALL: Final = "tool_call"

@@ -5,6 +5,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.files.json_text import weight
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     MAX_CHARACTERS,
@@ -33,7 +34,6 @@ from scouter.evaluate.operators.equality import (
 )
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.weight import weight
 
 _GROUPS: Final = frozenset({dict, list})
 

@@ -40,11 +40,11 @@ from jsonpath.selectors import (
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.files.json_text import weight
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.syntax import Getter, check_count, check_size, missing
 from scouter.evaluate.patterns import compile_pattern
-from scouter.evaluate.weight import weight
 
 MAX_LOOKS: Final = 200_000
 """Values that one JSONPath looks at in one record, each once for every selector and every part of

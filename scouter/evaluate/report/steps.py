@@ -10,12 +10,12 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.report.field_metrics import Compat
+from scouter.model.agent_work import ToolCall
 from scouter.model.genai.acts import Act
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.work import acts_of, work_of
 from scouter.model.span import Span
-from scouter.model.tool_call import ToolCall
 
 ASKING: Final = "Tool calls:"
 _ASKED: Final = re.compile(r"Tool calls:\s*(\[.*\])", re.DOTALL)

@@ -14,7 +14,7 @@ from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.responses import vendors
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.messages import field, text
-from scouter.model.text_json import parse_if_json
+from scouter.model.json_value import parse_if_json
 
 MAX_JSON: Final = 1_000_000
 """Characters of JSON in texts that are read for one response; they may become 24 MB of values."""

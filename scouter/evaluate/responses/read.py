@@ -34,10 +34,9 @@ from scouter.evaluate.tasks.agent import (
     ToolNotCalledAssertion,
     ToolResultAssertion,
 )
-from scouter.model.agent_work import AgentWork, CallsToldBy, GuardrailRun, why_untold
-from scouter.model.genai.hidden import has_hidden, is_broken_json, is_hidden
+from scouter.model.agent_work import AgentWork, CallsToldBy, GuardrailRun, ToolCall, why_untold
 from scouter.model.genai.names import bare_name, is_called
-from scouter.model.tool_call import ToolCall
+from scouter.model.genai.wrappers import has_hidden, is_broken_json, is_hidden
 
 _STRICTNESS: Final = {
     "": -1, "allow": 0, "warn": 2, "modify": 3, "escalate": 4, "deny": 5, "block": 5,

@@ -12,11 +12,9 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.model.agent_work import COMPLETE, TOKENS, AgentWork, Evidence
-from scouter.model.genai.finish import TOOL_CALL, finish_word
+from scouter.model.agent_work import COMPLETE, TOKENS, AgentWork, Evidence, ToolCall
 from scouter.model.genai.messages import ANSWERING_ROLES, MessageLog, field, items, text
-from scouter.model.genai.usage import Tokens, add, tokens
-from scouter.model.tool_call import ToolCall
+from scouter.model.genai.usage import TOOL_CALL, Tokens, add, finish_word, tokens
 
 Object: TypeAlias = dict[str, JsonValue]
 

@@ -1,8 +1,10 @@
 """Results by record, as data and as readers see them, and the counts made from them."""
 
 import datetime
+import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -20,6 +22,23 @@ from scouter.evaluate.results.record_result import (
 )
 from scouter.evaluate.results.task_result import EvalTaskResult, Window
 from scouter.model.visible import some_of
+
+
+@contextmanager
+def collector_paused() -> Generator[None]:
+    """Keep Python's cycle collector from looking through all results again and again.
+
+    With one object per task result that took two thirds of the time of a comparison of 500,000
+    results, and two fifths of that of reading 100,000.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -16,10 +16,10 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import Schema as AnySchema
 
 from scouter.errors import ConfigError
+from scouter.evaluate.files.json_text import weight
 from scouter.evaluate.operators.compiled import MAX_MEETINGS
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns import MAX_WORK, compile_pattern
-from scouter.evaluate.weight import weight
 
 Object: TypeAlias = dict[str, JsonValue]
 

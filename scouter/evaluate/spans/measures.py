@@ -37,7 +37,7 @@ from scouter.model.genai.acts import Act
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.reader import kind_of as kind_of_span
 from scouter.model.genai.reader import read_facts
-from scouter.model.genai.token_sums import TokenSum, states_usage, token_sums
+from scouter.model.genai.reported import TokenSum, states_usage, token_sums
 from scouter.model.span import AttributeValue, Span
 
 COSTS: Final = (

@@ -9,9 +9,8 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.operators.show import kind_of
-from scouter.model.json_value import to_json_value
-from scouter.model.text_json import parse_if_json
-from scouter.model.tool_call import ToolCall
+from scouter.model.agent_work import ToolCall
+from scouter.model.json_value import parse_if_json, to_json_value
 
 MAX_CALLS: Final = 10_000
 """Most calls of one trajectory."""

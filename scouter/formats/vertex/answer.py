@@ -5,8 +5,7 @@ from typing import Final, cast
 
 from scouter.errors import DataError
 from scouter.formats.vertex.dataset import Row
-from scouter.model.json_value import to_json_value
-from scouter.model.text_json import parse_if_json
+from scouter.model.json_value import parse_if_json, to_json_value
 
 PREDICTED: Final = "predicted_trajectory"
 LATENCY: Final = "latency_in_seconds"

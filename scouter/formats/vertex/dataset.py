@@ -16,8 +16,7 @@ from scouter.evaluate.files.read import (
     read_document,
     read_json_lines,
 )
-from scouter.model.json_value import to_json_value
-from scouter.model.text_json import parse_if_json
+from scouter.model.json_value import parse_if_json, to_json_value
 
 Row: TypeAlias = dict[str, JsonValue]
 

@@ -14,7 +14,7 @@ from scouter.evaluate.journey.evaluate import SOUND, WXO, Compat
 from scouter.evaluate.journey.message import TOOL_RESPONSE, as_text, open_content
 from scouter.evaluate.operators.equality import identity
 from scouter.formats.watsonx.result_files import file_stems
-from scouter.model.tool_call import ToolCall
+from scouter.model.agent_work import ToolCall
 
 SUMMARY_GOAL: Final = "summarize"
 

@@ -1,41 +1,72 @@
-"""One act, several spans: which spans tell of the same call of a model or a tool.
-
-Instrumentors lie on top of each other. A provider's SDK traces itself inside a framework's span,
-two instrumentors tell of one call side by side, and a tool behind MCP has a span in the agent, in
-the client and in the server. Each such call is one act, so that its tokens and its error count
-once.
-
-Two spans of one kind are one act where
-
-1. they have the same response id or call id. Where both have one and these differ, they are two;
-2. else one lies in the other with no span of another kind between, they have the same name, and
-   their times overlap. A span around several is one with the last of them that did not fail;
-3. else one waited, as control flow says that ended it, and the other ran later;
-4. else they lie beside each other, different instrumentors made them, and they have the same name:
-   calls of models also the same tokens at overlapping times, calls of tools one within the time of
-   the other.
-
-The name is the tool's, or the model's without its provider and version. Arguments that contradict
-each other make two. One instrumentor tells a call once, and arguments in one way: two spans beside
-each other that have the same instrumentation library and name are two calls, if no id says
-otherwise, and so are two spans of one library with arguments that differ at all, as of a tool that
-calls itself.
-"""
+"""One act, several spans: which spans report the same call of a model or a tool."""
 
 from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.control_flow import is_pause
-from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
-from scouter.model.genai.merging import merged_facts
-from scouter.model.genai.names import bare_model, bare_name
+from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind, SpanFacts, Usage
+from scouter.model.genai.names import arguments_text, bare_model, bare_name
 from scouter.model.span import Span
+
+_TEXTS: Final = (
+    "convention", "provider", "request_model", "response_model", "response_id", "agent",
+    "conversation", "session", "call_id", "error",
+)  # fmt: skip
+
+
+def merged_facts(layers: Sequence[SpanFacts]) -> SpanFacts:
+    """Put together what the spans of one act tell.
+
+    Of each field what the innermost span says that tells it. The tool's name is the outermost
+    one's, as the model knows it by that.
+
+    Args:
+        layers: The outermost span's first.
+    """
+    inward = layers[::-1]
+    with_result = next((each for each in inward if each.has_result), inward[0])
+    arguments = [each.arguments for each in inward if each.arguments is not None]
+    return replace(
+        layers[0],
+        **{name: _first_text(map(attrgetter(name), inward)) for name in _TEXTS},
+        tool=_first_text(each.tool for each in layers),
+        arguments=next((a for a in arguments if isinstance(a, dict)), (*arguments, None)[0]),
+        result=with_result.result,
+        has_result=with_result.has_result,
+        input_messages=_messages([each.input_messages for each in inward]),
+        output_messages=_messages([each.output_messages for each in inward]),
+        finish_reasons=next((each.finish_reasons for each in inward if each.finish_reasons), ()),
+        usage=_usage([each.usage for each in inward]),
+    )
+
+
+def _first_text(texts: Iterable[str]) -> str:
+    return next((text for text in texts if text), "")
+
+
+def _messages(told: Sequence[list[JsonValue] | None]) -> list[JsonValue] | None:
+    """The first that tells of messages, else one that tells that there are none."""
+    known = [messages for messages in told if messages is not None]
+    return next((messages for messages in known if messages), known[0] if known else None)
+
+
+def _usage(told: Sequence[Usage]) -> Usage:
+    """Take each number from the first that tells it; a total belongs to its own two parts."""
+    counted = [each for each in told if each != NO_USAGE]
+    if not counted:
+        return NO_USAGE
+    parts = {
+        name: next((n for each in counted if (n := getattr(each, name)) is not None), None)
+        for name in ("input", "output", "cached", "cache_written", "reasoning")
+    }
+    return Usage(**parts, total=counted[0].total)
+
 
 Told: TypeAlias = tuple[Span, SpanFacts]
 

@@ -9,18 +9,17 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from scouter.model.agent_work import ToolCall
 from scouter.model.genai.acts import Act, are_layers, contradict
 from scouter.model.genai.facts import Kind, SpanFacts
-from scouter.model.genai.hidden import is_broken_json, is_hidden
 from scouter.model.genai.messages import refuses
 from scouter.model.genai.names import bare_name, is_hand_off
 from scouter.model.genai.output_tools import OutputTools, as_answer, is_reading
 from scouter.model.genai.talk import CALL_EVENT, CALL_EVENT_ARGUMENTS, CALL_EVENT_ID
 from scouter.model.genai.told_calls import ToldCalls
-from scouter.model.genai.wrappers import open_arguments
+from scouter.model.genai.wrappers import is_broken_json, is_hidden, open_arguments
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Span, StatusCode
-from scouter.model.tool_call import ToolCall
 
 _LOOKS: Final = 64
 """Open calls of one tool that an execution is compared with."""

@@ -31,10 +31,10 @@ from pydantic import JsonValue
 from scouter.model.genai.acts import Act
 from scouter.model.genai.calls import Calls
 from scouter.model.genai.facts import Kind, SpanFacts
-from scouter.model.genai.hidden import is_hidden_text
 from scouter.model.genai.messages import MessageLog, field, text
 from scouter.model.genai.reader import is_step, step_output
-from scouter.model.genai.told import asks_for_tool, is_failed
+from scouter.model.genai.reported import asks_for_tool, is_failed
+from scouter.model.genai.wrappers import is_hidden_text
 from scouter.model.span import Span, StatusCode
 
 _AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})

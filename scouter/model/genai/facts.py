@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from scouter.model.struct import struct
+from scouter.model.span import struct
 
 
 class Kind(StrEnum):

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from scouter.model.genai.convention import Convention, Names
+from scouter.model.genai.convention import ASKING_KINDS, Convention, Field, Names
 from scouter.model.genai.conventions import CONVENTIONS
 from scouter.model.genai.facts import Kind
-from scouter.model.genai.field import ASKING_KINDS, Field
 from scouter.model.span import Attributes
 
 

@@ -26,9 +26,15 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.model.genai.hidden import is_hidden, is_hidden_text
-from scouter.model.genai.wrappers import open_json, open_message, open_result, tells_failure
-from scouter.model.tool_call import ToolCall
+from scouter.model.agent_work import ToolCall
+from scouter.model.genai.wrappers import (
+    is_hidden,
+    is_hidden_text,
+    open_json,
+    open_message,
+    open_result,
+    tells_failure,
+)
 
 ANSWERING_ROLES: Final = frozenset({"assistant", "model", "ai"})
 ASKING_ROLES: Final = frozenset({"user", "human"})

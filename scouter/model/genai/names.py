@@ -1,9 +1,12 @@
-"""Names of tools and models, with what frameworks and providers add to them and without."""
+"""Names of tools and models, and arguments of calls, so that two accounts can be compared."""
 
+import json
 import re
-from collections.abc import Container
-from functools import lru_cache
+from collections.abc import Callable, Container
+from functools import cache, lru_cache, partial
 from typing import Final
+
+from pydantic import JsonValue
 
 _MCP: Final = re.compile(r"mcp__.+?__(?=.)")
 _PLUGIN: Final = re.compile(r"[A-Z]\w*-(?=\w)")
@@ -66,3 +69,38 @@ def bare_model(name: str) -> str:
 def _plain_model(name: str) -> str:
     """`us.anthropic.claude-3-5-sonnet-20241022-v2:0` and its like become `claude-3-5-sonnet`."""
     return _VERSION.sub("", _PROVIDER.sub("", name.lower().rpartition("/")[2]))
+
+
+_WHOLE: Final = re.compile(rb"\.0|\de\+?\d")
+"""A sign of a float that is a whole number; texts have it, too."""
+
+
+def arguments_text(arguments: JsonValue) -> bytes:
+    """Write arguments so that equal JSON is equal text: keys in order, and 2.0 as 2.
+
+    Cost: linear in their size; about 1 µs for a few.
+    """
+    write = _writer()
+    try:
+        text = write(arguments)
+        return text if _WHOLE.search(text) is None else write(_whole(arguments))
+    except TypeError:  # an integer of more than 64 bits
+        return json.dumps(_whole(arguments), sort_keys=True).encode()
+
+
+@cache
+def _writer() -> Callable[[JsonValue], bytes]:
+    import orjson  # nobody else needs it for a trace that is evaluated
+
+    return partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
+
+
+def _whole(value: JsonValue) -> JsonValue:
+    """The same with integers in place of floats that are whole."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    return value

@@ -21,9 +21,10 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from scouter.model.agent_work import ToolCall
 from scouter.model.genai.acts import Act
+from scouter.model.genai.convention import Field
 from scouter.model.genai.facts import Kind
-from scouter.model.genai.field import Field
 from scouter.model.genai.lookup import USES
 from scouter.model.genai.messages import field, items, text
 from scouter.model.genai.reader import kind_of
@@ -31,7 +32,6 @@ from scouter.model.genai.tool_definitions import TOOL_DEFINITIONS
 from scouter.model.genai.wrappers import open_json
 from scouter.model.json_value import to_json_value
 from scouter.model.span import AttributeValue, Span
-from scouter.model.tool_call import ToolCall
 
 _ENDS: Final = "The final response which ends this conversation"
 """Description of an output tool, or its end."""

@@ -1,18 +1,396 @@
 """The reader of facts, driven by the tables of `conventions`."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.model.genai.control_flow import is_control_flow
+from scouter.model.genai.convention import ASKING_KINDS, MESSAGES, VALUES, Field
+from scouter.model.genai.conventions import CACHE_APART
 from scouter.model.genai.facts import NO_USAGE, Kind, SpanFacts, Usage
-from scouter.model.genai.field import ASKING_KINDS, MESSAGES, VALUES, Field
-from scouter.model.genai.held import Held, plain
-from scouter.model.genai.hidden import is_hidden
-from scouter.model.genai.lookup import KNOWN, PREFIXES, SPAN_NAMES, TELLING, USES, Shape, shape_of
+from scouter.model.genai.lookup import (
+    KNOWN,
+    PARAMETERS,
+    PREFIXES,
+    SPAN_NAMES,
+    TELLING,
+    USES,
+    Shape,
+    Use,
+    shape_of,
+)
+from scouter.model.genai.messages import field, text
 from scouter.model.genai.names import call_of_hand_off
-from scouter.model.genai.talk import DETAILS, MESSAGE_EVENTS
-from scouter.model.span import AttributeValue, Span, StatusCode
+from scouter.model.genai.talk import (
+    CHOICE,
+    DETAILS,
+    MESSAGE_EVENTS,
+    gathered,
+    messages_in,
+    messages_of_events,
+    numbered_messages,
+    split_events,
+)
+from scouter.model.genai.tool_definitions import TOOL_DEFINITIONS
+from scouter.model.genai.usage import read_usage, whole_input
+from scouter.model.genai.wrappers import (
+    is_broken_json,
+    is_hidden,
+    open_arguments,
+    open_json,
+    open_result,
+    tells_failure,
+)
+from scouter.model.json_value import to_json_value
+from scouter.model.span import Attributes, AttributeValue, Span, StatusCode
+
+_AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_TOOL_EVENTS: Final = {
+    "gen_ai.tool.message": Field.ARGUMENTS, CHOICE: Field.RESULT,
+    "tool.input": Field.ARGUMENTS, "tool.output": Field.RESULT,
+}  # fmt: skip
+"""Events of a tool's span and what they hold: Strands' and Claude Code's."""
+_HELD: Final = {
+    Field.ARGUMENTS: ("content", "message", "input"),
+    Field.RESULT: ("content", "message", "output", "result"),
+}
+"""Attributes of these events."""
+_REMARKS: Final = ("meta", "response_metadata")
+"""Objects inside of an answer: Haystack's and LangChain's."""
+_GOOGLE: Final = ("gcp", "gemini", "google", "vertex")
+"""Beginnings of its names as a provider."""
+_USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
+_MODELS: Final = ("model", "model_name", "modelVersion")
+_CHOICES: Final = "gen_ai.request.choice.count"
+_PARAMETERS: Final = "llm.invocation_parameters"
+"""Attributes that tell how many answers were asked for: OpenTelemetry's and OpenInference's."""
+_OBJECT: Final = re.compile(r"<[\w.]+ (?:object at 0x[0-9a-f]+|\[\d{3} [^\n]*)>")
+"""A stream or a response as Python prints it, which tells nothing of what is in it."""
+_DIGITS: Final = 15
+
+
+def plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
+    """Attributes that answer as fast as a dict does."""
+    return attributes if isinstance(attributes, dict) else dict(attributes.items())
+
+
+class Held:
+    """Values in the attributes and events of one span, sorted by field."""
+
+    def __init__(
+        self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue], shape: Shape
+    ) -> None:
+        self._span, self._kind, self._attributes = span, kind, attributes
+        self._plan = shape.plan(kind)
+        details = (plain(each.attributes) for each in span.events if each.name == DETAILS)
+        self._details = [(each, shape_of(each).plan(kind)) for each in details]
+
+    def _values(self, field: Field) -> Iterable[tuple[Use, AttributeValue | Attributes]]:
+        """The values of a field but empty ones, the one that counts most first.
+
+        Of messages in many attributes, the value is all attributes. Those of an event come last.
+        """
+        if field not in self._plan and not self._details:
+            return ()
+        return self._read(field)
+
+    def _read(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
+        for attributes, plan in ((self._attributes, self._plan), *self._details):
+            for use in plan.get(field, ()):
+                value = attributes if use.prefix else attributes[use.name]
+                if value is not None and (value != "" or field in VALUES):
+                    yield use, value
+
+    def has_result(self) -> bool:
+        """True if anything is the result of a tool, and be it null."""
+        fields = (use.field for use, _ in self._values(Field.RESULT))
+        return any(True for _ in fields) or any(
+            each is Field.RESULT for each, _ in self._tool_events()
+        )
+
+    def text(self, field: Field) -> str:
+        """The first text that tells a field, the empty one where none does."""
+        for _, value in self._values(field):
+            if type(value) is str and value[0] != '"':
+                return value
+            read = open_json(to_json_value(value)) if isinstance(value, str) else value
+            said = read if isinstance(read, str) else "" if read is None else str(read)
+            if said:
+                return said
+        return ""
+
+    def texts(self, field: Field) -> tuple[str, ...]:
+        """The first list of texts that tells a field; one text is a list of one."""
+        for _, value in self._values(field):
+            read = open_json(to_json_value(value))
+            listed = read if isinstance(read, list) else [read]
+            said = tuple(
+                item.removeprefix("FinishReason.")  # an enum that was written as a text
+                for item in listed
+                if isinstance(item, str) and item
+            )
+            if said:
+                return said
+        return ()
+
+    def finish_reasons(self) -> tuple[str, ...]:
+        """Why a model's call ended, in the provider's words: by attributes, else by its events."""
+        said = self.texts(Field.FINISH)
+        if said or self._kind is not Kind.MODEL:
+            return said
+        ends = (e.attributes.get("finish_reason") for e in self._span.events if e.name == CHOICE)
+        return tuple(reason for reason in ends if isinstance(reason, str) and reason)
+
+    def error(self) -> str:
+        """The error's type, else its message; none where control flow ended the span."""
+        named = self.text(Field.ERROR)
+        if self._span.status != StatusCode.ERROR and not named:
+            return "error" if self._result_tells_failure() else ""
+        if is_control_flow(self._span):
+            return ""
+        return named or self._span.status_message or self._raised() or "error"
+
+    def error_type(self) -> str:
+        """The error's type, as an attribute or an exception tells it; none of control flow."""
+        named = self.text(Field.ERROR)
+        if self._span.status != StatusCode.ERROR and not named:
+            return ""
+        return "" if is_control_flow(self._span) else named or self._raised()
+
+    def _raised(self) -> str:
+        raised = (e.attributes for e in self._span.events if e.name == "exception")
+        types = (str(each.get("exception.type", "")) for each in raised)
+        return next(filter(None, types), "")
+
+    def _result_tells_failure(self) -> bool:
+        for _, value in self._values(Field.RESULT):
+            return tells_failure(value if isinstance(value, str) else to_json_value(value))
+        return False
+
+    def arguments(self) -> JsonValue:
+        """Give the arguments of a tool's span: of an attribute, an event, or one attribute each."""
+        for _, value in self._values(Field.ARGUMENTS):
+            return open_arguments(to_json_value(value))
+        for told, value in self._tool_events():
+            if told is Field.ARGUMENTS:
+                return open_arguments(value)
+        for prefix in PARAMETERS:
+            if found := gathered(self._attributes, prefix):
+                return found
+        return None
+
+    def result(self) -> JsonValue:
+        """Give the result of a tool's span; None where there is none, and where it is null."""
+        for _, value in self._values(Field.RESULT):
+            return open_result(to_json_value(value))
+        for told, value in self._tool_events():
+            if told is Field.RESULT:
+                return open_result(value)
+        return None
+
+    def _tool_events(self) -> Iterator[tuple[Field, JsonValue]]:
+        if self._kind is not Kind.TOOL:
+            return
+        for event in self._span.events:
+            field = _TOOL_EVENTS.get(event.name)
+            if field is None:
+                continue
+            values = (event.attributes.get(name) for name in _HELD[field])
+            held = next((value for value in values if value is not None), None)
+            if held is not None:
+                yield field, to_json_value(held)
+
+    def input_messages(self) -> list[JsonValue] | None:
+        """Give the messages to a model or an agent; None where nothing tells them."""
+        return self._messages(Field.INPUT, "user")
+
+    def output_messages(self, role: str = "assistant") -> list[JsonValue] | None:
+        """Give the messages that a model answered, or the last message of an agent.
+
+        Args:
+            role: Role of texts that do not tell whose they are.
+        """
+        found = self._messages(Field.OUTPUT, role)
+        calls = [call for _, value in self._values(Field.TOOL_CALLS) for call in _listed(value)]
+        if calls:
+            said = [message for message in found or () if isinstance(message, dict)]
+            first = said[0] if said else {"role": "assistant"}
+            return [{**first, "tool_calls": calls}, *said[1:]]
+        if found and self._kind in _AGENTS:
+            return found[-1:]
+        return found[:1] if found and self._are_choices(found) else found
+
+    def _are_choices(self, messages: Sequence[JsonValue]) -> bool:
+        """Tell whether a model was asked for several answers, of which the first counts.
+
+        Each choice has its own end; items of one answer share theirs.
+        """
+        if len(messages) < 2 or self._kind is not Kind.MODEL:
+            return False
+        asked = open_json(to_json_value(self._attributes.get(_PARAMETERS)))
+        count = integer(self._attributes.get(_CHOICES)) or integer(field(asked, "n")) or 0
+        return count > 1 or all(text(field(each, "finish_reason")) for each in messages)
+
+    def _messages(self, field: Field, role: str) -> list[JsonValue] | None:
+        """Read the messages of the first place that has some; None where no place is known."""
+        is_input = field is Field.INPUT
+        hollow: list[JsonValue] | None = None
+        for use, value in self._values(field):
+            read = _read_messages(use, value, role)
+            if read and any(map(_says_something, read)):
+                return read
+            hollow = hollow or read
+        events = [
+            (event.name, _json_object(event.attributes))
+            for event in self._span.events
+            if event.name in MESSAGE_EVENTS and event.name != DETAILS
+        ]
+        given, made = messages_of_events(events)
+        found = given if is_input else made
+        return found or hollow
+
+    def usage(self) -> Usage:
+        """Tokens, in the one meaning that `Usage` has."""
+        usage = Usage(
+            input=self._number(Field.INPUT_TOKENS),
+            output=self._number(Field.OUTPUT_TOKENS),
+            total=self._number(Field.TOTAL_TOKENS),
+            cached=self._number(Field.CACHED),
+            cache_written=self._number(Field.CACHE_WRITTEN),
+            reasoning=self._number(Field.REASONING),
+        )
+        for _, value in self._values(Field.USAGE):
+            usage = _filled(usage, _usage_in(open_arguments(to_json_value(value))))
+        if usage.input is None and usage.output is None:
+            told = _first_of(self._remarks, _USAGES)
+            if told is not None:  # few spans tell it so, and it is looked for under many names
+                usage = _filled(usage, read_usage(told))
+        provider = self.text(Field.PROVIDER).lower()
+        apart = any(
+            name in provider and (not needed or needed in self._attributes)
+            for name, needed in CACHE_APART.items()
+        )
+        for use, _ in self._values(Field.INPUT_TOKENS):
+            apart = apart or use.convention.leaves_out_cache
+            break
+        return whole_input(usage, leaves_out_cache=apart)
+
+    @cached_property
+    def _remarks(self) -> JsonValue:
+        """Object that frameworks write beside a model's answer, with its usage and model."""
+        if self._kind is not Kind.MODEL:
+            return None
+        for _, value in self._values(Field.OUTPUT):
+            held = open_json(to_json_value(value)) if isinstance(value, str) else None
+            if _first_of(held, (*_USAGES, *_MODELS)) is not None:
+                return held  # a whole response of a provider
+        for message in reversed(self.output_messages() or ()):
+            for name in _REMARKS:
+                if isinstance(remarks := field(message, name), dict):
+                    return remarks
+        return None
+
+    def runs_tools(self) -> bool:
+        """Tell whether tools are Python functions of Google's SDK, which runs those by itself.
+
+        Their definition is a name alone.
+        """
+        tools = self._attributes.get(TOOL_DEFINITIONS)
+        if tools is None or not self.text(Field.PROVIDER).startswith(_GOOGLE):
+            return False
+        return any(isinstance(tool, dict) and tool.keys() == {"name"} for tool in _listed(tools))
+
+    def response_model(self) -> str:
+        """The model that answered, by an attribute, else as the answer itself names it."""
+        named = self.text(Field.RESPONSE_MODEL)
+        if (
+            named
+            or self._kind is not Kind.MODEL
+            or any(use.is_messages or use.prefix for use, _ in self._values(Field.OUTPUT))
+        ):
+            return named
+        return text(_first_of(self._remarks, _MODELS))
+
+    def _number(self, field: Field) -> int | None:
+        for _, value in self._values(field):
+            number = integer(value)
+            if number is not None:
+                return number
+        return None
+
+
+def _first_of(value: JsonValue, names: Sequence[str]) -> JsonValue:
+    """The first field of an object that is there."""
+    found = (field(value, name) for name in names)
+    return next((item for item in found if item is not None), None)
+
+
+def _listed(value: AttributeValue | Attributes) -> list[JsonValue]:
+    read = open_json(to_json_value(value))
+    return read if isinstance(read, list) else []
+
+
+def _json_object(attributes: Attributes) -> dict[str, JsonValue]:
+    return {name: to_json_value(value) for name, value in attributes.items()}
+
+
+def _read_messages(
+    use: Use, value: AttributeValue | Attributes, role: str
+) -> list[JsonValue] | None:
+    """Read what one attribute, or those of one prefix, hold; None for what is cut short."""
+    if use.prefix:
+        return numbered_messages(cast(Attributes, value), use.prefix.removesuffix("."))
+    read = open_json(to_json_value(value))
+    if isinstance(read, str) and (read == "null" or _OBJECT.fullmatch(read)):
+        return None
+    if isinstance(read, str) and use.is_messages and read.lstrip()[:1] in ("[", "{"):
+        return None
+    if is_broken_json(read) and not use.is_text:
+        return None
+    split = split_events(read)
+    if split is not None:
+        given, made = split
+        return given if role == "user" else made or given[-1:]
+    return messages_in(read, role)
+
+
+def _says_something(message: JsonValue) -> bool:
+    """Tell whether a message is more than a role and a finish reason."""
+    return isinstance(message, dict) and any(
+        value for name, value in message.items() if name not in ("role", "finish_reason", "name")
+    )
+
+
+def _usage_in(value: JsonValue) -> Usage:
+    inner = field(value, "usage")
+    return read_usage(value if inner is None else inner)
+
+
+def _filled(usage: Usage, other: Usage) -> Usage:
+    """Take from another what is not told yet."""
+    return Usage(
+        input=other.input if usage.input is None else usage.input,
+        output=other.output if usage.output is None else usage.output,
+        total=other.total if usage.total is None else usage.total,
+        cached=other.cached if usage.cached is None else usage.cached,
+        cache_written=(other.cache_written if usage.cache_written is None else usage.cache_written),
+        reasoning=other.reasoning if usage.reasoning is None else usage.reasoning,
+    )
+
+
+def integer(value: object) -> int | None:
+    """Read a count, which some senders write as a text or as a double; -1 stands for none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() and len(value) <= _DIGITS else None
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and value >= 0 else None
+
 
 MERGED: Final = "(merged"
 """Part of the name of a span that stands for calls that have spans of their own."""

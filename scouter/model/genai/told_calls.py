@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from scouter.model.agent_work import ToolCall
 from scouter.model.genai.facts import SpanFacts
 from scouter.model.genai.messages import MessageLog
-from scouter.model.tool_call import ToolCall
 
 _LOOKS: Final = 64
 """Calls of one tool that one which is told again is compared with."""

@@ -1,17 +1,8 @@
-"""Token counts in the words of each provider, given one meaning.
-
-Input tokens are all that the model read: also those from a prompt cache, those written to it and
-the results of tools. Output tokens are all that it wrote: also its reasoning. So OpenTelemetry's
-`gen_ai.usage.input_tokens` is defined, and so an assertion means the same for every provider.
-
-Source: the providers' references. OpenAI's and Gemini's prompt counts include cached tokens,
-Anthropic's and Bedrock's leave them out; Gemini's candidates leave out its thoughts. Proxies that
-speak OpenAI's protocol for Anthropic's models add Anthropic's cache fields to a prompt count that
-has them already; where the numbers say otherwise, the numbers are believed.
-"""
+"""Token counts and finish reasons in the words of each provider, given one meaning."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from pydantic import JsonValue
@@ -19,6 +10,44 @@ from pydantic import JsonValue
 from scouter.model.agent_work import total_of
 from scouter.model.genai.facts import Usage
 from scouter.model.genai.messages import field
+
+STOP: Final = "stop"
+TOOL_CALL: Final = "tool_call"
+ERROR: Final = "error"
+_WORDS: Final = {
+    word: known
+    for known, words in {
+        STOP: "stop endturn stopsequence complete completed eostoken finish finished endoftext",
+        "length": "length maxtokens maxoutputtokens modellength modelcontextwindowexceeded",
+        TOOL_CALL: "toolcall toolcalls tooluse functioncall functioncalls requiresaction"
+        " malformedfunctioncall malformedtooluse unexpectedtoolcall",
+        "content_filter": "contentfilter contentfiltered safety imagesafety recitation blocklist"
+        " prohibitedcontent spii refusal guardrailintervened",
+        ERROR: "error failed malformedmodeloutput",
+    }.items()
+    for word in words.split()
+}
+"""Words of OpenTelemetry's messages for those of providers, which have no case and no signs here.
+
+Source: OpenTelemetry GenAI, schema of output messages; the references of OpenAI, Anthropic, Amazon
+Bedrock, Gemini and the Vercel AI SDK.
+"""
+
+
+@lru_cache(maxsize=1024)
+def finish_word(reason: str) -> str:
+    """Give one word for what providers call differently.
+
+    Args:
+        reason: Such as `end_turn`, `STOP` or `FinishReason.STOP`.
+
+    Returns:
+        `stop`, `length`, `tool_call`, `content_filter` or `error`; any other reason in small
+        letters.
+    """
+    own = reason.rpartition("FinishReason.")[2].lower()
+    return _WORDS.get("".join(filter(str.isalpha, own)), own)
+
 
 _INPUT: Final = (
     "prompt_tokens", "input_tokens", "inputTokens", "promptTokens", "promptTokenCount",

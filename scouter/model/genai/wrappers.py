@@ -1,22 +1,4 @@
-"""Wrappers around arguments, results and messages, and their removal.
-
-The rule. A text that is a JSON object, list or text becomes that, as often as it is one; arguments
-may also be a Python literal, as `str(dict)` writes it. Then, as long as one of these is there:
-
-* `{"kwargs": {…}}` beside nothing but `args` and remarks of the writer: the keywords;
-* `{"input_str": "…"}`, `{"name": …, "args": {…}, "type": "tool_call"}`, and MCP's
-  `{"name": …, "arguments": {…}}`: the arguments in it;
-* a message of a tool (LangChain's `{"type": "tool", "data": {"content": …}}` and its serialised
-  form among them), `{"content": […]}` of MCP, `{"tool_output": …}` and `{"blocks": […]}` of
-  LlamaIndex, `{"name": …, "response": …}` of Gemini: the content;
-* `{"result": …}` and `{"output": …}` beside nothing but remarks of the writer: what is in it;
-* `[{"text": "…"}]`, blocks of text: their text. `[{"json": …}]`: what is in it.
-
-A result may also be the text that Python prints of LangChain's `ToolMessage`
-(`content='…' name='…' tool_call_id='…'`) or Agno's result (`status='success' result='…' error=…`).
-
-A tool whose own result is an object with the one key `result` is opened, too.
-"""
+"""Wrappers around arguments, results and messages, and what stands for a masked value."""
 
 import ast
 import json
@@ -27,6 +9,61 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.json_value import MAX_DEPTH, to_json_value
+
+_LONGEST: Final = 200
+"""Characters; a longer text is no mask."""
+_SIGNS: Final = frozenset("[<({_*#•●█▓■xX…@hsmrRS\"'")
+"""First characters of all that is looked at."""
+_WORDS: Final = (
+    "redact[a-z]*|scrubbed|masked|hidden|omitted|removed|filtered|saniti[sz]ed|anonymi[sz]ed|"
+    "suppressed|withheld|elided|stripped|truncated|censored|obfuscated|confidential|sensitive|"
+    "not (?:recorded|captured|logged)"
+)
+_MASK: Final = re.compile(
+    rf"[\[<({{]+[\s_*#]*(?:[\w ,'-]{{0,40}}[\s_:*-])?(?:{_WORDS})"
+    r"(?:[\s_:,*-][^\]>)}]{0,80})?[\s_*#]*[\]>)}]+"
+    rf"|[_*#]{{2,}}(?:{_WORDS})[_*#]{{2,}}"
+    r"|redacted|scrubbed|[*•●█▓■ ]{3,}|x{4,}|#{4,}|…|@@@langfusemedia:.*@@@"
+    r"|\[(?:object \w+|object|array|circular)\]"
+    r"|<(?:email|phone|person|name|iban|credit|us|location|address|url|ip|date|ssn|pii)[\w]*>"
+    r"|[\[<(](?:base64|binary|bytes|blob|image|audio|file|media)\b[^\]>)]*[\]>)]"
+    r"|(?:hmac|sha\d{1,3}|md5|hash(?:ed)?)[:=-][0-9a-f]{4,}",
+    re.IGNORECASE,
+)
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}|[0-9a-f]{128}")
+_JSON: Final = re.compile(r"\s*(?:\{\s*[\"']|\[\s*[\[{\"'])")
+
+
+def is_hidden(value: JsonValue) -> bool:
+    """Tell whether a value is a mask, and no value."""
+    if not isinstance(value, str) or not value or value[0] not in _SIGNS or len(value) > _LONGEST:
+        return False
+    return _MASK.fullmatch(value.strip("\"' \n")) is not None
+
+
+def is_hidden_text(text: str) -> bool:
+    """Tell whether what somebody said is a mask, or a hash in the place of it."""
+    return is_hidden(text) or (len(text) in (64, 128) and _DIGEST.fullmatch(text) is not None)
+
+
+def is_broken_json(value: JsonValue) -> bool:
+    """Tell of a text that was not read as JSON whether it begins as an object or a list does."""
+    return isinstance(value, str) and _JSON.match(value) is not None
+
+
+def has_hidden(value: JsonValue) -> bool:
+    """Tell whether a value is hidden, or a part of it at any level."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif is_hidden(item):
+            return True
+    return False
+
 
 _REMARKS: Final = frozenset(
     {"args", "tags", "metadata", "kwargs", "sanitize_inputs_outputs", "run_id", "config"}

@@ -1,16 +1,70 @@
-"""Material of made-up cases: stories, stored conversations, and the catalogue of attacks."""
+"""Material of made-up cases, and their files for a person to review."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from textwrap import indent
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import check_extension, load_model, read_csv, read_document
+from scouter.evaluate.files.scenario_text import (
+    check_scenario_path,
+    dump_yaml,
+    remark,
+    write_scenario_text,
+)
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.model.near import did_you_mean
+
+_HEAD: Final = """\
+# Scenarios that a model made up for `scouter scenarios generate`. Nobody has looked at them yet,
+# and `scouter eval` refuses them. For each: would a user say this, and is what it expects right?
+# Correct it, then delete its line `unreviewed: true`.
+"""
+_CALLS: Final = (
+    "Expected, as the model sees it: these calls in this order, others beside them; arguments that "
+    "are not named may be anything."
+)
+_NO_TASK: Final = "The model expects no call, and nothing is checked: add a task, or use a profile."
+
+
+def write_cases(path: Path, scenarios: Sequence[Mapping[str, JsonValue]]) -> None:
+    """Write cases; the same ones give the same bytes.
+
+    Args:
+        path: `.yaml` or `.yml` has remarks, `.jsonl` has none.
+        scenarios: At least one, as `make_cases` gives them.
+
+    Raises:
+        ConfigError: The file would be larger than YAML files may be, or cannot be written.
+    """
+    if check_scenario_path(path) == ".jsonl":
+        text = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in scenarios)
+    else:
+        text = f"{_HEAD}{dump_yaml({'collection_id': path.stem})}scenarios:\n"
+        for each in scenarios:
+            text += "  - " + indent("".join(_parts(each)), "    ").lstrip()
+    write_scenario_text(path, text)
+
+
+def _parts(scenario: Mapping[str, JsonValue]) -> Iterator[str]:
+    made = cast("dict[str, Any]", scenario["metadata"])["made"]
+    for name, value in scenario.items():
+        if name == "unreviewed":
+            if made["why"].strip():
+                yield remark(made["why"])
+            if "must_not" in made:
+                yield remark(f"Must not happen: {made['must_not']}")
+        elif name == "expected_trajectory":
+            yield remark(_CALLS)
+        elif name == "metadata" and "tasks" not in scenario:
+            yield remark(_NO_TASK)
+        yield dump_yaml({name: value})
+
 
 ALL: Final = "all"
 _FILE: Final = Path(__file__).with_name("attacks.yaml")

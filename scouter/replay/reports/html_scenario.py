@@ -10,7 +10,7 @@ from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import own_score
 from scouter.evaluate.show.trace_view import SpanView, TraceView
-from scouter.replay.reports.span_text import MAX_INDENT, NAME, detail, values
+from scouter.replay.reports.plain import MAX_INDENT, NAME, detail, values
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
 from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView
 

@@ -14,8 +14,7 @@ from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.lost import Lost
 from scouter.model.json_value import plain_text
-from scouter.replay.reports.examples import SHOWN
-from scouter.replay.reports.report import Report
+from scouter.replay.reports.report import SHOWN, Report
 from scouter.replay.reports.view import RateView, TaskView
 
 SCHEMA_VERSION: Final = 2

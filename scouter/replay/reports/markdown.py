@@ -16,8 +16,7 @@ from scouter.evaluate.results.judge_rate import COLUMNS, JudgeRate, judge_text
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
-from scouter.replay.reports.examples import FIELDS, SHOWN, Example
-from scouter.replay.reports.report import Report
+from scouter.replay.reports.report import FIELDS, SHOWN, Example, Report
 from scouter.replay.reports.texts import (
     clip,
     counted,

@@ -1,18 +1,187 @@
-"""The common base of all reports."""
+"""The common base of all reports, with examples of what broke."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import GateCheck
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.flips import Flips, flips, flips_text
-from scouter.evaluate.results.run import JudgeTotals, totals_of
+from scouter.evaluate.results.run import Confirmation, JudgeTotals, totals_of
+from scouter.model.visible import some_of
 from scouter.replay.reports.confirmations import Reasked, reasked_of
 from scouter.replay.reports.decision import Decision, Policy, decide
-from scouter.replay.reports.examples import Example, examples
-from scouter.replay.reports.view import View, make_view
+from scouter.replay.reports.texts import clip, counted, duration, quoted
+from scouter.replay.reports.view import (
+    NO_SCENARIO,
+    AttemptView,
+    CheckView,
+    RecordView,
+    ScenarioView,
+    View,
+    make_view,
+)
+
+SHOWN: Final = 3
+"""Examples that a report shows before it counts the others."""
+
+FIELDS: Final = ("asked", "check", "expected", "got", "trace")
+"""Lines of an example, by the names of its fields."""
+
+_BAD: Final = {Outcome.FAILED, Outcome.ERRORED}
+_VALUE: Final = 300
+_SPANS: Final = 6
+_ERROR: Final = 80
+_ALSO: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One failure: a scenario that did not pass, by the first thing in it that did not."""
+
+    scenario_id: str
+    others: tuple[str, ...] = ()
+    """Further scenarios in which the same check got the same."""
+    passed: str = ""
+    """Number of its attempts that passed, in words; empty for a single attempt."""
+    why: str = ""
+    """Reason of the decision that is about this scenario alone; empty without one."""
+    asked: str
+    check: str
+    """Alias and task, and what failed beside it; empty where the agent raised."""
+    expected: str
+    """Operator and value as JSON; empty where the agent raised."""
+    got: str
+    """Actual value as JSON, or the error."""
+    trace: str
+    """Its id, and its spans by start time, in one line; empty without any."""
+
+
+def examples(view: View, comparison: ScenarioComparisonResults | None) -> list[Example]:
+    """List what did not pass, most telling first.
+
+    Args:
+        view: The run.
+        comparison: With the baseline, if there is one.
+
+    Returns:
+        First the scenarios that are broken, then those that passed before and not now, then others
+        by urgency; those in which the same check expected and got the same are one. Empty if
+        everything passed.
+
+    Cost: linear in the number of task results.
+    """
+    wanted: list[str] = []
+    again: dict[str, Confirmation] = {}
+    if comparison is not None:
+        again = {each.scenario_id: each for each in comparison.confirmations}
+        wanted += comparison.broken
+        wanted += [name for name, each in again.items() if each.is_broken]
+        wanted += [name for name in comparison.flips if name not in again]
+        wanted += comparison.flips
+    order = {name: at for at, name in enumerate(dict.fromkeys(wanted))}
+    found = sorted(view.by_urgency, key=lambda each: order.get(each.scenario_id, len(order)))
+    merged: dict[tuple[str | bool, ...], Example] = {}
+    for scenario in found:
+        why = "" if comparison is None else comparison.broken.get(scenario.scenario_id, "")
+        is_new = scenario.scenario_id in order
+        for example in _examples(scenario, why, again.get(scenario.scenario_id)):
+            key = is_new, example.why, example.check, example.expected, example.got
+            known = merged.setdefault(key, example)
+            if known is not example:
+                merged[key] = replace(known, others=(*known.others, example.scenario_id))
+    return list(merged.values())
+
+
+def _examples(scenario: ScenarioView, why: str, again: Confirmation | None) -> Iterator[Example]:
+    """One for a scenario; one for each record where there is none."""
+    name, passed = scenario.scenario_id, _passed(scenario, again)
+    for attempt in scenario.attempts:
+        if name == NO_SCENARIO:
+            for record in attempt.records:
+                if bad := _bad(record):
+                    yield _of(record.name, scenario, attempt, bad)
+        elif attempt.error:
+            yield replace(_of(name, scenario, attempt, []), why=why, passed=passed)
+            return
+        elif bad := _all_bad(attempt):
+            yield replace(_of(name, scenario, attempt, bad), why=why, passed=passed)
+            return
+
+
+def _passed(scenario: ScenarioView, again: Confirmation | None) -> str:
+    """Count in words the attempts that passed; empty for a single one."""
+    tries = len(scenario.attempts)
+    parts = [f"{scenario.passed} of {tries} attempts passed"] if tries > 1 else []
+    if again is not None and again.asked:
+        parts.append(f"{again.passed} of {again.asked} when asked again alone")
+    return ", ".join(parts)
+
+
+def _all_bad(attempt: AttemptView) -> list[tuple[str, CheckView]]:
+    own = [(check.task_id, check) for check in attempt.checks if check.outcome in _BAD]
+    return [*own, *(each for record in attempt.records for each in _bad(record))]
+
+
+def _bad(record: RecordView) -> list[tuple[str, CheckView]]:
+    return [
+        (f"{record.alias} · {check.task_id}", check)
+        for check in record.checks
+        if check.outcome in _BAD
+    ]
+
+
+def _of(
+    name: str,
+    scenario: ScenarioView,
+    attempt: AttemptView,
+    bad: list[tuple[str, CheckView]],
+) -> Example:
+    check = bad[0][1] if bad else None
+    return Example(
+        scenario_id=name,
+        asked=clip(" ".join(scenario.query.split()), _VALUE),
+        check=_checks([each for each, _ in bad]),
+        expected=_expected(check) if check else "",
+        got=_got(check) if check else clip(attempt.error.splitlines()[0], _VALUE),
+        trace=_trace(attempt),
+    )
+
+
+def _checks(names: list[str]) -> str:
+    """The first check, and the others that failed with it."""
+    first, *others = names or [""]
+    also = some_of([*dict.fromkeys(others)], _ALSO)
+    return f"{first}; also {also}" if also else first
+
+
+def _expected(check: CheckView) -> str:
+    """The value behind its operator; results of a summary have no operator."""
+    return f"{check.operator} {quoted(check.expected, _VALUE)}".lstrip()
+
+
+def _got(check: CheckView) -> str:
+    """The value, or what is wrong where there is none, or more than the number that is compared."""
+    is_more = isinstance(check.actual, dict) and isinstance(check.expected, int | float)
+    if check.outcome is Outcome.ERRORED or check.actual is None or is_more:
+        return clip(check.message, _VALUE)
+    return quoted(check.actual, _VALUE)
+
+
+def _trace(attempt: AttemptView) -> str:
+    if not attempt.spans:
+        return ""
+    found = attempt.trace(_SPANS)
+    names = [
+        f"{span.name} (error: {clip(span.error, _ERROR)})" if span.error else span.name
+        for span in found.spans
+    ]
+    more = f", and {found.left_out} more" if found.left_out else ""
+    lasted = f"{counted(len(attempt.spans), 'span')}, {duration(found.duration_ns)}"
+    return f"{attempt.spans[0].trace_id}, {lasted}: {', '.join(names)}{more}"
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.store.span_rows import span_row
-from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.facts import MODEL_CALLS, Kind
-from scouter.model.genai.finish import finish_word
+from scouter.model.genai.names import arguments_text
 from scouter.model.genai.reader import read_facts
+from scouter.model.genai.usage import finish_word
 from scouter.model.otlp import decode_request
 from scouter.model.span import AttributeValue, Span, SpanEvent, StatusCode
 from tests.support.agent_traces import find_clients

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scouter.cli.parquet import write_parquet
+from scouter.cli.export import write_parquet
 
 LEAST, MOST = -(2**63), 2**63 - 1
 

@@ -12,7 +12,7 @@ from scouter.client.models.evaluations import Evaluation
 from scouter.client.models.records import Record
 from scouter.client.models.traces import Trace
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
-from scouter.model.tool_call import ToolCall
+from scouter.model.agent_work import ToolCall
 from tests.support.answers import whole
 from tests.support.served import Say, Script, run_script
 

@@ -3,9 +3,9 @@
 import pytest
 
 from scouter.evaluate.show.trace_view import view_trace
-from scouter.model.evaluation_event import ForeignResult, foreign_results
+from scouter.model.log_event import ForeignResult, foreign_results
 from scouter.model.span import AttributeValue, SpanEvent
-from scouter.replay.reports.span_text import values
+from scouter.replay.reports.plain import values
 from tests.contracts.store_data import TRACE, span
 
 NAME = "gen_ai.evaluation.name"

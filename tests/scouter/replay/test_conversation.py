@@ -15,8 +15,8 @@ from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.model.attributes import CONVERSATION_ID, ENTITY_PREFIX, SCENARIO_TRY
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.replay.collected import records_of_traces
 from scouter.replay.orchestrator import EvalOrchestrator
-from scouter.replay.traced import records_of_traces
 from scouter.tracing.capture import CAPTURE
 from tests.scouter.replay.bench import Bench, equals, spans_named
 

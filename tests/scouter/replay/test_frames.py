@@ -9,7 +9,7 @@ import pytest
 
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario
-from scouter.replay.frames import own_frames
+from scouter.replay.calls import own_frames
 from tests.scouter.replay.bench import Bench, equals
 
 AGENT = """\

@@ -15,9 +15,8 @@ from scouter.errors import FileFormatError
 from scouter.evaluate.judge.ask import AskedJudge
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.replay.made.case_file import write_cases
 from scouter.replay.made.cases import Made, Making, make_cases
-from scouter.replay.made.material import Story, all_attacks, read_stories
+from scouter.replay.made.material import Story, all_attacks, read_stories, write_cases
 from scouter.replay.made.tools import Tool, Tools
 from scouter.replay.progress import progress_bar
 

@@ -12,7 +12,7 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.replay.unread import unread_outcomes, unread_warning
+from scouter.replay.setup_check import unread_outcomes, unread_warning
 
 WANTED = "${expected_outcome}"
 COUNT = TraceAssertion.span_count(SpanFilter.by_name("step"))

@@ -13,6 +13,7 @@ import scipy.stats as reference
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.compare.data import repeats_notes
 from scouter.evaluate.compare.rates import CLUSTERED, NO_TEST, PAIRED, UNPAIRED
 from scouter.evaluate.compare.rows import (
     WHOLE_CONVERSATIONS,
@@ -21,7 +22,6 @@ from scouter.evaluate.compare.rows import (
     ComparisonDecision,
     RateComparison,
 )
-from scouter.evaluate.compare.sentences import repeats_notes
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scouter.evaluate.engine.batch import evaluate_batch, evaluate_in_turn
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.files.json_text import weight
 from scouter.evaluate.judge.prompt_text import fill
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
@@ -23,7 +24,6 @@ from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
-from scouter.evaluate.weight import weight
 from scouter.model.record import EvalRecord
 from tests.support.examples import examples
 

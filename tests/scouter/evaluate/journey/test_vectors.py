@@ -25,7 +25,7 @@ from scouter.evaluate.journey.wxo.arguments import (
 from scouter.evaluate.journey.wxo.profile import completion, is_right_order, terminals, tool_rates
 from scouter.formats.watsonx.recorded import dataset_of
 from scouter.formats.watsonx.result_files import averages
-from scouter.model.tool_call import ToolCall
+from scouter.model.agent_work import ToolCall
 from tests.support.watsonx_vectors import bag_of_words, expected_metrics, run, vectors
 
 

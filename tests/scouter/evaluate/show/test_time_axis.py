@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.show.trace_columns import time_axis
+from scouter.evaluate.show.trace_view import time_axis
 
 
 def test_a_long_wait_is_short() -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.agent_lines import HandOver, ToolLine, agent_lines
-from scouter.evaluate.show.trace_columns import trace_columns
-from scouter.evaluate.show.trace_view import ResultView
+from scouter.evaluate.show.trace_view import ResultView, trace_columns
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.facts import SpanFacts
 from scouter.model.span import AttributeValue, Span, StatusCode

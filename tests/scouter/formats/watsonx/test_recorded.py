@@ -9,7 +9,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.journey.evaluate import evaluate_journey
 from scouter.formats.watsonx.datasets import read_dataset
 from scouter.formats.watsonx.recorded import dataset_of, write_datasets
-from scouter.model.tool_call import ToolCall
+from scouter.model.agent_work import ToolCall
 from tests.support.journeys import calls, says, user
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from collector.store.span_rows import span_row
-from scouter.model.genai.arguments import arguments_text
+from scouter.model.genai.names import arguments_text
 from scouter.model.span import AttributeValue, Span, SpanEvent
 
 NAME = "gen_ai.tool.call.arguments"

@@ -3,8 +3,8 @@
 import pytest
 
 from collector.store.span_rows import span_row
-from scouter.model.genai.finish import finish_word
 from scouter.model.genai.reader import read_facts
+from scouter.model.genai.usage import finish_word
 from scouter.model.span import AttributeValue, Span, SpanEvent
 
 

@@ -11,8 +11,8 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.tasks.agent import AgentAssertion as G
 from scouter.evaluate.tasks.agent import AgentAssertionTask
-from scouter.model.genai.hidden import is_hidden
 from scouter.model.genai.work import agent_work
+from scouter.model.genai.wrappers import is_hidden
 from scouter.model.record import EvalRecord
 from scouter.model.span import AttributeValue, Span
 from tests.scouter.evaluate.spans_support import TRACE, span

@@ -5,8 +5,7 @@ import json
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.results.run import Confirmation
 from scouter.replay.reports import html, json_report, markdown
-from scouter.replay.reports.examples import examples
-from scouter.replay.reports.report import Report
+from scouter.replay.reports.report import Report, examples
 from tests.support.replay_results import record, results, scenario
 
 
