@@ -375,7 +375,7 @@ def is_subsequence(wanted: list[str], found: list[str]) -> bool:
     return all(name in rest for name in wanted)
 
 
-def is_call_sequence(wanted: list[str], found: list[str]) -> bool:
+def is_call_sequence(wanted: Sequence[str], found: list[str]) -> bool:
     """Tell whether all tools were called in their order, other calls between them allowed."""
     rest = iter(found)
     return all(any(is_called(name, asked) for name in rest) for asked in wanted)

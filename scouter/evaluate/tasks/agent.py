@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
 from pydantic import Field, field_validator
 
-from scouter.evaluate.tasks.base import JsonInput, Scope, Tagged, TaskBase
+from scouter.evaluate.tasks.base import JsonInput, Names, Tagged, TaskBase, TaskOptions, is_none
 from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import When
 
 
 class AgentAssertion(Tagged):
-    """A fact to read from an agent's work; made with the functions below.
+    """A fact to read from an agent's work; made with the functions that it has.
 
     Calls are in the order in which the model asked for them; tools that the provider ran itself
     count too. Tokens have one meaning for all providers: input is all that the model read (from a
@@ -24,37 +23,48 @@ class AgentAssertion(Tagged):
     """
 
     ToolCalled: ClassVar[type["ToolCalledAssertion"]]
+    tool_called: ClassVar[type["ToolCalledAssertion"]]
     ToolNotCalled: ClassVar[type["ToolNotCalledAssertion"]]
+    tool_not_called: ClassVar[type["ToolNotCalledAssertion"]]
     ToolCalledWithArgs: ClassVar[type["ToolCalledWithArgsAssertion"]]
     ToolCallSequence: ClassVar[type["ToolCallSequenceAssertion"]]
+    tool_call_sequence: ClassVar[type["ToolCallSequenceAssertion"]]
     ToolCallCount: ClassVar[type["ToolCallCountAssertion"]]
+    tool_call_count: ClassVar[type["ToolCallCountAssertion"]]
     RepeatedToolCallCount: ClassVar[type["RepeatedToolCallCountAssertion"]]
+    repeated_tool_call_count: ClassVar[type["RepeatedToolCallCountAssertion"]]
     ToolArgument: ClassVar[type["ToolArgumentAssertion"]]
+    tool_argument: ClassVar[type["ToolArgumentAssertion"]]
     ToolResult: ClassVar[type["ToolResultAssertion"]]
+    tool_result: ClassVar[type["ToolResultAssertion"]]
     ToolError: ClassVar[type["ToolErrorAssertion"]]
+    tool_error: ClassVar[type["ToolErrorAssertion"]]
     ToolErrorCount: ClassVar[type["ToolErrorCountAssertion"]]
+    tool_error_count: ClassVar[type["ToolErrorCountAssertion"]]
     GuardrailVerdict: ClassVar[type["GuardrailVerdictAssertion"]]
+    guardrail_verdict: ClassVar[type["GuardrailVerdictAssertion"]]
     GuardrailAction: ClassVar[type["GuardrailActionAssertion"]]
+    guardrail_action: ClassVar[type["GuardrailActionAssertion"]]
     GuardrailCount: ClassVar[type["GuardrailCountAssertion"]]
+    guardrail_count: ClassVar[type["GuardrailCountAssertion"]]
     ResponseCitesResult: ClassVar[type["ResponseCitesResultAssertion"]]
+    response_cites_result: ClassVar[type["ResponseCitesResultAssertion"]]
     ResponseContent: ClassVar[type["ResponseContentAssertion"]]
+    response_content: ClassVar[type["ResponseContentAssertion"]]
     ResponseIsBlank: ClassVar[type["ResponseIsBlankAssertion"]]
+    response_is_blank: ClassVar[type["ResponseIsBlankAssertion"]]
     ResponseModel: ClassVar[type["ResponseModelAssertion"]]
+    response_model: ClassVar[type["ResponseModelAssertion"]]
     ResponseFinishReason: ClassVar[type["ResponseFinishReasonAssertion"]]
+    response_finish_reason: ClassVar[type["ResponseFinishReasonAssertion"]]
     ResponseInputTokens: ClassVar[type["ResponseInputTokensAssertion"]]
+    response_input_tokens: ClassVar[type["ResponseInputTokensAssertion"]]
     ResponseOutputTokens: ClassVar[type["ResponseOutputTokensAssertion"]]
+    response_output_tokens: ClassVar[type["ResponseOutputTokensAssertion"]]
     ResponseTotalTokens: ClassVar[type["ResponseTotalTokensAssertion"]]
+    response_total_tokens: ClassVar[type["ResponseTotalTokensAssertion"]]
     ResponseField: ClassVar[type["ResponseFieldAssertion"]]
-
-    @staticmethod
-    def tool_called(name: str) -> "ToolCalledAssertion":
-        """True if the tool was called at least once."""
-        return ToolCalledAssertion(name=name)
-
-    @staticmethod
-    def tool_not_called(name: str) -> "ToolNotCalledAssertion":
-        """True if the tool was never called."""
-        return ToolNotCalledAssertion(name=name)
+    response_field: ClassVar[type["ResponseFieldAssertion"]]
 
     @staticmethod
     def tool_called_with_args(
@@ -66,128 +76,22 @@ class AgentAssertion(Tagged):
         """
         return ToolCalledWithArgsAssertion.model_validate({"name": name, "arguments": arguments})
 
-    @staticmethod
-    def tool_call_sequence(names: Sequence[str]) -> "ToolCallSequenceAssertion":
-        """True if the tools were called in this order, other calls between them allowed."""
-        return ToolCallSequenceAssertion(names=list(names))
-
-    @staticmethod
-    def tool_call_count(name: str | None = None) -> "ToolCallCountAssertion":
-        """The number of calls, of one tool or of all."""
-        return ToolCallCountAssertion(name=name)
-
-    @staticmethod
-    def repeated_tool_call_count(name: str | None = None) -> "RepeatedToolCallCountAssertion":
-        """The number of calls whose tool was called before with equal arguments."""
-        return RepeatedToolCallCountAssertion(name=name)
-
-    @staticmethod
-    def tool_argument(name: str, argument_key: str) -> "ToolArgumentAssertion":
-        """One argument of the tool's first call."""
-        return ToolArgumentAssertion(name=name, argument_key=argument_key)
-
-    @staticmethod
-    def tool_result(name: str) -> "ToolResultAssertion":
-        """The result of the tool's first call with a known result."""
-        return ToolResultAssertion(name=name)
-
-    @staticmethod
-    def tool_error(name: str) -> "ToolErrorAssertion":
-        """Type or message of the error of the tool's first call that failed; null if none did."""
-        return ToolErrorAssertion(name=name)
-
-    @staticmethod
-    def tool_error_count(name: str | None = None) -> "ToolErrorCountAssertion":
-        """The number of failed calls, of one tool or of all."""
-        return ToolErrorCountAssertion(name=name)
-
-    @staticmethod
-    def guardrail_verdict(name: str | None = None) -> "GuardrailVerdictAssertion":
-        """The strictest verdict of a guardrail, or of all: `deny`, `escalate`, `modify`, `warn`.
-
-        Words of the sender's own are stricter than `allow`.
-        """
-        return GuardrailVerdictAssertion(name=name)
-
-    @staticmethod
-    def guardrail_action(name: str | None = None) -> "GuardrailActionAssertion":
-        """The action upon the verdict that `guardrail_verdict` gives."""
-        return GuardrailActionAssertion(name=name)
-
-    @staticmethod
-    def guardrail_count(
-        name: str | None = None, verdict: str | None = None, action: str | None = None
-    ) -> "GuardrailCountAssertion":
-        """The number of checks by guardrails with this verdict and this action together."""
-        return GuardrailCountAssertion(name=name, verdict=verdict, action=action)
-
-    @staticmethod
-    def response_cites_result(name: str | None = None) -> "ResponseCitesResultAssertion":
-        """True if the last answer has a value of a result of the tool, or of any tool."""
-        return ResponseCitesResultAssertion(name=name)
-
-    @staticmethod
-    def response_content() -> "ResponseContentAssertion":
-        """Text of the last answer, or its refusal; null where it has neither."""
-        return ResponseContentAssertion()
-
-    @staticmethod
-    def response_is_blank() -> "ResponseIsBlankAssertion":
-        """True if the last answer has no text and asks for no tool.
-
-        A run that ends by handing the user over to a person has no text, and is not blank.
-        """
-        return ResponseIsBlankAssertion()
-
-    @staticmethod
-    def response_model() -> "ResponseModelAssertion":
-        """Model that answered."""
-        return ResponseModelAssertion()
-
-    @staticmethod
-    def response_finish_reason() -> "ResponseFinishReasonAssertion":
-        """The reason for the end of the last answer, in the provider's word."""
-        return ResponseFinishReasonAssertion()
-
-    @staticmethod
-    def response_input_tokens() -> "ResponseInputTokensAssertion":
-        """Tokens read by the model, those from its cache among them."""
-        return ResponseInputTokensAssertion()
-
-    @staticmethod
-    def response_output_tokens() -> "ResponseOutputTokensAssertion":
-        """Tokens written by the model, its reasoning among them."""
-        return ResponseOutputTokensAssertion()
-
-    @staticmethod
-    def response_total_tokens() -> "ResponseTotalTokensAssertion":
-        """Tokens read and written."""
-        return ResponseTotalTokensAssertion()
-
-    @staticmethod
-    def response_field(path: str) -> "ResponseFieldAssertion":
-        """A value of the response as the provider sent it."""
-        return ResponseFieldAssertion(path=path)
-
 
 class ToolCalledAssertion(AgentAssertion):
     """True if the tool was called at least once."""
 
-    kind = "ToolCalled"
     name: str
 
 
 class ToolNotCalledAssertion(AgentAssertion):
     """True if the tool was never called."""
 
-    kind = "ToolNotCalled"
     name: str
 
 
 class ToolCalledWithArgsAssertion(AgentAssertion):
     """True if one call of the tool has at least these arguments."""
 
-    kind = "ToolCalledWithArgs"
     name: str
     arguments: JsonInput
 
@@ -195,28 +99,24 @@ class ToolCalledWithArgsAssertion(AgentAssertion):
 class ToolCallSequenceAssertion(AgentAssertion):
     """True if the tools were called in this order, other calls between them allowed."""
 
-    kind = "ToolCallSequence"
-    names: list[str]
+    names: Names
 
 
 class ToolCallCountAssertion(AgentAssertion):
     """The number of calls, of one tool or of all."""
 
-    kind = "ToolCallCount"
     name: str | None = None
 
 
 class RepeatedToolCallCountAssertion(AgentAssertion):
     """The number of calls whose tool was called before with equal arguments; of one or of all."""
 
-    kind = "RepeatedToolCallCount"
     name: str | None = None
 
 
 class ToolArgumentAssertion(AgentAssertion):
     """One argument of the tool's first call."""
 
-    kind = "ToolArgument"
     name: str
     argument_key: str
 
@@ -224,100 +124,84 @@ class ToolArgumentAssertion(AgentAssertion):
 class ToolResultAssertion(AgentAssertion):
     """The result of the tool's first call with a known result."""
 
-    kind = "ToolResult"
     name: str
 
 
 class ToolErrorAssertion(AgentAssertion):
     """Type or message of the error of the tool's first call that failed; null if none did."""
 
-    kind = "ToolError"
     name: str
 
 
 class ToolErrorCountAssertion(AgentAssertion):
     """The number of failed calls, of one tool or of all."""
 
-    kind = "ToolErrorCount"
     name: str | None = None
 
 
 class GuardrailVerdictAssertion(AgentAssertion):
-    """The strictest verdict of a guardrail, or of all."""
+    """The strictest verdict of a guardrail, or of all: `deny`, `escalate`, `modify`, `warn`.
 
-    kind = "GuardrailVerdict"
+    Words of the sender's own are stricter than `allow`.
+    """
+
     name: str | None = None
 
 
 class GuardrailActionAssertion(AgentAssertion):
     """Action upon the strictest verdict of a guardrail, or of all guardrails, such as `block`."""
 
-    kind = "GuardrailAction"
     name: str | None = None
 
 
 class GuardrailCountAssertion(AgentAssertion):
-    """Number of checks with both this verdict and this action; null stands for any."""
+    """The number of checks by guardrails with this verdict and this action together."""
 
-    kind = "GuardrailCount"
     name: str | None = None
     verdict: str | None = None
     action: str | None = None
 
 
 class ResponseCitesResultAssertion(AgentAssertion):
-    """True if the last answer has a value that a call of the tool, or of any tool, gave back."""
+    """True if the last answer has a value of a result of the tool, or of any tool."""
 
-    kind = "ResponseCitesResult"
     name: str | None = None
 
 
 class ResponseContentAssertion(AgentAssertion):
     """Text of the last answer, or its refusal; null where it has neither."""
 
-    kind = "ResponseContent"
-
 
 class ResponseIsBlankAssertion(AgentAssertion):
-    """True if the last answer has no text and asks for no tool."""
+    """True if the last answer has no text and asks for no tool.
 
-    kind = "ResponseIsBlank"
+    A run that ends by handing the user over to a person has no text, and is not blank.
+    """
 
 
 class ResponseModelAssertion(AgentAssertion):
     """Model that answered."""
 
-    kind = "ResponseModel"
-
 
 class ResponseFinishReasonAssertion(AgentAssertion):
     """The reason for the end of the last answer, in the provider's word."""
 
-    kind = "ResponseFinishReason"
-
 
 class ResponseInputTokensAssertion(AgentAssertion):
-    """Tokens read by the model."""
-
-    kind = "ResponseInputTokens"
+    """Tokens read by the model, those from its cache among them."""
 
 
 class ResponseOutputTokensAssertion(AgentAssertion):
-    """Tokens written by the model."""
-
-    kind = "ResponseOutputTokens"
+    """Tokens written by the model, its reasoning among them."""
 
 
 class ResponseTotalTokensAssertion(AgentAssertion):
     """Tokens read and written."""
 
-    kind = "ResponseTotalTokens"
-
 
 class ResponseFieldAssertion(AgentAssertion):
     """A value of the response as the provider sent it."""
 
-    kind = "ResponseField"
     path: str
 
 
@@ -355,7 +239,7 @@ class AgentAssertionTask(TaskBase):
     provider: str | None = None
     context_path: str | None = None
     source: Literal["context", "spans"] = "context"
-    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=lambda value: value is None)
+    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=is_none)
 
     @field_validator("provider", mode="before")
     @classmethod
@@ -380,9 +264,7 @@ class AgentAssertionTask(TaskBase):
             context_path: str | None = None,
             *,
             source: Literal["context", "spans"] = "context",
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
-            required: bool = False,
             calls_told_by: CallsToldBy | Literal["spans", "messages", "nobody"] | None = None,
             task_type: Literal["AgentAssertion"] = "AgentAssertion",
+            **options: Unpack[TaskOptions],
         ) -> None: ...

@@ -1,14 +1,13 @@
 """AssertionTask: compare one value of the record with an expected one."""
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
-from scouter.evaluate.tasks.base import Scope, TaskBase
+from scouter.evaluate.tasks.base import TaskBase, TaskOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import When
 
 
 class AssertionTask(TaskBase):
@@ -51,8 +50,6 @@ class AssertionTask(TaskBase):
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
             *,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
-            required: bool = False,
             task_type: Literal["Assertion"] = "Assertion",
+            **options: Unpack[TaskOptions],
         ) -> None: ...

@@ -1,13 +1,26 @@
 """The common parts of all kinds of tasks."""
 
 import math
+import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    TypedDict,
+    cast,
+)
 
 from pydantic import (
     BaseModel,
@@ -16,6 +29,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     JsonValue,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     WithJsonSchema,
     create_model,
@@ -24,15 +38,22 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
+from typing_extensions import dataclass_transform
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import load_model
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.model.agent_work import CallsToldBy
 from scouter.model.json_value import to_json_value
+from scouter.model.positional import by_position
 
 if TYPE_CHECKING:
     from scouter.evaluate.judge.prompt import Prompt
+
+
+def is_none(value: object) -> bool:
+    """Tell whether a field is left out of a file."""
+    return value is None
 
 
 def _constant(value: object) -> JsonValue:
@@ -44,14 +65,43 @@ def _constant(value: object) -> JsonValue:
 
 JsonInput = Annotated[JsonValue, BeforeValidator(_constant)]
 """Anything that `to_json_value` takes: tuples, enums, pydantic models and so on."""
+if TYPE_CHECKING:
+    Names: TypeAlias = Sequence[str]
+else:
+    Names = list[str]
+"""Texts in order, given as any sequence."""
+_LAST_WORD: Final = re.compile("(?:Assertion|Filter)$")
+_WORD: Final = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Tagged(BaseModel):
-    """One of several kinds of a thing, each a subclass with a tag and its own arguments.
+if TYPE_CHECKING:
 
-    A direct subclass is a family (`SpanFilter`); its subclasses set `kind` and become attributes
-    of the family under that name (`SpanFilter.ByName`). A field annotated with the family takes
-    any of them, or their wire form.
+    @dataclass_transform(field_specifiers=(Field, PrivateAttr))
+    class _Model:
+        """A model for type checkers: arguments by name, or by position in the fields' order."""
+
+        @classmethod
+        def model_validate(cls, obj: object) -> Self: ...
+        def model_dump(self, *, mode: str = "python") -> dict[str, Any]: ...
+
+else:
+
+    class _Model(BaseModel):
+        def __init__(self, *args: object, **fields: object) -> None:
+            if args:
+                kind = type(self)
+                fields = by_position(kind, tuple(kind.model_fields), args, fields)
+            super().__init__(**fields)
+
+
+class Tagged(_Model):
+    """One of several kinds of a thing, each a subclass with arguments of its own.
+
+    A direct subclass is a family (`SpanFilter`), and its subclasses are its members. The tag of a
+    member is its name without the last word (`ByName` of `ByNameFilter`). It is an attribute of
+    the family under its tag and, where the family declares that, under the tag as a function is
+    written (`SpanFilter.by_name`). A field annotated with the family takes any of them, or their
+    wire form.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,14 +111,24 @@ class Tagged(BaseModel):
     kinds: ClassVar[dict[str, type[Any]]] = {}
     """The family's members by tag."""
 
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
         if Tagged in cls.__bases__:
             cls.kinds = {}
-        elif cls.kind:
-            cls.kinds[cls.kind] = cls
-            setattr(cls.__bases__[0], cls.kind, cls)
+            return
+        family, cls.kind = cls.__bases__[0], _LAST_WORD.sub("", cls.__name__)
+        cls.kinds[cls.kind] = cls
+        setattr(family, cls.kind, cls)
+        function = _WORD.sub("_", cls.kind).lower()
+        if function in family.__annotations__:
+            setattr(family, function, cls)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
+        """Say in the signature, which `help` shows, that arguments may be given by position."""
+        by_name = [each for each in signature(cls).parameters.values() if each.name != "args"]
+        places = [each.replace(kind=Parameter.POSITIONAL_OR_KEYWORD) for each in by_name]
+        cls.__signature__ = Signature(places)
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -157,7 +217,7 @@ class When(BaseModel):
     source: Literal["context", "spans"] = "context"
     operator: ComparisonOperator
     expected_value: JsonInput = None
-    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=lambda value: value is None)
+    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
     def _expected_is_given(self) -> Self:
@@ -245,6 +305,24 @@ Scope: TypeAlias = Literal["record", "session"]
 """Scope of a task: one record, or all records of one session together."""
 
 
+class TaskOptions(TypedDict, total=False):
+    """Arguments by name that every task takes."""
+
+    scope: Scope
+    when: When | Mapping[str, object] | None
+    required: bool
+
+
+class ScoredOptions(TaskOptions, total=False):
+    """Arguments by name of a task whose own ones come first."""
+
+    operator: ComparisonOperator | str
+    expected_value: object
+    description: str | None
+    depends_on: Sequence[str] | None
+    condition: bool | None
+
+
 def _name(value: object) -> object:
     """Names of tasks are compared without regard to case; this is where it is lost."""
     return value.strip().lower() if isinstance(value, str) else value
@@ -271,7 +349,7 @@ class TaskBase(BaseModel):
     """Tasks that run before; their actual values can be read under their ids."""
     condition: bool = False
     """True makes the task a gate: where it does not pass, dependents are skipped."""
-    when: When | None = Field(default=None, exclude_if=lambda value: value is None)
+    when: When | None = Field(default=None, exclude_if=is_none)
     """Where this does not hold, the task is `skipped` (`not_applicable`), and in no rate."""
     required: bool = Field(default=False, exclude_if=False.__eq__)
     """True stops a release where the task does not pass; a collector judges by it as ever."""
@@ -279,16 +357,7 @@ class TaskBase(BaseModel):
     """`session` runs the task once per session, on all of its records and their traces' spans."""
 
     def __init__(self, *args: object, **fields: object) -> None:
-        if len(args) > len(self.POSITIONAL):
-            raise TypeError(
-                f"{type(self).__name__} takes {len(self.POSITIONAL)} positional arguments "
-                f"({', '.join(self.POSITIONAL)}), got {len(args)}"
-            )
-        for name, value in zip(self.POSITIONAL, args, strict=False):
-            if name in fields:
-                raise TypeError(f"{type(self).__name__} got {name!r} twice")
-            fields[name] = value
-        super().__init__(**fields)
+        super().__init__(**by_position(type(self), self.POSITIONAL, args, fields))
 
     @model_validator(mode="before")
     @classmethod

@@ -1,19 +1,16 @@
 """Tasks that score by a function of the program, by an installed check, or by the called tools."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
 from pydantic import Field, JsonValue, PlainSerializer, PlainValidator, WithJsonSchema
 
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.tasks.base import ScoredTask
+from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none
 from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import Scope, When
 
 
 def _function(value: object) -> object:
@@ -62,7 +59,7 @@ class FunctionTask(ScoredTask):
         PlainSerializer(_name, return_type=str),
         WithJsonSchema({"type": "string"}),
     ] = Field()
-    prompt: Prompt | None = Field(default=None, exclude_if=lambda value: value is None)
+    prompt: Prompt | None = Field(default=None, exclude_if=is_none)
     max_retries: int = Field(default=0, ge=0, le=100, exclude_if=(0).__eq__)
     settings: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
@@ -86,14 +83,8 @@ class FunctionTask(ScoredTask):
             prompt: Prompt | None = None,
             max_retries: int = 0,
             settings: Mapping[str, JsonValue] = ...,
-            operator: ComparisonOperator | str = ...,
-            expected_value: object = ...,
-            description: str | None = None,
-            depends_on: Sequence[str] | None = None,
-            condition: bool | None = None,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
             task_type: Literal["Function"] = "Function",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...
 
 
@@ -134,25 +125,14 @@ class CodeTask(ScoredTask):
             *,
             source: Literal["context", "spans"] = "context",
             timeout_s: float = 2.0,
-            operator: ComparisonOperator | str = ...,
-            expected_value: object = ...,
-            description: str | None = None,
-            depends_on: Sequence[str] | None = None,
-            condition: bool | None = None,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
-            required: bool = False,
             task_type: Literal["Code"] = "Code",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...
 
     @property
     def reads_spans(self) -> bool:
         """True if the check is given the spans of the trace."""
         return self.source == "spans"
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 class ReliabilityTask(ScoredTask):
@@ -183,8 +163,8 @@ class ReliabilityTask(ScoredTask):
     expected_tool_calls: list[str] = Field(min_length=1)
     order_matters: bool = False
     exact_match: bool = False
-    predicted: str | None = Field(default=None, exclude_if=_is_none)
-    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=_is_none)
+    predicted: str | None = Field(default=None, exclude_if=is_none)
+    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=is_none)
 
     if TYPE_CHECKING:
 
@@ -196,15 +176,9 @@ class ReliabilityTask(ScoredTask):
             order_matters: bool = False,
             exact_match: bool = False,
             predicted: str | None = None,
-            operator: ComparisonOperator | str = ...,
-            expected_value: object = ...,
-            description: str | None = None,
-            depends_on: Sequence[str] | None = None,
-            condition: bool | None = None,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
             calls_told_by: CallsToldBy | str | None = None,
             task_type: Literal["Reliability"] = "Reliability",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...
 
     @property

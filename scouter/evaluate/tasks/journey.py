@@ -1,20 +1,14 @@
 """JourneyTask: hold a conversation against the goals of a journey and their order."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, TypeAlias, Unpack
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from scouter.evaluate.journey.case import SOUND, Case, Compat, case_of
 from scouter.evaluate.journey.case_faults import faults_of
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.tasks.base import Scope, ScoredTask
+from scouter.evaluate.tasks.base import Scope, ScoredOptions, ScoredTask, is_none
 from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import When
 
 JourneyMeasure: TypeAlias = Literal["success", "completion", "recall", "precision", "parameter_f1"]
 
@@ -22,10 +16,6 @@ QUESTIONS: Final = "Whether texts and fuzzy arguments mean the same, and stateme
 """The question to a judge, for people."""
 _MOST: Final = 20
 """Questions about one conversation that a task may put unless it says another number."""
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 class JourneyTask(ScoredTask):
@@ -70,12 +60,12 @@ class JourneyTask(ScoredTask):
     dataset: dict[str, JsonValue]
     measure: JourneyMeasure = "success"
     messages: str | None = None
-    turns: str | None = Field(default=None, exclude_if=_is_none)
+    turns: str | None = Field(default=None, exclude_if=is_none)
     similarity_threshold: float = Field(default=0.8, ge=0, le=1)
     enable_fuzzy_matching: bool = True
     compat: Compat = Field(default=SOUND, exclude_if=SOUND.__eq__)
-    model: str | None = Field(default=None, min_length=1, exclude_if=_is_none)
-    provider: str | None = Field(default=None, min_length=1, exclude_if=_is_none)
+    model: str | None = Field(default=None, min_length=1, exclude_if=is_none)
+    provider: str | None = Field(default=None, min_length=1, exclude_if=is_none)
     max_questions: int = Field(default=_MOST, ge=1, le=10_000, exclude_if=_MOST.__eq__)
     max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
         default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
@@ -100,14 +90,8 @@ class JourneyTask(ScoredTask):
             max_questions: int = ...,
             max_retries: int | None = None,
             sample_rate: float = 1.0,
-            expected_value: object = 1,
-            operator: ComparisonOperator | str = ...,
-            description: str | None = None,
-            depends_on: list[str] | None = None,
-            condition: bool | None = None,
-            scope: Scope = "session",
-            when: When | Mapping[str, object] | None = None,
             task_type: Literal["Journey"] = "Journey",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...
 
     @model_validator(mode="after")

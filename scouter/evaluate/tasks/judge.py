@@ -2,7 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    Unpack,
+    cast,
+)
 
 from pydantic import (
     AfterValidator,
@@ -18,11 +29,10 @@ from pydantic import (
 
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.shorten import shorten
-from scouter.evaluate.tasks.base import Scope, TaskBase, read_prompt
+from scouter.evaluate.tasks.base import TaskBase, TaskOptions, is_none, read_prompt
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import When
 
 
 YES, NO, CANNOT_TELL = "yes", "no", "cannot_tell"
@@ -158,10 +168,6 @@ def retries_or_usual(value: object) -> object:
     return DEFAULT_RETRIES if value is None else value
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 def _ordered(scale: tuple[float, float]) -> tuple[float, float]:
     if scale[0] >= scale[1]:
         raise ValueError(f"a scale goes from less to more, got {scale[0]:g} to {scale[1]:g}")
@@ -246,14 +252,14 @@ class LLMJudgeTask(TaskBase):
         default=DEFAULT_RETRIES, ge=0, le=20
     )
     scale: Annotated[tuple[_Bound, _Bound], AfterValidator(_ordered)] | None = Field(
-        default=None, exclude_if=_is_none
+        default=None, exclude_if=is_none
     )
     may_abstain: bool = Field(default=False, exclude_if=False.__eq__)
-    rubric: Rubric | None = Field(default=None, exclude_if=_is_none)
-    reference: str | None = Field(default=None, exclude_if=_is_none)
+    rubric: Rubric | None = Field(default=None, exclude_if=is_none)
+    reference: str | None = Field(default=None, exclude_if=is_none)
     samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
     vote: Vote = Field(default="majority", exclude_if="majority".__eq__)
-    swap: PairSwap | None = Field(default=None, exclude_if=_is_none)
+    swap: PairSwap | None = Field(default=None, exclude_if=is_none)
     sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
 
     if TYPE_CHECKING:
@@ -270,9 +276,6 @@ class LLMJudgeTask(TaskBase):
             max_retries: int | None = None,
             condition: bool | None = None,
             *,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
-            required: bool = False,
             scale: tuple[float, float] | None = None,
             may_abstain: bool = False,
             rubric: Mapping[str, str] | Sequence[object] | None = None,
@@ -282,6 +285,7 @@ class LLMJudgeTask(TaskBase):
             swap: PairSwap | Mapping[str, object] | None = None,
             sample_rate: float = 1.0,
             task_type: Literal["LLMJudge"] = "LLMJudge",
+            **options: Unpack[TaskOptions],
         ) -> None: ...
 
     @model_validator(mode="after")

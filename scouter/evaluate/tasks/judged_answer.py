@@ -1,18 +1,13 @@
 """QATask and AccuracyTask: judge tasks whose question is known, so that nobody writes a prompt."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Unpack, cast
 
 from pydantic import JsonValue, model_validator
 
 from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.tasks.base import ScoredOptions
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import Scope, When
 
 QA_CRITERIA: Final = """\
 Ask yourself: Does the agent's answer state the same facts? Does it have everything that the right \
@@ -124,17 +119,11 @@ class QATask(_JudgedAnswer):
             answer: str = "answer",
             ground_truth: str = "ground_truth",
             prompt: Prompt | None = None,
-            expected_value: object = ...,
-            operator: ComparisonOperator | str = ...,
-            description: str | None = None,
-            depends_on: Sequence[str] | None = None,
             max_retries: int | None = None,
-            condition: bool | None = None,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
             samples: int = 1,
             sample_rate: float = 1.0,
             task_type: Literal["QA"] = "QA",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...
 
 
@@ -177,15 +166,9 @@ class AccuracyTask(_JudgedAnswer):
             answer: str = "answer",
             ground_truth: str = "ground_truth",
             prompt: Prompt | None = None,
-            expected_value: object = ...,
-            operator: ComparisonOperator | str = ...,
-            description: str | None = None,
-            depends_on: Sequence[str] | None = None,
             max_retries: int | None = None,
-            condition: bool | None = None,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
             samples: int = 1,
             sample_rate: float = 1.0,
             task_type: Literal["Accuracy"] = "Accuracy",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...

@@ -1,7 +1,7 @@
 """ReportTask: hold a report against a reference, field by field."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, Unpack, cast
 
 from pydantic import (
     BeforeValidator,
@@ -18,14 +18,8 @@ from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.report.field_metrics import JUDGE, FieldConfig, MetricsConfig, as_text
-from scouter.evaluate.tasks.base import ScoredTask, read_prompt
+from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none, read_prompt
 from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import Scope, When
 
 _PATTERN: Final = "regex"
 _VARIABLES: Final = {("field",), ("reference",), ("actual",)}
@@ -52,10 +46,6 @@ _ANSWER: Final[dict[str, JsonValue]] = {
     "properties": {"reasoning": {"type": "string"}, "score": {"type": "number"}},
     "required": ["reasoning", "score"],
 }
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 class ReportTask(ScoredTask):
@@ -96,7 +86,7 @@ class ReportTask(ScoredTask):
     reference: str | dict[str, JsonValue]
     report: str = "report"
     prompt: Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(write_prompt)] | None = (
-        Field(default=None, exclude_if=_is_none)
+        Field(default=None, exclude_if=is_none)
     )
     max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
         default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
@@ -119,14 +109,8 @@ class ReportTask(ScoredTask):
             max_retries: int | None = None,
             samples: int = 1,
             sample_rate: float = 1.0,
-            operator: ComparisonOperator | str = ...,
-            expected_value: object = ...,
-            description: str | None = None,
-            depends_on: Sequence[str] | None = None,
-            condition: bool | None = None,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
             task_type: Literal["Report"] = "Report",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...
 
     @model_validator(mode="before")

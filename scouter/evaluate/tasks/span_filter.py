@@ -1,12 +1,12 @@
 """Span filters: the spans of a trace that an assertion looks at."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum, StrEnum
 from typing import ClassVar, Final, Literal, Self, cast
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from scouter.evaluate.tasks.base import JsonInput, Tagged
+from scouter.evaluate.tasks.base import JsonInput, Names, Tagged
 
 
 class SpanStatus(StrEnum):
@@ -25,7 +25,7 @@ Milliseconds = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class SpanFilter(Tagged):
-    """Selects spans of a trace; made with the functions below.
+    """Selects spans of a trace; made with the functions that it has.
 
     Relations follow the spans' parents inside their own trace: `child_of(f)` are the spans whose
     parent `f` selects, `parent_of(f)` those with a child that it selects; `descendant_of` and
@@ -39,25 +39,39 @@ class SpanFilter(Tagged):
     """
 
     ByName: ClassVar[type["ByNameFilter"]]
+    by_name: ClassVar[type["ByNameFilter"]]
     ByNamePattern: ClassVar[type["ByNamePatternFilter"]]
+    by_name_pattern: ClassVar[type["ByNamePatternFilter"]]
     WithAttribute: ClassVar[type["WithAttributeFilter"]]
+    with_attribute: ClassVar[type["WithAttributeFilter"]]
     WithAttributeValue: ClassVar[type["WithAttributeValueFilter"]]
     WithStatus: ClassVar[type["WithStatusFilter"]]
+    with_status: ClassVar[type["WithStatusFilter"]]
     WithDuration: ClassVar[type["WithDurationFilter"]]
+    with_duration: ClassVar[type["WithDurationFilter"]]
     Sequence: ClassVar[type["SequenceFilter"]]
+    sequence: ClassVar[type["SequenceFilter"]]
     And: ClassVar[type["AndFilter"]]
     Or: ClassVar[type["OrFilter"]]
     Not: ClassVar[type["NotFilter"]]
     ByKind: ClassVar[type["ByKindFilter"]]
     ByService: ClassVar[type["ByServiceFilter"]]
+    by_service: ClassVar[type["ByServiceFilter"]]
     ByScope: ClassVar[type["ByScopeFilter"]]
+    by_scope: ClassVar[type["ByScopeFilter"]]
     WithEvent: ClassVar[type["WithEventFilter"]]
+    with_event: ClassVar[type["WithEventFilter"]]
     WithEventAttribute: ClassVar[type["WithEventAttributeFilter"]]
+    with_event_attribute: ClassVar[type["WithEventAttributeFilter"]]
     WithEventAttributeValue: ClassVar[type["WithEventAttributeValueFilter"]]
     ChildOf: ClassVar[type["ChildOfFilter"]]
+    child_of: ClassVar[type["ChildOfFilter"]]
     ParentOf: ClassVar[type["ParentOfFilter"]]
+    parent_of: ClassVar[type["ParentOfFilter"]]
     DescendantOf: ClassVar[type["DescendantOfFilter"]]
+    descendant_of: ClassVar[type["DescendantOfFilter"]]
     AncestorOf: ClassVar[type["AncestorOfFilter"]]
+    ancestor_of: ClassVar[type["AncestorOfFilter"]]
 
     _levels: int = PrivateAttr(default=1)
 
@@ -85,22 +99,8 @@ class SpanFilter(Tagged):
 
     def inner(self) -> "tuple[SpanFilter, ...]":
         """The filters that this one is made of."""
-        return ()
-
-    @staticmethod
-    def by_name(name: str) -> "ByNameFilter":
-        """Spans with exactly this name."""
-        return ByNameFilter(name=name)
-
-    @staticmethod
-    def by_name_pattern(pattern: str) -> "ByNamePatternFilter":
-        """Spans in whose name the regular expression (RE2's syntax) is found."""
-        return ByNamePatternFilter(pattern=pattern)
-
-    @staticmethod
-    def with_attribute(key: str) -> "WithAttributeFilter":
-        """Spans that have the attribute."""
-        return WithAttributeFilter(key=key)
+        parts: tuple[object, ...] = (getattr(self, "filter", None), *getattr(self, "filters", ()))
+        return tuple(part for part in parts if isinstance(part, SpanFilter))
 
     @staticmethod
     def with_attribute_value(key: str, value: object) -> "WithAttributeValueFilter":
@@ -108,46 +108,9 @@ class SpanFilter(Tagged):
         return WithAttributeValueFilter.model_validate({"key": key, "value": value})
 
     @staticmethod
-    def with_status(status: SpanStatus) -> "WithStatusFilter":
-        """Spans with the status."""
-        return WithStatusFilter(status=status)
-
-    @staticmethod
-    def with_duration(
-        min_ms: float | None = None, max_ms: float | None = None
-    ) -> "WithDurationFilter":
-        """Spans that took at least `min_ms` and at most `max_ms` milliseconds."""
-        return WithDurationFilter(min_ms=min_ms, max_ms=max_ms)
-
-    @staticmethod
-    def sequence(names: Iterable[str]) -> "SequenceFilter":
-        """Runs of spans that follow each other in time order with exactly these names."""
-        return SequenceFilter(names=list(names))
-
-    @staticmethod
     def by_kind(kind: KindName | Enum) -> "ByKindFilter":
         """Spans of the OpenTelemetry kind: its name in any case, or `SpanKind`."""
         return ByKindFilter.model_validate({"span_kind": kind})
-
-    @staticmethod
-    def by_service(name: str) -> "ByServiceFilter":
-        """Spans that the service made (`service.name`)."""
-        return ByServiceFilter(name=name)
-
-    @staticmethod
-    def by_scope(name: str, version: str | None = None) -> "ByScopeFilter":
-        """Spans that the instrumentation library made, in this version or in any."""
-        return ByScopeFilter(name=name, version=version)
-
-    @staticmethod
-    def with_event(name: str) -> "WithEventFilter":
-        """Spans during which an event of the name happened (`exception`, say)."""
-        return WithEventFilter(name=name)
-
-    @staticmethod
-    def with_event_attribute(name: str, key: str) -> "WithEventAttributeFilter":
-        """Spans with an event of the name that has the attribute."""
-        return WithEventAttributeFilter(name=name, key=key)
 
     @staticmethod
     def with_event_attribute_value(
@@ -157,26 +120,6 @@ class SpanFilter(Tagged):
         return WithEventAttributeValueFilter.model_validate(
             {"name": name, "key": key, "value": value}
         )
-
-    @staticmethod
-    def child_of(filter: "SpanFilter") -> "ChildOfFilter":
-        """Spans whose parent the filter selects."""
-        return ChildOfFilter(filter=filter)
-
-    @staticmethod
-    def parent_of(filter: "SpanFilter") -> "ParentOfFilter":
-        """Spans with a child that the filter selects."""
-        return ParentOfFilter(filter=filter)
-
-    @staticmethod
-    def ancestor_of(filter: "SpanFilter") -> "AncestorOfFilter":
-        """Spans with a descendant (child, grandchild, …) that the filter selects."""
-        return AncestorOfFilter(filter=filter)
-
-    @staticmethod
-    def descendant_of(filter: "SpanFilter") -> "DescendantOfFilter":
-        """Spans with an ancestor (parent, grandparent, …) that the filter selects."""
-        return DescendantOfFilter(filter=filter)
 
     def and_(self, other: "SpanFilter") -> "AndFilter":
         """Spans that both filters select."""
@@ -194,28 +137,24 @@ class SpanFilter(Tagged):
 class ByNameFilter(SpanFilter):
     """Spans with exactly this name."""
 
-    kind = "ByName"
     name: str
 
 
 class ByNamePatternFilter(SpanFilter):
-    """Spans in whose name a regular expression is found."""
+    """Spans in whose name a regular expression (RE2's syntax) is found."""
 
-    kind = "ByNamePattern"
     pattern: str
 
 
 class WithAttributeFilter(SpanFilter):
     """Spans that have an attribute."""
 
-    kind = "WithAttribute"
     key: str
 
 
 class WithAttributeValueFilter(SpanFilter):
     """Spans whose attribute equals a value, as the operator Equals compares."""
 
-    kind = "WithAttributeValue"
     key: str
     value: JsonInput
 
@@ -223,14 +162,12 @@ class WithAttributeValueFilter(SpanFilter):
 class WithStatusFilter(SpanFilter):
     """Spans with a status."""
 
-    kind = "WithStatus"
     status: SpanStatus
 
 
 class WithDurationFilter(SpanFilter):
-    """Spans that took between two times, both included, in milliseconds."""
+    """Spans that took at least `min_ms` and at most `max_ms` milliseconds."""
 
-    kind = "WithDuration"
     min_ms: float | None = Milliseconds
     max_ms: float | None = Milliseconds
 
@@ -246,47 +183,30 @@ class WithDurationFilter(SpanFilter):
 class SequenceFilter(SpanFilter):
     """Runs of spans that follow each other in time order with exactly these names."""
 
-    kind = "Sequence"
-    names: list[str] = Field(min_length=1)
+    names: Names = Field(min_length=1)
 
 
 class AndFilter(SpanFilter):
     """Spans that all filters select."""
 
-    kind = "And"
     filters: list[SpanFilter] = Field(min_length=1)
-
-    def inner(self) -> tuple[SpanFilter, ...]:
-        """The filters that are joined."""
-        return tuple(self.filters)
 
 
 class OrFilter(SpanFilter):
     """Spans that at least one filter selects."""
 
-    kind = "Or"
     filters: list[SpanFilter] = Field(min_length=1)
-
-    def inner(self) -> tuple[SpanFilter, ...]:
-        """The filters that are joined."""
-        return tuple(self.filters)
 
 
 class NotFilter(SpanFilter):
     """Spans that a filter does not select."""
 
-    kind = "Not"
     filter: SpanFilter
-
-    def inner(self) -> tuple[SpanFilter, ...]:
-        """The filter inside."""
-        return (self.filter,)
 
 
 class ByKindFilter(SpanFilter):
     """Spans of a kind."""
 
-    kind = "ByKind"
     span_kind: KindName
 
     @field_validator("span_kind", mode="before")
@@ -297,31 +217,27 @@ class ByKindFilter(SpanFilter):
 
 
 class ByServiceFilter(SpanFilter):
-    """Spans that a service made."""
+    """Spans that a service made (`service.name`)."""
 
-    kind = "ByService"
     name: str
 
 
 class ByScopeFilter(SpanFilter):
-    """Spans that an instrumentation library made."""
+    """Spans that an instrumentation library made, in one version or in any."""
 
-    kind = "ByScope"
     name: str
     version: str | None = None
 
 
 class WithEventFilter(SpanFilter):
-    """Spans during which an event happened."""
+    """Spans during which an event happened (`exception`, say)."""
 
-    kind = "WithEvent"
     name: str
 
 
 class WithEventAttributeFilter(SpanFilter):
     """Spans with an event that has an attribute."""
 
-    kind = "WithEventAttribute"
     name: str
     key: str
 
@@ -329,7 +245,6 @@ class WithEventAttributeFilter(SpanFilter):
 class WithEventAttributeValueFilter(SpanFilter):
     """Spans with an event whose attribute equals a value, as the operator Equals compares."""
 
-    kind = "WithEventAttributeValue"
     name: str
     key: str
     value: JsonInput
@@ -338,45 +253,25 @@ class WithEventAttributeValueFilter(SpanFilter):
 class ChildOfFilter(SpanFilter):
     """Spans whose parent a filter selects."""
 
-    kind = "ChildOf"
     filter: SpanFilter
-
-    def inner(self) -> tuple[SpanFilter, ...]:
-        """The filter inside."""
-        return (self.filter,)
 
 
 class ParentOfFilter(SpanFilter):
     """Spans with a child that a filter selects."""
 
-    kind = "ParentOf"
     filter: SpanFilter
-
-    def inner(self) -> tuple[SpanFilter, ...]:
-        """The filter inside."""
-        return (self.filter,)
 
 
 class DescendantOfFilter(SpanFilter):
-    """Spans with an ancestor that a filter selects."""
+    """Spans with an ancestor (parent, grandparent, …) that a filter selects."""
 
-    kind = "DescendantOf"
     filter: SpanFilter
-
-    def inner(self) -> tuple[SpanFilter, ...]:
-        """The filter inside."""
-        return (self.filter,)
 
 
 class AncestorOfFilter(SpanFilter):
-    """Spans with a descendant that a filter selects."""
+    """Spans with a descendant (child, grandchild, …) that a filter selects."""
 
-    kind = "AncestorOf"
     filter: SpanFilter
-
-    def inner(self) -> tuple[SpanFilter, ...]:
-        """The filter inside."""
-        return (self.filter,)
 
 
 def _parts(filter: SpanFilter, joined: type[AndFilter] | type[OrFilter]) -> list[SpanFilter]:

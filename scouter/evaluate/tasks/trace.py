@@ -1,8 +1,8 @@
 """TraceAssertionTask: check the spans of the record's trace."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, Unpack, cast
 
 from pydantic import (
     BaseModel,
@@ -14,12 +14,11 @@ from pydantic import (
 
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.base import Scope, Tagged, TaskBase
+from scouter.evaluate.tasks.base import Names, Tagged, TaskBase, TaskOptions
 from scouter.evaluate.tasks.span_filter import SpanFilter
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import When
 
 
 TokenPart: TypeAlias = Literal["input", "output", "total"]
@@ -91,158 +90,74 @@ class AttributeFilterTask(BaseModel):
 
 
 class TraceAssertion(Tagged):
-    """A measure of a trace; made with the functions below.
+    """A measure of a trace; made with the functions that it has.
 
     Spans are in time order: by start, then the longer one first, then by span id.
     """
 
     SpanSequence: ClassVar[type["SpanSequenceAssertion"]]
+    span_sequence: ClassVar[type["SpanSequenceAssertion"]]
     SpanSet: ClassVar[type["SpanSetAssertion"]]
+    span_set: ClassVar[type["SpanSetAssertion"]]
     SpanCount: ClassVar[type["SpanCountAssertion"]]
+    span_count: ClassVar[type["SpanCountAssertion"]]
     SpanExists: ClassVar[type["SpanExistsAssertion"]]
+    span_exists: ClassVar[type["SpanExistsAssertion"]]
     SpanAttribute: ClassVar[type["SpanAttributeAssertion"]]
+    span_attribute: ClassVar[type["SpanAttributeAssertion"]]
     SpanDuration: ClassVar[type["SpanDurationAssertion"]]
+    span_duration: ClassVar[type["SpanDurationAssertion"]]
     SpanAggregation: ClassVar[type["SpanAggregationAssertion"]]
+    span_aggregation: ClassVar[type["SpanAggregationAssertion"]]
     TraceDuration: ClassVar[type["TraceDurationAssertion"]]
+    trace_duration: ClassVar[type["TraceDurationAssertion"]]
     TraceSpanCount: ClassVar[type["TraceSpanCountAssertion"]]
+    trace_span_count: ClassVar[type["TraceSpanCountAssertion"]]
     TraceErrorCount: ClassVar[type["TraceErrorCountAssertion"]]
+    trace_error_count: ClassVar[type["TraceErrorCountAssertion"]]
     TraceServiceCount: ClassVar[type["TraceServiceCountAssertion"]]
+    trace_service_count: ClassVar[type["TraceServiceCountAssertion"]]
     TraceMaxDepth: ClassVar[type["TraceMaxDepthAssertion"]]
+    trace_max_depth: ClassVar[type["TraceMaxDepthAssertion"]]
     TraceAttribute: ClassVar[type["TraceAttributeAssertion"]]
+    trace_attribute: ClassVar[type["TraceAttributeAssertion"]]
     ModelCallCount: ClassVar[type["ModelCallCountAssertion"]]
+    model_call_count: ClassVar[type["ModelCallCountAssertion"]]
     ModelTokens: ClassVar[type["ModelTokensAssertion"]]
+    model_tokens: ClassVar[type["ModelTokensAssertion"]]
     ModelCost: ClassVar[type["ModelCostAssertion"]]
+    model_cost: ClassVar[type["ModelCostAssertion"]]
     AttributeFilter: ClassVar[type["AttributeFilterAssertion"]]
-
-    @staticmethod
-    def span_sequence(span_names: Sequence[str]) -> "SpanSequenceAssertion":
-        """True if the names of all spans in time order are exactly these."""
-        return SpanSequenceAssertion(span_names=list(span_names))
-
-    @staticmethod
-    def span_set(span_names: Sequence[str]) -> "SpanSetAssertion":
-        """True if there is a span of each of these names, in whatever order, others beside."""
-        return SpanSetAssertion(span_names=list(span_names))
-
-    @staticmethod
-    def span_count(filter: SpanFilter) -> "SpanCountAssertion":
-        """The number of matching spans; for a sequence, the number of its runs."""
-        return SpanCountAssertion(filter=filter)
-
-    @staticmethod
-    def span_exists(filter: SpanFilter) -> "SpanExistsAssertion":
-        """True if at least one span matches."""
-        return SpanExistsAssertion(filter=filter)
-
-    @staticmethod
-    def span_attribute(filter: SpanFilter, attribute_key: str) -> "SpanAttributeAssertion":
-        """The attribute's value; of several matching spans a list, in time order."""
-        return SpanAttributeAssertion(filter=filter, attribute_key=attribute_key)
-
-    @staticmethod
-    def span_duration(filter: SpanFilter) -> "SpanDurationAssertion":
-        """Milliseconds, cut to whole ones; of several matching spans a list."""
-        return SpanDurationAssertion(filter=filter)
-
-    @staticmethod
-    def span_aggregation(
-        filter: SpanFilter, attribute_key: str, aggregation: AggregationType
-    ) -> "SpanAggregationAssertion":
-        """One value from the attribute's values on the matching spans."""
-        return SpanAggregationAssertion(
-            filter=filter, attribute_key=attribute_key, aggregation=aggregation
-        )
-
-    @staticmethod
-    def trace_duration() -> "TraceDurationAssertion":
-        """Milliseconds from the first start to the last end, cut to whole ones."""
-        return TraceDurationAssertion()
-
-    @staticmethod
-    def trace_span_count() -> "TraceSpanCountAssertion":
-        """The number of spans."""
-        return TraceSpanCountAssertion()
-
-    @staticmethod
-    def trace_error_count() -> "TraceErrorCountAssertion":
-        """The number of spans with the status error."""
-        return TraceErrorCountAssertion()
-
-    @staticmethod
-    def trace_service_count() -> "TraceServiceCountAssertion":
-        """The number of services in the trace."""
-        return TraceServiceCountAssertion()
-
-    @staticmethod
-    def trace_max_depth() -> "TraceMaxDepthAssertion":
-        """Parents above the deepest span; 0 where there are only roots."""
-        return TraceMaxDepthAssertion()
-
-    @staticmethod
-    def trace_attribute(attribute_key: str) -> "TraceAttributeAssertion":
-        """An attribute of the root span."""
-        return TraceAttributeAssertion(attribute_key=attribute_key)
-
-    @staticmethod
-    def model_call_count(agent: str | None = None) -> "ModelCallCountAssertion":
-        """The number of calls of models, of one agent or of all; in any convention, each once."""
-        return ModelCallCountAssertion(agent=agent)
-
-    @staticmethod
-    def model_tokens(
-        agent: str | None = None, part: "TokenPart" = "total"
-    ) -> "ModelTokensAssertion":
-        """The tokens of these calls: those that models read (`input`), wrote (`output`), or all."""
-        return ModelTokensAssertion(agent=agent, part=part)
-
-    @staticmethod
-    def model_cost(agent: str | None = None) -> "ModelCostAssertion":
-        """The price of these calls, as their sender wrote it on the spans."""
-        return ModelCostAssertion(agent=agent)
-
-    @staticmethod
-    def attribute_filter(
-        key: str, task: AttributeFilterTask, mode: MultiResponseMode
-    ) -> "AttributeFilterAssertion":
-        """True if a task passes on the attribute of any, or of all, spans that have it.
-
-        The attribute's value is the task's context; a text that is JSON is parsed first.
-        """
-        return AttributeFilterAssertion(key=key, task=task, mode=mode)
+    attribute_filter: ClassVar[type["AttributeFilterAssertion"]]
 
 
 class SpanSequenceAssertion(TraceAssertion):
     """True if the names of all spans in time order are exactly these."""
 
-    kind = "SpanSequence"
-    span_names: list[str]
+    span_names: Names
 
 
 class SpanSetAssertion(TraceAssertion):
     """True if there is a span of each of these names, in whatever order, others beside."""
 
-    kind = "SpanSet"
-    span_names: list[str]
+    span_names: Names
 
 
 class SpanCountAssertion(TraceAssertion):
     """The number of matching spans; for a sequence, the number of its runs."""
 
-    kind = "SpanCount"
     filter: SpanFilter
 
 
 class SpanExistsAssertion(TraceAssertion):
     """True if at least one span matches."""
 
-    kind = "SpanExists"
     filter: SpanFilter
 
 
 class SpanAttributeAssertion(TraceAssertion):
     """The attribute's value; of several matching spans a list, in time order."""
 
-    kind = "SpanAttribute"
     filter: SpanFilter
     attribute_key: str
 
@@ -250,14 +165,12 @@ class SpanAttributeAssertion(TraceAssertion):
 class SpanDurationAssertion(TraceAssertion):
     """Milliseconds, cut to whole ones; of several matching spans a list."""
 
-    kind = "SpanDuration"
     filter: SpanFilter
 
 
 class SpanAggregationAssertion(TraceAssertion):
     """One value from the attribute's values on the matching spans."""
 
-    kind = "SpanAggregation"
     filter: SpanFilter
     attribute_key: str
     aggregation: AggregationType
@@ -266,51 +179,38 @@ class SpanAggregationAssertion(TraceAssertion):
 class TraceDurationAssertion(TraceAssertion):
     """Milliseconds from the first start to the last end, cut to whole ones."""
 
-    kind = "TraceDuration"
-
 
 class TraceSpanCountAssertion(TraceAssertion):
     """The number of spans."""
-
-    kind = "TraceSpanCount"
 
 
 class TraceErrorCountAssertion(TraceAssertion):
     """The number of spans with the status error."""
 
-    kind = "TraceErrorCount"
-
 
 class TraceServiceCountAssertion(TraceAssertion):
     """The number of services in the trace."""
-
-    kind = "TraceServiceCount"
 
 
 class TraceMaxDepthAssertion(TraceAssertion):
     """Parents above the deepest span; 0 where there are only roots."""
 
-    kind = "TraceMaxDepth"
-
 
 class TraceAttributeAssertion(TraceAssertion):
     """An attribute of the root span."""
 
-    kind = "TraceAttribute"
     attribute_key: str
 
 
 class ModelCallCountAssertion(TraceAssertion):
-    """The number of calls of models, of one agent or of all."""
+    """The number of calls of models, of one agent or of all; in any convention, each once."""
 
-    kind = "ModelCallCount"
     agent: str | None = None
 
 
 class ModelTokensAssertion(TraceAssertion):
-    """The tokens of the calls of models, of one agent or of all."""
+    """The tokens of these calls: those that models read (`input`), wrote (`output`), or all."""
 
-    kind = "ModelTokens"
     agent: str | None = None
     part: TokenPart = "total"
 
@@ -318,14 +218,15 @@ class ModelTokensAssertion(TraceAssertion):
 class ModelCostAssertion(TraceAssertion):
     """The price of the calls of models, of one agent or of all, as their sender wrote it."""
 
-    kind = "ModelCost"
     agent: str | None = None
 
 
 class AttributeFilterAssertion(TraceAssertion):
-    """True if a task passes on the attribute of any, or of all, spans that have it."""
+    """True if a task passes on the attribute of any, or of all, spans that have it.
 
-    kind = "AttributeFilter"
+    The attribute's value is the task's context; a text that is JSON is parsed first.
+    """
+
     key: str
     task: AttributeFilterTask
     mode: MultiResponseMode
@@ -365,8 +266,6 @@ class TraceAssertionTask(TaskBase):
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
             *,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
-            required: bool = False,
             task_type: Literal["TraceAssertion"] = "TraceAssertion",
+            **options: Unpack[TaskOptions],
         ) -> None: ...

@@ -9,6 +9,7 @@ from typing import (
     Literal,
     Self,
     TypeAlias,
+    Unpack,
     cast,
     get_args,
 )
@@ -24,7 +25,7 @@ from pydantic import (
 
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.tasks.base import ScoredTask, read_prompt
+from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none, read_prompt
 from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt
 from scouter.evaluate.trajectory.call import read_reference
 from scouter.evaluate.trajectory.rules import TrajectoryRules
@@ -32,9 +33,6 @@ from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.tasks.base import Scope, When
 
 
 CALLS: Final = "agent_trajectory"
@@ -130,10 +128,6 @@ def _metric(value: object) -> object:
     return value.removeprefix(_PREFIX) if isinstance(value, str) else value
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 def _is_usual(schemas: object) -> bool:
     return schemas == _DEFINITIONS
 
@@ -191,21 +185,21 @@ class TrajectoryTask(ScoredTask):
 
     task_type: Literal["Trajectory"] = "Trajectory"
     metric: Annotated[TrajectoryMetricName | None, BeforeValidator(_metric)] = Field(
-        default=None, exclude_if=_is_none
+        default=None, exclude_if=is_none
     )
     reference: str | list[JsonValue] | None = "expected_trajectory"
-    tool_name: str | None = Field(default=None, min_length=1, exclude_if=_is_none)
-    predicted: str | None = Field(default=None, exclude_if=_is_none)
+    tool_name: str | None = Field(default=None, min_length=1, exclude_if=is_none)
+    predicted: str | None = Field(default=None, exclude_if=is_none)
     rules: TrajectoryRules = Field(default_factory=TrajectoryRules)
-    prompt: _Asked = Field(default=None, exclude_if=_is_none)
-    prompt_without_reference: _Asked = Field(default=None, exclude_if=_is_none)
+    prompt: _Asked = Field(default=None, exclude_if=is_none)
+    prompt_without_reference: _Asked = Field(default=None, exclude_if=is_none)
     tool_schemas: str | list[JsonValue] = Field(default=_DEFINITIONS, exclude_if=_is_usual)
     max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
         default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
     )
     samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
     sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
-    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=_is_none)
+    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=is_none)
 
     if TYPE_CHECKING:
 
@@ -228,15 +222,9 @@ class TrajectoryTask(ScoredTask):
             max_retries: int | None = None,
             samples: int = 1,
             sample_rate: float = 1.0,
-            operator: ComparisonOperator | str = ...,
-            expected_value: object = ...,
-            description: str | None = None,
-            depends_on: Sequence[str] | None = None,
-            condition: bool | None = None,
-            scope: Scope = "record",
-            when: When | Mapping[str, object] | None = None,
             calls_told_by: CallsToldBy | str | None = None,
             task_type: Literal["Trajectory"] = "Trajectory",
+            **options: Unpack[ScoredOptions],
         ) -> None: ...
 
     @model_validator(mode="before")
