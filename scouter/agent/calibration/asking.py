@@ -117,16 +117,7 @@ def scale_of(task: LLMJudgeTask) -> Callable[[float], bool]:
     Returns:
         A function that raises `ConfigError` where the task cannot compare the score.
     """
-    subject = Subject(
-        task_id=task.id,
-        task_type=task.task_type,
-        operator=task.operator,
-        expected=task.expected_value,
-        condition=False,
-        stage=0,
-        assertion=None,
-        label="the score",
-    )
+    subject = Subject(task=task, stage=0, assertion=None, label="the score")
     compare = compile_run(subject, lambda _, __, answer: answer).run
 
     def passes(score: float) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import repeat
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from scouter.evaluate.outcome import Outcome, is_in_rate
-from scouter.evaluate.results.record_result import Ended
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.record_result import TaskEnded, is_counted
 from scouter.evaluate.statistics.clustered import Cluster
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 from scouter.evaluate.statistics.permutation import Stratum
@@ -15,20 +15,6 @@ from scouter.evaluate.statistics.permutation import Stratum
 _FELL: Final = Stratum((1,), (0,))
 _ROSE: Final = Stratum((0,), (1,))
 _SAME: Final = Stratum((0,), (0,))
-
-
-class ComparedTask(Ended, Protocol):
-    """The part of a task's result that a comparison reads."""
-
-    @property
-    def task_id(self) -> str:
-        """The task's id."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """The result in words."""
-        ...
 
 
 class Tally:
@@ -202,18 +188,13 @@ class Change:
         return fell(self.before - self.after, threshold) and bool(self.risen)
 
 
-def counts(task: ComparedTask) -> bool:
-    """Tell whether a task belongs into a pass rate."""
-    return is_in_rate(task.outcome, task.reason)
-
-
 def fell(delta: float, threshold: float) -> bool:
     """Tell whether a rate fell at all, and by the threshold or more."""
     return delta < -_EPSILON and delta <= -threshold + _EPSILON
 
 
 def change_of(
-    old: Sequence[Mapping[str, ComparedTask]], new: Sequence[Mapping[str, ComparedTask]]
+    old: Sequence[Mapping[str, TaskEnded]], new: Sequence[Mapping[str, TaskEnded]]
 ) -> Change:
     """Compare the attempts of one record or scenario.
 
@@ -242,6 +223,6 @@ def change_of(
     )
 
 
-def _passes(name: str, attempts: Sequence[Mapping[str, ComparedTask]]) -> tuple[int, int]:
+def _passes(name: str, attempts: Sequence[Mapping[str, TaskEnded]]) -> tuple[int, int]:
     passed = sum(name in tasks and tasks[name].outcome is _PASSED for tasks in attempts)
-    return passed, sum(name not in tasks or counts(tasks[name]) for tasks in attempts)
+    return passed, sum(name not in tasks or is_counted(tasks[name]) for tasks in attempts)

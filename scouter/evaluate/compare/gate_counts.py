@@ -3,36 +3,17 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from scouter.evaluate.compare.attempts import attempts_of
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import ScenarioAttempt
-from scouter.evaluate.results.record_result import Ended, is_counted
+from scouter.evaluate.results.record_result import TaskEnded, is_counted
 from scouter.evaluate.results.run import RunResults
 
 BROKEN: Final = "(broken scenarios)"
 """Name under which attempts are counted that raised or took too long."""
-
-
-class TaskEnded(Ended, Protocol):
-    """Fields of a task result that reports show."""
-
-    @property
-    def task_id(self) -> str:
-        """The task's id."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """The outcome in words."""
-        ...
-
-    @property
-    def score(self) -> float | None:
-        """The number beside the outcome; None where there is none."""
-        ...
 
 
 class TaskRow(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scouter.evaluate.compare.counts import Change, ComparedTask, Tally, change_of, counts, fell
+from scouter.evaluate.compare.counts import Change, Tally, change_of, fell
 from scouter.evaluate.compare.data import MissingTask, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
 from scouter.evaluate.compare.rows import ALL_TASKS
@@ -15,6 +15,7 @@ from scouter.evaluate.compare.strata import (
     made_by,
 )
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.record_result import TaskEnded, is_counted
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
 _PASSED: Final = Outcome.PASSED
@@ -149,22 +150,22 @@ class _Counter:
         total = before = after = pairs = fell = rose = 0
         for name, was in pair.old.tasks.items():
             tally = self.tallies.get(name) or self._of(name)
-            passed, is_counted = was.outcome is _PASSED, counts(was)
+            passed, counted = was.outcome is _PASSED, is_counted(was)
             before += passed
             now = now_tasks.get(name)
             if now is None:
-                tally.add_old(passed, is_counted)
-                if is_counted:
+                tally.add_old(passed, counted)
+                if counted:
                     total += 1
                     pairs += 1
                     fell += passed
                     tally.add_missing(cluster, passed)
                 continue
-            passes, counts_now = now.outcome is _PASSED, counts(now)
-            tally.add_twice(cluster, passed, is_counted, passes, counts_now)
+            passes, counts_now = now.outcome is _PASSED, is_counted(now)
+            tally.add_twice(cluster, passed, counted, passes, counts_now)
             after += passes
-            total += is_counted or counts_now
-            if is_counted and counts_now:
+            total += counted or counts_now
+            if counted and counts_now:
                 pairs += 1
                 fell += passed and not passes
                 rose += passes and not passed
@@ -173,22 +174,22 @@ class _Counter:
         if now_tasks.keys() != pair.old.tasks.keys():
             for name, now in now_tasks.items():
                 if name not in pair.old.tasks:
-                    self._of(name).add_new(now.outcome is _PASSED, counts(now))
+                    self._of(name).add_new(now.outcome is _PASSED, is_counted(now))
         return before / max(total, 1), after / max(total, 1)
 
     def add_old(self, row: Row, cluster: Hashable | None) -> None:
         """Count a record of the baseline; in a cluster if it is missing."""
         for name, task in row.tasks.items():
-            tally, passed, is_counted = self._of(name), task.outcome is _PASSED, counts(task)
-            tally.add_old(passed, is_counted)
-            if cluster is not None and is_counted:
+            tally, passed, counted = self._of(name), task.outcome is _PASSED, is_counted(task)
+            tally.add_old(passed, counted)
+            if cluster is not None and counted:
                 tally.add_missing(cluster, passed)
                 self.whole.add_pairs(cluster, int(passed), 0, 1)
 
     def add_new(self, row: Row) -> None:
         """Count a record that only the new run has."""
         for name, task in row.tasks.items():
-            self._of(name).add_new(task.outcome is _PASSED, counts(task))
+            self._of(name).add_new(task.outcome is _PASSED, is_counted(task))
 
 
 def _over_attempts(matched: Matched) -> dict[Identity, Change]:
@@ -271,7 +272,7 @@ def _compared(
     )
 
 
-def _task(old: ComparedTask, now: ComparedTask, record: str) -> TaskComparison:
+def _task(old: TaskEnded, now: TaskEnded, record: str) -> TaskComparison:
     was, passes = old.outcome is _PASSED, now.outcome is _PASSED
     return TaskComparison(
         task_id=now.task_id,

@@ -5,12 +5,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scouter.evaluate.compare.attempts import Attempt
-from scouter.evaluate.compare.counts import Change, ComparedTask, Tally, change_of, counts
+from scouter.evaluate.compare.counts import Change, Tally, change_of
 from scouter.evaluate.compare.data import ScenarioDelta
 from scouter.evaluate.compare.pairing import Sides
 from scouter.evaluate.compare.strata import Made, Sampled, add_strata
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided
+from scouter.evaluate.results.record_result import TaskEnded, is_counted
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
@@ -91,7 +92,7 @@ def _by_scenario(results: RunResults) -> dict[str, list[ScenarioAttempt]]:
     return found
 
 
-def _tasks(result: ScenarioAttempt) -> Mapping[str, ComparedTask]:
+def _tasks(result: ScenarioAttempt) -> Mapping[str, TaskEnded]:
     return {task.task_id: task for task in result.task_results}
 
 
@@ -129,9 +130,9 @@ def _own(old: Sequence[ScenarioAttempt], now: Sequence[ScenarioAttempt], thresho
     return _Own(change=change, is_worse=is_worse)
 
 
-def _all_checks(results: RunResults) -> dict[str, list[dict[str, ComparedTask]]]:
+def _all_checks(results: RunResults) -> dict[str, list[dict[str, TaskEnded]]]:
     """Per scenario and attempt all checks, those of records by alias and place."""
-    found: dict[str, dict[int, dict[str, ComparedTask]]] = {}
+    found: dict[str, dict[int, dict[str, TaskEnded]]] = {}
     for item in results.scenario_results:
         found.setdefault(item.scenario_id, {}).setdefault(item.attempt, {}).update(_tasks(item))
     for alias, rows in results.dataset_results.items():
@@ -150,7 +151,7 @@ def _delta(
     name: str,
     query: str,
     attempts: Sequence[Sequence[Attempt]],
-    checks: Sequence[Sequence[Mapping[str, ComparedTask]]],
+    checks: Sequence[Sequence[Mapping[str, TaskEnded]]],
     own: _Own | None,
 ) -> ScenarioDelta:
     """Compare whole attempts and all checks, each before and now."""
@@ -201,7 +202,7 @@ def _tallies(
             _count_tasks(of, name, item, now, is_run=is_run)
         for now in now_by_attempt.values():
             for task_id, task in _tasks(now).items():
-                of(task_id).add_new(task.outcome is Outcome.PASSED, counts(task))
+                of(task_id).add_new(task.outcome is Outcome.PASSED, is_counted(task))
     made = Sampled(old=_made(old), new=_made(new), repeats=repeats)
     add_strata(made, tallies, None, scenarios)
     return [*tallies.values()]
@@ -222,18 +223,18 @@ def _count_tasks(
     is_run: bool,
 ) -> None:
     """Count the tasks of one attempt; `is_run` if the new run made this attempt."""
-    now_tasks: Mapping[str, ComparedTask] = {} if new is None else _tasks(new)
+    now_tasks: Mapping[str, TaskEnded] = {} if new is None else _tasks(new)
     was_tasks = _tasks(old)
     for task_id, was in was_tasks.items():
-        tally, passed, was_counted = of(task_id), was.outcome is Outcome.PASSED, counts(was)
+        tally, passed, was_counted = of(task_id), was.outcome is Outcome.PASSED, is_counted(was)
         now = now_tasks.get(task_id)
         if now is not None:
             passes = now.outcome is Outcome.PASSED
-            tally.add_twice(name, passed, was_counted, passes, counts(now))
+            tally.add_twice(name, passed, was_counted, passes, is_counted(now))
             continue
         tally.add_old(passed, was_counted)
         if was_counted and is_run:
             tally.add_missing(name, passed)
     for task_id, now in now_tasks.items():
         if task_id not in was_tasks:
-            of(task_id).add_new(now.outcome is Outcome.PASSED, counts(now))
+            of(task_id).add_new(now.outcome is Outcome.PASSED, is_counted(now))

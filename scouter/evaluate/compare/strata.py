@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
 from scouter.evaluate.compare.attempts import Attempt
-from scouter.evaluate.compare.counts import ComparedTask, Tally, counts
+from scouter.evaluate.compare.counts import Tally
 from scouter.evaluate.compare.pairing import Matched, Row
 from scouter.evaluate.compare.rows import WHOLE_CONVERSATIONS, WHOLE_RECORDS, WHOLE_SCENARIOS
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.record_result import TaskEnded, is_counted
 from scouter.evaluate.statistics.permutation import Stratum
 
 _PASSED: Final = Outcome.PASSED
@@ -27,7 +28,7 @@ class Made(NamedTuple):
 
     scenario_id: str
     attempt: int
-    tasks: Mapping[str, ComparedTask]
+    tasks: Mapping[str, TaskEnded]
     is_missing: bool = False
     """True for a record that the attempt should have left and did not: no task of it passed."""
 
@@ -111,7 +112,7 @@ def _cells(made: Iterable[Made]) -> dict[str, dict[int, _Cells]]:
             if cell is None:
                 cells[name] = cell = [0, 0]
             cell[0] += task.outcome is _PASSED and not is_missing
-            cell[1] += counts(task)
+            cell[1] += is_counted(task)
     return found
 
 

@@ -15,7 +15,7 @@ from scouter.evaluate.engine.doubt import (
     on_spans,
 )
 from scouter.evaluate.engine.judge_task import compile_judge
-from scouter.evaluate.engine.trajectory import compile_trajectory
+from scouter.evaluate.engine.trajectory import compile_reliability, compile_trajectory
 from scouter.evaluate.operators.show import show, show_name
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
@@ -46,21 +46,20 @@ from scouter.evaluate.tasks.trace import (
 )
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
-_OF_TRAJECTORY: Final = {"metric", "reference", "tool_name", "predicted", "rules"}
-"""Fields of a trajectory task with a metric that say what it looks at."""
-_OF_JUDGED: Final = {"reference", "predicted", "tool_schemas"}
-"""Fields of a trajectory task with a judge that say what it looks at."""
-_OF_JOURNEY: Final = {
-    "dataset", "measure", "messages", "turns", "similarity_threshold", "enable_fuzzy_matching",
-    "compat",
+_LOOKS_AT: Final[dict[str, set[str]]] = {
+    "Trajectory": {"metric", "reference", "tool_name", "predicted", "rules"},
+    "Journey": {
+        "dataset", "measure", "messages", "turns", "similarity_threshold", "enable_fuzzy_matching",
+        "compat",
+    },
+    "Report": {"metrics", "reference", "report"},
+    "Reliability": {"expected_tool_calls", "order_matters", "exact_match", "predicted"},
+    "Code": {"check", "source"},
+    "Function": {"function"},
 }  # fmt: skip
-"""Fields of a journey task that say what it looks at."""
-_OF_REPORT: Final = {"metrics", "reference", "report"}
-"""Fields of a report task that say what it looks at."""
-_OF_RELIABILITY: Final = {"expected_tool_calls", "order_matters", "exact_match", "predicted"}
-"""Fields of a reliability task that say what it looks at."""
-_OF_CODE: Final = {"check", "source"}
-"""Fields of a code task that say what it looks at."""
+"""Fields that say what a task looks at, by the type of the task."""
+_OF_JUDGED: Final = {"reference", "predicted", "tool_schemas"}
+"""The same of a trajectory task with a judge."""
 
 
 def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
@@ -82,6 +81,7 @@ def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
 
 
 def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
+    """Modules that few tasks need are imported with the first of these."""
     match task:
         case AssertionTask():
             return _assertion(task, stage)
@@ -91,82 +91,46 @@ def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
             return _trace(task, stage)
         case AgentAssertionTask():
             return _agent(task, stage)
+        case TrajectoryTask() if task.judge_prompt is None:
+            return compile_trajectory(task, _measured(task, stage, f"trajectory_{task.metric}"))
         case TrajectoryTask():
-            return _trajectory(task, stage)
+            from scouter.evaluate.engine.judged_trajectory import compile_judged
+
+            return compile_judged(task, stage, task.model_dump(mode="json", include=_OF_JUDGED))
         case JourneyTask():
-            from scouter.evaluate.engine.journey import compile_journey  # few need it
+            from scouter.evaluate.engine.journey import compile_journey
 
-            wire = task.model_dump(mode="json", include=_OF_JOURNEY)
-            return compile_journey(task, _subject(task, stage, wire, f"journey_{task.measure}"))
+            return compile_journey(task, _measured(task, stage, f"journey_{task.measure}"))
         case ReportTask():
-            wire = task.model_dump(mode="json", include=_OF_REPORT)
-            return _report(task, _subject(task, stage, wire, "report"))
+            from scouter.evaluate.engine.report import compile_report
+
+            return compile_report(task, _measured(task, stage, "report"))
         case ReliabilityTask():
-            from scouter.evaluate.engine.trajectory import compile_reliability  # few need it
-
-            wire = task.model_dump(mode="json", include=_OF_RELIABILITY)
-            return compile_reliability(task, _subject(task, stage, wire, "reliability"))
+            return compile_reliability(task, _measured(task, stage, "reliability"))
         case CodeTask():
-            from scouter.evaluate.engine.function import compile_code  # few need it
+            from scouter.evaluate.engine.function import compile_code
 
-            wire = task.model_dump(mode="json", include=_OF_CODE)
-            return compile_code(task, _subject(task, stage, wire, f"the check {task.check!r}"))
+            return compile_code(task, _measured(task, stage, f"the check {task.check!r}"))
         case FunctionTask():
-            from scouter.evaluate.engine.function import (
-                AskingFunction,  # few need it
-                compile_function,
-            )
+            from scouter.evaluate.engine.function import AskingFunction, compile_function
 
-            wire = task.model_dump(mode="json", include={"function"})
-            subject = _subject(task, stage, wire, task.id)
+            subject = _measured(task, stage, task.id)
             return (compile_function if task.prompt is None else AskingFunction.of)(task, subject)
 
 
-def _trajectory(task: TrajectoryTask, stage: int) -> CompiledTask | AskingTask:
-    if task.judge_prompt is None:
-        wire = task.model_dump(mode="json", include=_OF_TRAJECTORY)
-        return compile_trajectory(task, _subject(task, stage, wire, f"trajectory_{task.metric}"))
-    from scouter.evaluate.engine.judged_trajectory import compile_judged  # few need it
-
-    return compile_judged(task, stage, task.model_dump(mode="json", include=_OF_JUDGED))
+def _measured(task: Task, stage: int, label: str) -> Subject:
+    wire = task.model_dump(mode="json", include=_LOOKS_AT[task.task_type])
+    return Subject(task=task, stage=stage, assertion=wire, label=label)
 
 
-def _report(task: ReportTask, subject: Subject) -> CompiledTask | AskingTask:
-    if task.prompt is None:
-        from scouter.evaluate.engine.report import compile_report  # few need it
-
-        return compile_report(task, subject)
-    from scouter.evaluate.engine.report import JudgedReport  # few need it
-
-    return JudgedReport.of(task, task.prompt, subject)
-
-
-def _label(assertion: Tagged) -> str:
+def _of_assertion(task: Task, stage: int, assertion: Tagged) -> Subject:
     """Kind and arguments, as a message begins: `ToolCalled(name="search")`."""
-    arguments = assertion.to_wire()[assertion.kind]
+    wire = assertion.to_wire()
+    arguments = wire[assertion.kind]
     given = arguments if isinstance(arguments, dict) else {}
     shown = (f"{name}={show(value)}" for name, value in given.items() if value is not None)
-    return f"{assertion.kind}({', '.join(shown)})"
-
-
-def _subject(
-    task: Task,
-    stage: int,
-    assertion: JsonValue,
-    label: str,
-    item: Callable[[JsonValue], JsonValue] | None = None,
-) -> Subject:
-    return Subject(
-        task_id=task.id,
-        task_type=task.task_type,
-        operator=task.operator,
-        expected=task.expected_value,
-        condition=task.condition,
-        stage=stage,
-        assertion=assertion,
-        label=label,
-        item=item,
-    )
+    label = f"{assertion.kind}({', '.join(shown)})"
+    return Subject(task=task, stage=stage, assertion=wire, label=label)
 
 
 def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
@@ -174,7 +138,7 @@ def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
     item = None if task.item_context_path is None else Path(task.item_context_path).get
     label = repr(path.text) if path.text else "the whole context"
     get = path.get
-    subject = _subject(task, stage, task.context_path, label, item)
+    subject = Subject(task=task, stage=stage, assertion=task.context_path, label=label, item=item)
     keys = path.plain_keys if item is None else None
     return compile_run(subject, lambda scope, _, __: get(scope), get, keys)
 
@@ -198,7 +162,7 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
             )
         return measure(spans)
 
-    compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    compiled = compile_run(_of_assertion(task, stage, assertion), read)
     compiled = on_spans(compiled, task, compile_find(assertion))
     if isinstance(assertion, SpanAggregationAssertion | ModelTokensAssertion | ModelCostAssertion):
         return doubting_aggregate(compiled, task.operator, assertion)
@@ -238,7 +202,7 @@ def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree
 def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     assertion = task.assertion
     read: Read = compile_reader(task)
-    compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    compiled = compile_run(_of_assertion(task, stage, assertion), read)
     if task.source == "spans":
         compiled = on_spans(compiled, task, compile_find_work(assertion))
     return doubting_work(compiled, task)

@@ -23,6 +23,7 @@ from scouter.evaluate.paths.syntax import Getter
 from scouter.evaluate.paths.templates import Resolve, compile_template, has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, Explain, TaskSpec, as_score
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.task import Task
 
 Run: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], EvalTaskResult]
 """Function from the task's scope, the record's spans and its own context to the result.
@@ -73,35 +74,38 @@ class CompiledTask:
 class Subject:
     """Parts of a task that its comparison is compiled from."""
 
-    task_id: str
-    task_type: str
-    operator: ComparisonOperator
-    expected: JsonValue
-    condition: bool
+    task: Task
     stage: int
     assertion: JsonValue
+    """The parts of the task that say what it looks at, as results show them."""
     label: str
     """Words for the compared value, at the beginning of a message."""
     item: Callable[[JsonValue], JsonValue] | None = None
     """Reads the compared part of every item of a list."""
 
+    @property
+    def expected(self) -> JsonValue:
+        """Value that is compared with, templates unresolved."""
+        return self.task.expected_value
+
     def spec(self) -> TaskSpec:
         """Fields that are the same in all results of the task."""
+        task = self.task
         return TaskSpec(
-            task_id=self.task_id,
-            task_type=self.task_type,
-            operator=str(self.operator),
-            condition=self.condition,
+            task_id=task.id,
+            task_type=task.task_type,
+            operator=str(task.operator),
+            condition=task.condition,
             stage=self.stage,
             assertion=self.assertion,
             label=self.label,
-            passed_message=_confirm(self.label, self.operator, self.expected),
+            passed_message=_confirm(self.label, task.operator, task.expected_value),
             explain=self._explain(),
         )
 
     def _explain(self) -> Explain:
         """Prepare the words for a failure; a constant expected value is written once."""
-        operator = self.operator
+        operator = self.task.operator
         label = f"the length of {self.label}" if operator.startswith("HasLength") else self.label
         if has_template(self.expected):
             return lambda actual, expected: _explain(
@@ -173,12 +177,12 @@ def _run(
     subject: Subject, spec: TaskSpec, read: Read, get: Getter | None
 ) -> tuple[Run, Comparison | None]:
     """The function, and the comparison in it where that is the same for all records."""
-    operator = subject.operator
+    operator = subject.task.operator
     resolve = compile_template(subject.expected)
     if resolve is not None:
         if operator in PATTERN_OPERATORS:
             raise ConfigError(
-                f"task {subject.task_id!r}: {operator} takes no template; a value that comes from "
+                f"task {subject.task.id!r}: {operator} takes no template; a value that comes from "
                 "a record is never used as a pattern or schema (for the characters themselves "
                 "write '[$]{')"
             )
@@ -187,7 +191,7 @@ def _run(
         comparison = compile_comparison(operator, subject.expected)
     except TaskFault as fault:
         if isinstance(fault, VacuousFault) or operator in PATTERN_OPERATORS:
-            raise ConfigError(f"task {subject.task_id!r}: expected_value: {fault}") from fault
+            raise ConfigError(f"task {subject.task.id!r}: expected_value: {fault}") from fault
         reason, message, expected = fault.reason, fault.message, subject.expected
         return (
             lambda _, __, ___: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
@@ -286,7 +290,7 @@ def _compile_given(operator: ComparisonOperator, expected: JsonValue) -> Compari
 
 
 def _with_template(subject: Subject, spec: TaskSpec, read: Read, resolve: Resolve) -> Run:
-    operator = subject.operator
+    operator = subject.task.operator
 
     def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         value: JsonValue = None

@@ -230,11 +230,7 @@ def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:
     """
     form = answer_form(task)
     subject = Subject(
-        task_id=task.id,
-        task_type=task.task_type,
-        operator=task.operator,
-        expected=task.expected_value,
-        condition=task.condition,
+        task=task,
         stage=stage,
         assertion=task.context_path,
         label=f"the judge's {form.path.text!r}" if form.path.text else "the judge's answer",

@@ -43,8 +43,8 @@ Pair: TypeAlias = tuple[JsonValue, JsonValue]
 """A report and its reference."""
 
 
-def compile_report(task: ReportTask, subject: Subject) -> CompiledTask:
-    """Turn a report task that asks no judge into a function from record to result.
+def compile_report(task: ReportTask, subject: Subject) -> "CompiledTask | JudgedReport":
+    """Turn a report task into a function from record to result; one with a judge into its halves.
 
     Args:
         task: The task.
@@ -53,6 +53,8 @@ def compile_report(task: ReportTask, subject: Subject) -> CompiledTask:
     Raises:
         ConfigError: A path or a template that can never work.
     """
+    if task.prompt is not None:
+        return JudgedReport.of(task, task.prompt, subject)
     reports = Reports.of(task)
 
     def measure(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> Measured:

@@ -7,7 +7,6 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
 from scouter.evaluate.engine.compiled_task import CompiledTask, Measured, Subject, compile_metric
 from scouter.evaluate.engine.doubt import Motion, doubting_motion, on_moving_spans
 from scouter.evaluate.engine.more_spans import Fixed, Numbers, Reach
@@ -181,6 +180,8 @@ def compile_reliability(task: ReliabilityTask, subject: Subject) -> CompiledTask
     Raises:
         ConfigError: A path or a template that can never work.
     """
+    from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator  # few need it
+
     evaluator = ReliabilityEvaluator(task.expected_tool_calls, task.order_matters, task.exact_match)
     path = None if task.predicted is None else Path(task.predicted)
 

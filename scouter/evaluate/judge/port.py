@@ -6,9 +6,10 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Final, Protocol, TypeAlias, TypedDict, cast, runtime_checkable
+from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
 
 from pydantic import JsonValue
+from typing_extensions import TypedDict  # pydantic asks for this one below Python 3.12
 
 from scouter.errors import ConfigError, ScouterError, TransientError
 from scouter.evaluate.outcome import Reason

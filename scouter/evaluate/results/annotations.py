@@ -3,12 +3,29 @@
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, cast
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, GetCoreSchemaHandler, GetPydanticSchema, JsonValue, TypeAdapter
+from pydantic_core import CoreSchema, core_schema
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Vector: TypeAlias = "array[float]"
 """Doubles side by side: a third of the memory of a list, and numpy reads them without a copy."""
+
+
+def _as_list(_: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    return core_schema.no_info_after_validator_function(
+        lambda values: array("d", values),
+        handler.generate_schema(list[Finite]),
+        serialization=core_schema.plain_serializer_function_ser_schema(list),
+    )
+
+
+if TYPE_CHECKING:
+    _Stored: TypeAlias = Vector
+else:
+    _Stored = Annotated[array, GetPydanticSchema(_as_list)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +35,11 @@ class RecordAnnotations:
     A target without an embedding is in none of the mappings, and `problems` says why.
     """
 
-    embeddings: Mapping[str, Vector] = field(default_factory=dict[str, Vector])
+    embeddings: Mapping[str, _Stored] = field(default_factory=dict[str, Vector])
     """Vector of the embedder, by target."""
-    mean_embeddings: Mapping[str, float] = field(default_factory=dict[str, float])
+    mean_embeddings: Mapping[str, Finite] = field(default_factory=dict[str, float])
     """Mean of the vector's components, by target."""
-    similarity_scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    similarity_scores: Mapping[str, Finite] = field(default_factory=dict[str, float])
     """Cosine similarity, in [-1, 1], by `{target}_{target}` in the targets' order."""
     problems: tuple[str, ...] = ()
     """Reasons why an embedding or a similarity is missing, in words."""
@@ -32,7 +49,7 @@ class RecordAnnotations:
 class Histogram:
     """Distribution of the values in one column, over bins of equal width."""
 
-    bin_edges: tuple[float, ...]
+    bin_edges: tuple[Finite, ...]
     """One more than there are bins, rising. A bin holds its lower edge, the last one both."""
     bin_counts: tuple[int, ...]
     """Values per bin; they sum to `total`."""
@@ -40,6 +57,11 @@ class Histogram:
     """Values counted."""
     missing: int = 0
     """Records without such a value; they are in no bin."""
+
+    def __post_init__(self) -> None:
+        edges, bins = len(self.bin_edges), len(self.bin_counts)
+        if edges != bins + 1:
+            raise ValueError(f"{edges} edges for {bins} bins; expected one more")
 
     @property
     def bins(self) -> tuple[float, ...]:
@@ -66,88 +88,12 @@ EMPTY: Final = RecordAnnotations()
 """Annotations of a record of which nothing was embedded."""
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
-
-class _Record(_Body):
-    embeddings: dict[str, list[float]] = Field(default_factory=dict[str, list[float]])
-    mean_embeddings: dict[str, float] = Field(default_factory=dict[str, float])
-    similarity_scores: dict[str, float] = Field(default_factory=dict[str, float])
-    problems: tuple[str, ...] = ()
-
-
-class _HistogramBody(_Body):
-    bin_edges: tuple[float, ...]
-    bin_counts: tuple[int, ...]
-    total: int
-    missing: int = 0
-
-    @model_validator(mode="after")
-    def _edges_fit(self) -> "_HistogramBody":
-        if len(self.bin_edges) != len(self.bin_counts) + 1:
-            raise ValueError(
-                f"{len(self.bin_edges)} edges for {len(self.bin_counts)} bins; expected one more"
-            )
-        return self
-
-
-class AnnotationsBody(_Body):
-    """The wire form of `Annotations`, to be a field of a larger model."""
-
-    records: tuple[_Record, ...] | None = None
-    histograms: dict[str, _HistogramBody] | None = None
-
-    def value(self) -> Annotations:
-        """Make the annotations themselves."""
-        records = None
-        if self.records is not None:
-            records = tuple(
-                RecordAnnotations(
-                    embeddings={name: array("d", v) for name, v in row.embeddings.items()},
-                    mean_embeddings=row.mean_embeddings,
-                    similarity_scores=row.similarity_scores,
-                    problems=row.problems,
-                )
-                for row in self.records
-            )
-        histograms = None
-        if self.histograms is not None:
-            histograms = {
-                name: Histogram(
-                    bin_edges=item.bin_edges,
-                    bin_counts=item.bin_counts,
-                    total=item.total,
-                    missing=item.missing,
-                )
-                for name, item in self.histograms.items()
-            }
-        return Annotations(records=records, histograms=histograms)
+@cache
+def _form() -> TypeAdapter[Annotations]:
+    return TypeAdapter(Annotations)
 
 
 def dump(annotations: Annotations) -> dict[str, JsonValue]:
-    """Write annotations as plain JSON values, which `AnnotationsBody` reads."""
-    records = None
-    if annotations.records is not None:
-        records = [_dump_record(record) for record in annotations.records]
-    histograms = None
-    if annotations.histograms is not None:
-        histograms = {
-            name: {
-                "bin_edges": list(item.bin_edges),
-                "bin_counts": list(item.bin_counts),
-                "total": item.total,
-                "missing": item.missing,
-            }
-            for name, item in annotations.histograms.items()
-        }
-    return cast("dict[str, JsonValue]", {"records": records, "histograms": histograms})
-
-
-def _dump_record(record: RecordAnnotations) -> dict[str, object]:
-    return {
-        "embeddings": {name: list(vector) for name, vector in record.embeddings.items()},
-        "mean_embeddings": dict(record.mean_embeddings),
-        "similarity_scores": dict(record.similarity_scores),
-        "problems": list(record.problems),
-    }
+    """Write annotations as plain JSON values, as a field of this type in a model reads them."""
+    found: dict[str, JsonValue] = _form().dump_python(annotations, mode="json")
+    return found

@@ -11,10 +11,10 @@ from typing_extensions import TypedDict  # pydantic asks for this one below Pyth
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import Document
-from scouter.evaluate.judge.port import JudgeUsage, Message
+from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.annotations import AnnotationsBody
+from scouter.evaluate.results.annotations import Annotations
 from scouter.evaluate.results.annotations import dump as dump_annotations
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, SessionResult
@@ -25,25 +25,6 @@ R = TypeVar("R", bound=ResultRows)
 
 SCHEMA_VERSION: Final = 1
 """Raised when a reader of the old number would misread the new form."""
-
-
-class _UsageBody(TypedDict):
-    calls: NotRequired[int]
-    cached: NotRequired[int]
-    input_tokens: NotRequired[int | None]
-    output_tokens: NotRequired[int | None]
-    cost_usd: NotRequired[float | None]
-    unpriced_calls: NotRequired[int]
-
-
-class _MessageBody(TypedDict):
-    role: str
-    content: str
-
-
-class _TalkBody(TypedDict):
-    messages: list[_MessageBody]
-    answer: NotRequired[JsonValue]
 
 
 class _TaskBody(TypedDict):
@@ -61,8 +42,8 @@ class _TaskBody(TypedDict):
     condition: NotRequired[bool]
     stage: NotRequired[int]
     assertion: NotRequired[JsonValue]
-    usage: NotRequired[_UsageBody | None]
-    judge: NotRequired[_TalkBody | None]
+    usage: NotRequired[JudgeUsage | None]
+    judge: NotRequired[JudgeTalk | None]
     span_ids: NotRequired[list[str]]
 
 
@@ -85,7 +66,7 @@ class _File(BaseModel):
 
     schema_version: int
     provenance: Provenance | None = None
-    annotations: AnnotationsBody | None = None
+    annotations: Annotations | None = None
     window_ns: Window | None = None
     """Begin and end of the evaluation, where there is no provenance to say so."""
     results: list[_RecordBody]
@@ -204,7 +185,7 @@ def _results(body: _File, kind: type[R]) -> R:
         records,
         scenario_ids if any(scenario_ids) else None,
         attempts if any(attempts) else None,
-        None if body.annotations is None else body.annotations.value(),
+        body.annotations,
         body.provenance,
         body.window_ns,
     )
@@ -255,11 +236,4 @@ def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
         task.get("message", ""),
         tuple(task.get("span_ids", ())),
     ).scored(task.get("score"))
-    usage, said = task.get("usage"), task.get("judge")
-    if usage is None:
-        return result
-    talk = None
-    if said is not None:
-        messages = tuple(Message(role=m["role"], content=m["content"]) for m in said["messages"])
-        talk = JudgeTalk(messages=messages, answer=said.get("answer"))
-    return result.using(JudgeUsage(**usage), talk)
+    return result.using(task.get("usage"), task.get("judge"))

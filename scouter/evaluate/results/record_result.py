@@ -234,6 +234,25 @@ class Ended(Protocol):
         ...
 
 
+class TaskEnded(Ended, Protocol):
+    """Fields of a task result that reports show."""
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """The outcome in words."""
+        ...
+
+    @property
+    def score(self) -> float | None:
+        """The number beside the outcome; None where there is none."""
+        ...
+
+
 def is_counted(task: Ended) -> bool:
     """Tell whether a task belongs into a pass rate, as `scouter.evaluate.outcome` says."""
     return is_in_rate(task.outcome, task.reason)

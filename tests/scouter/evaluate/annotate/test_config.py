@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.config import (
@@ -28,7 +29,7 @@ from scouter.evaluate.annotate.embed import similarity
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.results.annotations import Annotations, AnnotationsBody, dump
+from scouter.evaluate.results.annotations import Annotations, dump
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 
@@ -321,9 +322,9 @@ def test_annotations_survive_json() -> None:
     config = EvaluationConfig(letters, ["q", "r"], True, True)
     found = annotated([*records, EvalRecord({})], config)
     text = json.dumps(dump(found), allow_nan=False)
-    assert AnnotationsBody.model_validate_json(text).value() == found
+    assert TypeAdapter(Annotations).validate_json(text) == found
     empty = Annotations()
-    assert AnnotationsBody.model_validate(dump(empty)).value() == empty
+    assert TypeAdapter(Annotations).validate_python(dump(empty)) == empty
 
 
 @pytest.mark.pace

@@ -194,22 +194,20 @@ def test_a_pair_gives_one_where_the_first_is_better(
 # --- metrics ---
 
 
+class OverlapTask(ScoredTask):
+    """A kind of task as a later metric is one."""
+
+    task_type: str = "Overlap"
+
+
 def subject(expected: Any = 1, operator: Op = Op.Equals) -> Subject:
-    return Subject(
-        task_id="m", task_type="Overlap", operator=operator, expected=expected, condition=False,
-        stage=0, assertion=None, label="the overlap",
-    )  # fmt: skip
+    task: Any = OverlapTask(id="m", operator=operator, expected_value=expected)
+    return Subject(task=task, stage=0, assertion=None, label="the overlap")
 
 
 def measured(found: Measured, expected: Any = 1, operator: Op = Op.Equals) -> EvalTaskResult:
     compiled = compile_metric(subject(expected, operator), lambda _, __, ___: found)
     return compiled.run({"least": 0.5}, None, {})
-
-
-class OverlapTask(ScoredTask):
-    """A kind of task as a later metric is one."""
-
-    task_type: str = "Overlap"
 
 
 def test_a_metric_passes_where_it_equals_one_by_default() -> None:
