@@ -19,7 +19,7 @@ from collector.alerts.alert import (
 from collector.store.alerts import DriftEvent
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Turn
-from scouter.drift.series.series import Series, SeriesKey
+from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.watch import Fall
 
 _State = DriftAlertState
@@ -86,11 +86,12 @@ class AlertBook:
             turns: In order.
             at_ns: Time of the results.
         """
-        for series, fall in turns:
-            if fall is None:
-                self.end(series.key, "recovered: the evidence of its end has reached its line")
-            elif series.key not in self._open:
-                self._open[series.key] = alert = self._opened(series, fall, at_ns)
+        for turn in turns:
+            key = turn.series.key
+            if turn.fall is None:
+                self.end(key, "recovered: the evidence of its end has reached its line")
+            elif key not in self._open:
+                self._open[key] = alert = self._opened(turn, turn.fall, at_ns)
                 self.pending.append(alert)
 
     def found(self, findings: Sequence[Finding], at_ns: int) -> None:
@@ -178,12 +179,12 @@ class AlertBook:
         self.pending.append(alert)
         return alert
 
-    def _opened(self, series: Series, fall: Fall, at_ns: int) -> DriftAlert:
-        space, uid, agent, task, kind = series.key
+    def _opened(self, turn: Turn, fall: Fall, at_ns: int) -> DriftAlert:
+        space, uid, agent, task, kind = key = turn.series.key
         profile = self._profile_of(space, uid)
         is_on_trial = profile is not None and profile.alias in self._on_trial
         return DriftAlert(
-            alert_id=alert_id(series.key, series.units),
+            alert_id=alert_id(key, turn.units),
             space=space,
             profile_uid=uid,
             profile_name="" if profile is None else profile.name,
@@ -198,7 +199,7 @@ class AlertBook:
             opened_ns=at_ns,
             changed_ns=at_ns,
             opened=Figures.of(fall),
-            examples=series.examples,
+            examples=turn.examples,
         )
 
 

@@ -57,7 +57,9 @@ class Watch:
             channels_of(settings), store, registry, public_url=settings.public_url or ""
         )
         self.pace = Pace(
-            int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)
+            int(settings.session_quiet_s * 1e9),
+            int(settings.session_deadline_s * 1e9),
+            int(settings.deadline_s * 1e9),
         )
         is_by_run_length = settings.drift_detector == "run-length"
         self.watcher = DriftWatcher(

@@ -1,6 +1,7 @@
 """A thread that watches every profile: final results in, alerts out.
 
-It reads the store in the order of completion, so that nothing waits for it. The state of the
+It reads the store in the order of completion, so that nothing waits for it, and series take the
+results in the order of creation, see `Group`. The state of the
 detectors, the place of the last result and the alerts that it opened become durable in one commit:
 after a crash it goes on behind that place, and no result is lost or taken twice.
 """
@@ -90,7 +91,7 @@ class DriftWatcher:
         save_every_s: float = 10.0,
     ) -> None:
         self.alpha: Final = alpha
-        self._store, self._told, self._now_ns = store, told, now_ns
+        self._store, self._told, self._now_ns, self._pace = store, told, now_ns, pace
         self._refer = refer
         self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
@@ -285,11 +286,22 @@ class DriftWatcher:
             TransientError: The store cannot be read or written now; nothing is lost.
         """
         with self._lock:
-            last = self._store.last_seq()
-            page = self._store.decided_after(self._series.place, PAGE) if last != self._seen else []
-            for observed in page:
-                measured = replace(observed, yardsticks=self._yardsticks_of(observed))
-                self._book.turned(self._series.take(measured), self._series.now_ns)
+            low, last = self._store.first_waiting_seq(), self._store.last_seq()
+            page: list[Observed] = []
+            if last != self._seen or self._series.has_early:
+                # Both as of one commit: what is decided by then is in this page, or in one before.
+                since_ns = self._now_ns() - self._pace.wait_ns
+                undecided = self._store.first_undecided(since_ns, last, low)
+                page = self._store.decided_after(self._series.place, PAGE, until_seq=last)
+                self._series.decided(None)
+                for observed in page:
+                    measured = replace(observed, yardsticks=self._yardsticks_of(observed))
+                    self._book.turned(self._series.take(measured), self._series.now_ns)
+                if len(page) < PAGE:
+                    self._series.decided(undecided)
+                    self._book.turned(
+                        self._series.advance(self._series.now_ns), self._series.now_ns
+                    )
             if not page:
                 self._seen = last
                 self._tell_time()

@@ -64,7 +64,7 @@ def drift_router() -> APIRouter:
         limit: Limit = 1000,
         cursor: Cursor = None,
     ) -> Page[DriftResult]:
-        """First final results in the order of completion, as the detectors take them.
+        """First final results in the order of completion; detectors take them in that of creation.
 
         Each record is there once, as it was when no task of it waited for a judge any more. Times
         are those of evaluation.
@@ -153,6 +153,7 @@ def _result(each: Observed) -> DriftResult:
         seq=each.place.seq, ordinal=each.place.ordinal, profile_uid=each.profile_uid,
         service=each.agent.service, environment=each.agent.environment,
         version=each.agent.version, session_id=each.session, at=time_at(each.at_ns),
+        created_at=time_at(each.created_ns),
         evaluation_id=each.evaluation_id,
         outcomes=tuple(
             DriftOutcome(task=task, outcome=outcome) for task, outcome in each.outcomes

@@ -26,7 +26,8 @@ _LAST_OUTCOMES: Final = f"""
 """
 _DECIDED: Final = f"""
     SELECT e.seq, e.ordinal, e.space, e.evaluation_id, e.session_id, e.profile_uid, e.outcome,
-        e.service_name, e.environment, e.service_version, e.evaluated_ns, e.scope, e.is_partial
+        e.service_name, e.environment, e.service_version, e.evaluated_ns, e.created_ns, e.scope,
+        e.is_partial
     FROM evaluations e
     WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT) AND {_FIRST}
       AND ($3::TEXT IS NULL OR e.space = $3::TEXT)
@@ -126,7 +127,11 @@ class DecidedReads(Reads):
         return [Outcome(outcome) for (outcome,) in reversed(rows)]
 
     def decided_after(
-        self, place: Place, limit: int, within: DecidedQuery | None = None
+        self,
+        place: Place,
+        limit: int,
+        within: DecidedQuery | None = None,
+        until_seq: int | None = None,
     ) -> list[Observed]:
         """First final results behind a place, in the order of completion.
 
@@ -138,26 +143,29 @@ class DecidedReads(Reads):
             place: Only those behind it.
             limit: So many at most.
             within: Those that are asked for; of all spaces and times if none is given.
+            until_seq: Only those of commits up to this one; None for all.
         """
+        last_seq = self.last_seq() if until_seq is None else until_seq
         given = (
             [None, None, None, None]
             if within is None
             else [within.space, within.profile, within.since_ns, within.until_ns]
         )
-        rows = self.read(_DECIDED, [*place, *given, self.last_seq(), limit])
+        rows = self.read(_DECIDED, [*place, *given, last_seq, limit])
         tasks = self._tasks(rows)
         found: list[Observed] = []
-        for seq, ordinal, space, each, session, uid, outcome, *agent, at_ns, scope, part in rows:
+        for seq, nth, space, each, session, uid, outcome, *agent, at_ns, made, scope, part in rows:
             own, is_record = tasks[each], scope == Scope.RECORD
             whole = [(RECORD, Outcome(outcome))] if is_record and not part else []
             found.append(
                 Observed(
-                    place=Place(seq, ordinal),
+                    place=Place(seq, nth),
                     space=space,
                     profile_uid=uid,
                     agent=Agent(*agent),
                     session=session if is_record else "",
                     at_ns=at_ns,
+                    created_ns=made,
                     evaluation_id=each,
                     outcomes=(*whole, *own.outcomes),
                     numbers=tuple(own.numbers),

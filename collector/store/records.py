@@ -78,16 +78,25 @@ _OF_TRACES: Final = f"""
 """
 LOW_SEQ: Final = "coalesce((SELECT o.low_seq FROM offsets o ORDER BY o.seq DESC LIMIT 1), 0)"
 """SQL for the commit before which no record waits."""
-UNDECIDED: Final = """
-    r.seq >= {0}
+
+
+def undecided(low: str, until: str = "") -> str:
+    """SQL that is true of records `r` that nothing was decided about.
+
+    Args:
+        low: SQL for the commit before which there is none.
+        until: Condition on the commits of a table, whose name is `{}`.
+    """
+    return f"""
+    r.seq >= {low} {until.format("r")}
     AND NOT EXISTS (
         SELECT 1 FROM evaluations e
-        WHERE e.seq >= {0} AND e.space = r.space AND e.record_uid = r.uid)
+        WHERE e.seq >= {low} AND e.space = r.space AND e.record_uid = r.uid {until.format("e")})
     AND NOT EXISTS (
         SELECT 1 FROM dead_letters l
-        WHERE l.seq >= {0} AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
+        WHERE l.seq >= {low} AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid
+          {until.format("l")})
 """
-"""SQL that is true of records `r` from a commit on that nothing was decided about."""
 
 
 class Place(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Final
 from collector.store.commit import text_hash
 from collector.store.evaluation_codec import decode_evaluation
 from collector.store.reads import NO_NEWER, Reads
-from collector.store.records import LOW_SEQ, RECORD_COLUMNS, SESSION, UNDECIDED, record_row
+from collector.store.records import LOW_SEQ, RECORD_COLUMNS, SESSION, record_row, undecided
 from collector.store.rows import (
     FIRST_RESULT,
     START,
@@ -21,7 +21,7 @@ from collector.store.rows import (
     WaitingSpace,
 )
 
-_UNDECIDED: Final = UNDECIDED.format(LOW_SEQ)
+_UNDECIDED: Final = undecided(LOW_SEQ)
 _WAITING: Final = f"""
     SELECT r.context_bytes, {RECORD_COLUMNS} FROM records r
     WHERE (r.seq, r.space, r.uid) > ($1::BIGINT, $2::TEXT, $3::TEXT) AND {_UNDECIDED}
@@ -56,6 +56,20 @@ _PENDING_SPACES: Final = f"""
     WHERE e.pending > 0 AND {_NO_NEWER}
     GROUP BY e.space
     ORDER BY e.space
+"""
+_FIRST_UNDECIDED: Final = f"""
+    SELECT space, profile_uid, min(created_ns) FROM (
+        SELECT r.space, r.profile_uid, r.created_ns FROM records r
+        WHERE r.created_ns >= $1::BIGINT AND r.profile_uid <> ''
+          AND {undecided("$3::BIGINT", "AND {}.seq <= $2::BIGINT")}
+        UNION ALL
+        SELECT e.space, e.profile_uid, e.created_ns FROM evaluations e
+        WHERE e.created_ns >= $1::BIGINT AND e.pending > 0 AND e.was_decided = 0
+          AND e.seq <= $2::BIGINT AND NOT EXISTS (
+            SELECT 1 FROM evaluations n
+            WHERE n.revision > e.revision AND n.space = e.space AND n.record_uid = e.record_uid
+              AND n.seq <= $2::BIGINT)
+    ) u GROUP BY space, profile_uid
 """
 _RECORD_SIZES: Final = """
     SELECT r.space, r.uid, r.context_bytes FROM records r WHERE r.uid_hash = ANY($1::BIGINT[])
@@ -113,6 +127,24 @@ class WaitingReads(Reads):
             for size, *values in self.read(_WAITING, [*after, limit])
             for row in (record_row(values),)
         ]
+
+    def first_waiting_seq(self) -> int:
+        """The commit before which no record waits; it never goes back."""
+        ((seq,),) = self.read(f"SELECT {LOW_SEQ}")
+        return seq
+
+    def first_undecided(
+        self, since_ns: int, until_seq: int, low_seq: int
+    ) -> dict[tuple[str, str], int]:
+        """Creation of the first record without a final result, by space and profile.
+
+        Args:
+            since_ns: Only of records that were created then or later.
+            until_seq: As it was with this commit.
+            low_seq: As it was then, or earlier: it is to be read before `until_seq`.
+        """
+        found = self.read(_FIRST_UNDECIDED, [since_ns, until_seq, low_seq])
+        return {(space, profile_uid): at_ns for space, profile_uid, at_ns in found}
 
     def waiting_spaces(self) -> list[WaitingSpace]:
         """The spaces of the records that `waiting_records` would list, each with its oldest."""

@@ -19,7 +19,7 @@ from collector.store.reads import (
     TooLargeError,
     runs,
 )
-from collector.store.records import RECORD_COLUMNS, UNDECIDED, record_row
+from collector.store.records import RECORD_COLUMNS, record_row, undecided
 from collector.store.rows import RecordRow, SettledRecord, TraceKey
 from collector.store.span_rows import SpanKey, TracePlace
 from scouter.model.log_event import RESULT_EVENT, is_evidence
@@ -64,7 +64,7 @@ _BEGUN: Final = """
     GROUP BY b.space, b.uid
 """
 _WAITING: Final = f"""
-    SELECT {RECORD_COLUMNS} FROM records r WHERE {UNDECIDED.format("$1")}
+    SELECT {RECORD_COLUMNS} FROM records r WHERE {undecided("$1")}
     ORDER BY r.seq, r.received_ns, r.uid
 """
 _SINCE: Final = f"""

@@ -3,7 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from collector.store.commit import Commit, RecordId
@@ -16,11 +16,9 @@ from collector.worker.letters import letter_of_record, letter_of_unknown
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.ready import Need, Ready, Rerun, rerun_all, rerun_of
-from collector.worker.records import TraceView, judge, judge_again
+from collector.worker.records import TraceView, judge, judge_again, named_by_tags
 
 _log: Final = logging.getLogger(__name__)
-_RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
-"""Tags that name the process of a record whose spans nobody looked at."""
 
 
 class Due(NamedTuple):
@@ -176,7 +174,7 @@ class Judge:
                 self._write(items, results)
             return ()
         for row, each in zip(rows, items, strict=False):
-            results.commit.evaluations.append(_named(row, each.ready.record))
+            results.commit.evaluations.append(named_by_tags(row))
             results.waits_s[RecordId(row.space, row.record_uid)] = each.ready.waited_s
             results.size += size_of(row.tasks)
         self._write(items[: len(rows)], results)
@@ -237,13 +235,3 @@ def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
     plan = registered.profile.plan
     reads = plan.reads_spans or row.is_derived or (row.lacks_session and plan.session is not None)
     return Need.TRACE if reads and row.trace_id is not None else Need.NOTHING
-
-
-def _named(row: EvaluationRow, record: RecordRow) -> EvaluationRow:
-    """An evaluation with the process that the record itself names, where no span does."""
-    if row.service_name or not record.tags:
-        return row
-    service, version, environment = (record.tags.get(name, "") for name in _RESOURCE_TAGS)
-    if not (service or version or environment):
-        return row
-    return replace(row, service_name=service, service_version=version, environment=environment)

@@ -21,6 +21,8 @@ from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Resource, struct
 
+_RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
+"""Tags that name the process of a record whose spans nobody looked at."""
 _UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
 
 
@@ -332,6 +334,16 @@ def evaluation_of(
         input_seq=seq,
         tasks=made.tasks,
     )
+
+
+def named_by_tags(row: EvaluationRow) -> EvaluationRow:
+    """An evaluation with the process that its tags name, where no span does."""
+    if row.service_name or not row.tags:
+        return row
+    service, version, environment = (row.tags.get(name, "") for name in _RESOURCE_TAGS)
+    if not (service or version or environment):
+        return row
+    return replace(row, service_name=service, service_version=version, environment=environment)
 
 
 def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]:

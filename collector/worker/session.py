@@ -9,7 +9,14 @@ from typing import Final, NamedTuple
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope, TraceKey
 from collector.worker.open_trace import Needed
 from collector.worker.profiles import RegisteredProfile
-from collector.worker.records import Judged, TraceView, eval_record, follows, judge_now
+from collector.worker.records import (
+    Judged,
+    TraceView,
+    eval_record,
+    follows,
+    judge_now,
+    named_by_tags,
+)
 from collector.worker.times import JoinTimes
 from collector.worker.trace_facts import TraceFacts
 from scouter.evaluate.engine.execute import evaluate_record
@@ -212,7 +219,7 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
     completeness, missing_parents = _completeness(whole, session.trace_ids)
     first = min(whole.records, key=lambda row: (row.created_ns, row.uid))
     resource = TraceView.of(tree).resource_of(first.uid) if whole.plan.reads_spans else NO_RESOURCE
-    return EvaluationRow(
+    found = EvaluationRow(
         space=key.space,
         evaluation_id=uuid7(now_ns),
         record_uid=key.uid,
@@ -239,6 +246,7 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
         scope=Scope.SESSION,
         tasks=made.tasks,
     )
+    return named_by_tags(found)
 
 
 def _judged(whole: WholeSession, record: EvalRecord, tree: SpanTree) -> Judged:

@@ -21,11 +21,19 @@ from scouter.cli.check_options import group
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scouter.client.models.alerts import Canary, CanaryVersion, Difference, DriftAlert, Trouble
-
+    from scouter.client.models.alerts import (
+        Canary,
+        CanaryVersion,
+        Difference,
+        DriftAlert,
+        DriftSeries,
+        Trouble,
+    )
 
 _LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
 _WORDS: Final = {"error": "errored", "score": "low score"}
+_UNWATCHED: Final = frozenset({"learning", "never_passed"})
+"""States in which no fall can be proven."""
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 AlertId = Annotated[str, typer.Argument(metavar="ALERT", help="Its id.")]
@@ -41,7 +49,7 @@ def list_alerts(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List what keeps results from being made, and the alerts of detectors and conditions.
+    """List what keeps results from being made, the alerts, and what is not watched yet.
 
     The exit code is 1 while an alert is firing or there is such trouble.
 
@@ -49,11 +57,13 @@ def list_alerts(
     """
     with connect(url, token_file) as client:
         answer = client.alerts()
+        series = () if json else client.drift_series().items
     found = [each for each in answer.drift if every or each.state != "resolved"]
     if json:
         print_lines([answer.model_copy(update={"drift": tuple(found)})])
     else:
         _print_all(answer.trouble, found)
+        _print_unwatched(series)
     if answer.trouble or any(each.state == "firing" for each in found):
         raise typer.Exit(1)
 
@@ -68,6 +78,19 @@ def _print_all(trouble: "Iterable[Trouble]", found: "Iterable[DriftAlert]") -> N
     if trial:
         typer.echo("\non trial, told to nobody (scouter alerts promote ALERT):")
         _print_list(trial)
+
+
+def _print_unwatched(series: "Iterable[DriftSeries]") -> None:
+    """Print the tasks about which no fall can be proven yet: their silence says nothing."""
+    tasks: dict[tuple[str, str, str], list[str]] = {}
+    for each in series:
+        if each.kind == "pass" and each.state in _UNWATCHED:
+            key = (each.profile, each.version, each.against)
+            tasks.setdefault(key, []).append(each.task or "the whole record")
+    for (profile, version, against), names in tasks.items():
+        what = f"{profile}{f' in version {version}' if version else ''} ({', '.join(names)})"
+        line = for_output(f"not watched yet: {what}: {against}")
+        typer.secho(line, fg=typer.colors.YELLOW)
 
 
 @alerts.command()

@@ -90,6 +90,32 @@ class WaitingContract(OpenedStore):
             assert all(each.record.context is None for each in found)
             assert found[3].context_bytes == len('"xxxxxxxxxx"')
 
+    def test_the_first_record_without_a_final_result(self, store: AppendingStore) -> None:
+        """By profile: one that waits, and one that a judge has not answered for."""
+        rows = [
+            record("waits", created_ns=7), record("later", created_ns=9),
+            record("decided", created_ns=1), record("unknown", created_ns=2, profile_uid=""),
+            record("other", created_ns=5, profile_uid="p2"), record("judged", created_ns=3),
+        ]  # fmt: skip
+        store.append_records(rows).result()
+        accepted = store.last_seq()
+        tasks = (TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.PENDING),)
+        pending = evaluation(
+            "other", Outcome.PENDING, tasks, profile_uid="p2", created_ns=5, evaluation_id="o1"
+        )
+        judged = evaluation("judged", Outcome.PENDING, tasks, created_ns=3, evaluation_id="j1")
+        done = evaluation("decided", created_ns=1)
+        store.append_evaluations([pending, judged, done]).result()
+        assert store.first_undecided(0, store.last_seq(), 0) == {(SPACE, "p1"): 3, (SPACE, "p2"): 5}
+        assert store.first_undecided(6, store.last_seq(), 0) == {(SPACE, "p1"): 7}
+        again = evaluation(
+            "judged", revision=2, was_decided=False, created_ns=3, evaluation_id="j2"
+        )
+        store.append_evaluations([again, evaluation("waits", created_ns=7)]).result()
+        assert store.first_undecided(0, store.last_seq(), 0) == {(SPACE, "p1"): 9, (SPACE, "p2"): 5}
+        assert store.first_waiting_seq() <= accepted
+        assert store.first_undecided(0, accepted, 0) == {(SPACE, "p1"): 1, (SPACE, "p2"): 5}
+
     def test_pending_evaluations_are_paged_until_a_revision_decides_them(
         self, store: AppendingStore
     ) -> None:

@@ -94,9 +94,12 @@ def kept(folder: Path) -> list[Any]:
 def anew(folder: Path) -> list[Any]:
     """The state that the stored results give in one go."""
     store, series = AppendingStore(folder), SeriesSet()
+    series.decided(None)
     while page := store.decided_after(series.place, 100):
         for observed in page:
             series.take(observed)
     store.close()
+    series.decided({})
+    series.advance(series.now_ns)
     assert series.place != BEFORE_ALL
     return [json.loads(json.dumps(group.to_json())) for group in series.groups.values()]

@@ -52,7 +52,8 @@ class HttpHistory:
                 profile_uid=each.profile_uid,
                 agent=Agent(each.service, each.environment, each.version),
                 session=each.session_id,
-                at_ns=(each.at - _EPOCH) // _MICROSECOND * 1_000,
+                at_ns=_ns(each.at),
+                created_ns=_ns(each.created_at),
                 evaluation_id=each.evaluation_id,
                 outcomes=tuple((one.task, one.outcome) for one in each.outcomes),
                 numbers=tuple((one.task, one.number) for one in each.numbers),
@@ -78,6 +79,10 @@ class HttpHistory:
         """Calls of a time by name."""
         found = self._client.genai_usage(mix.value, since=_text(since_ns), until=_text(until_ns))
         return {each.key or "": each.calls for each in found}
+
+
+def _ns(at: datetime.datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND * 1_000
 
 
 def _text(at_ns: int | None) -> str | None:

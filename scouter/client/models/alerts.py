@@ -280,6 +280,7 @@ class DriftResult(Answer):
     version: str
     session_id: str = Field(description="Empty where the result stands for itself.")
     at: Time
+    created_at: Time = Field(description="When the record was made.")
     evaluation_id: str
     outcomes: tuple[DriftOutcome, ...]
     numbers: tuple[DriftNumber, ...]

@@ -149,7 +149,7 @@ class AlertRoutes(Connection):
         until: Moment | None = None,
         limit: int | None = None,
     ) -> Iterator[DriftResult]:
-        """First final results in the order of completion, as the detectors take them.
+        """First final results in the order of completion; detectors take them in that of creation.
 
         Args:
             profile: Alias, name, uid or digest.

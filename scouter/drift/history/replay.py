@@ -114,7 +114,8 @@ class Units:
         self._outcomes.append(unit.outcome)
         self._records.append(unit.records)
         self._failed.append(unit.failed)
-        self._at_ns.append(unit.at_ns)
+        # The order is that of creation; a unit counts as seen with the last of those before it.
+        self._at_ns.append(max(unit.at_ns, self._at_ns[-1] if self._at_ns else 0))
 
     def __len__(self) -> int:
         return len(self._outcomes)
@@ -247,11 +248,14 @@ def replay(
     count, told_ns = 0, 0
     for count, each in enumerate(results, 1):
         if each.at_ns >= told_ns + _TICK_NS:
+            # It is not stored when others were decided: all wait for as long as it may take.
+            series.decided({}, each.at_ns - pace.wait_ns)
             series.advance(each.at_ns)
             told_ns = each.at_ns
         series.take(each)
         if count % 1_000 == 0:
             told(count)
+    series.decided({})
     series.advance(end_ns)
     told(count)
     return found

@@ -2,32 +2,42 @@
 
 The records of a conversation depend on each other: at five turns and an intraclass correlation of
 one half, a detector that takes each for itself at 1 % alarms on 94 % of healthy streams. So the
-mean of a conversation is one outcome, taken when it is quiet, or at its deadline.
+mean of a conversation is one outcome, known when it is quiet, or at its deadline.
+
+Outcomes are taken in the order in which records, or the first ones of conversations, were created.
+In the order of completion the first thousand are the quick ones: where failures take longer, each
+pause of the traffic would alarm, as the slow ones come last.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
-from scouter.drift.series.observed import Observed
+from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 from scouter.drift.series.reference import NOTHING, Stated
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
 from scouter.drift.series.watch import Fall
 
 MOST_OPEN: Final = 10_000
 """Conversations that are open at a time; beyond, the one that is quiet for longest is taken."""
+MOST_EARLY: Final = 10_000
+"""Outcomes that wait for earlier ones; beyond, the one that was created first is taken."""
 
 _Name = tuple[str, Kind]
 
 
 class Pace(NamedTuple):
-    """Times after which a conversation is complete."""
+    """Times after which a conversation is complete, and after which nothing waits for a record."""
 
     quiet_ns: int
     """After so long without a result of it."""
     deadline_ns: int
     """After so long in any case."""
+    wait_ns: int = 300 * 10**9
+    """Later records wait no longer for one that is not decided so long after it was created."""
 
 
 class Turn(NamedTuple):
@@ -36,21 +46,45 @@ class Turn(NamedTuple):
     series: Series
     fall: Fall | None
     """As it was proven; None for a recovery."""
+    units: int
+    """Outcomes of the series up to then."""
+    examples: tuple[str, ...]
+    """Evaluations that had failed last by then, the newest first."""
+
+    @staticmethod
+    def of(series: Series) -> "Turn":
+        """Note a series as it has turned; it goes on meanwhile."""
+        return Turn(series, series.fall(), series.units, series.examples)
 
 
 class _Session:
     """A conversation that goes on."""
 
-    __slots__ = ("counts", "examples", "first_ns", "last_ns", "result_ns")
+    __slots__ = (
+        "counts", "created_ns", "examples", "first_ns", "last_ns", "place", "result_ns",
+    )  # fmt: skip
 
-    def __init__(self, at_ns: int) -> None:
+    def __init__(self, at_ns: int, created_ns: int, place: Place) -> None:
         self.first_ns = self.last_ns = at_ns
+        self.created_ns, self.place = created_ns, place
+        """Creation of its first record, and its first result."""
         self.result_ns = 0
         """Time of its last result itself, which is taken later."""
         self.counts: dict[_Name, tuple[float, int, int]] = {}
         """Sum of the outcomes, records and those of them that failed, by series."""
         self.examples: dict[_Name, str] = {}
         """The last evaluation that was not good."""
+
+
+class _Early(NamedTuple):
+    """Outcomes that wait for those of records that were created earlier."""
+
+    created_ns: int
+    place: Place
+    """Of the first result in it, as several are created at one time."""
+    at_ns: int
+    units: tuple[tuple[str, Kind, float, int, int, str], ...]
+    """Of each series the sum of the outcomes, records, those that failed, and an example."""
 
 
 class Group:
@@ -88,6 +122,10 @@ class Group:
         self._alpha, self._stated, self._run_length = alpha, stated, run_length
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
+        self._open: list[tuple[int, Place, str]] = []
+        """Heap of their creation, first result and digest; also of some that are closed."""
+        self._early: list[_Early] = []
+        """Heap."""
         self._awaiting: set[_Name] = set()
         """Series for which the version before may become comparable."""
 
@@ -97,32 +135,46 @@ class Group:
         return len(self._sessions)
 
     @property
-    def waiting(self) -> tuple[int, int]:
-        """Conversations that are not taken yet, and series that await the version before."""
-        return len(self._sessions), len(self._awaiting)
+    def waiting(self) -> tuple[int, int, int]:
+        """Open conversations, outcomes that wait for earlier ones, series that await a version."""
+        return len(self._sessions), len(self._early), len(self._awaiting)
 
-    def take(self, observed: Observed, now_ns: int, pace: Pace) -> Iterator[Turn]:
+    def take(
+        self, observed: Observed, now_ns: int, pace: Pace, decided_ns: float = math.inf
+    ) -> Iterator[Turn]:
         """Take a result: into its conversation, or for itself.
 
         Args:
             observed: The result, which belongs to the group.
             now_ns: Time of the stream, which never goes back.
             pace: When a conversation is complete.
+            decided_ns: All records of the profile that were created before are decided.
 
         Yields:
             Each series that fell or recovered.
         """
-        yield from self.advance(now_ns, pace)
+        yield from self.advance(now_ns, pace, decided_ns)
         at_ns = observed.at_ns
+        created_ns = min(observed.created_ns, at_ns)  # a sender's clock may be ahead
         self.first_ns = self.first_ns or at_ns
         self.last_ns = max(self.last_ns, at_ns)
         if not observed.session:
-            for task, kind, outcome, is_failed in observed.counted():
-                examples = () if outcome == 1 else (observed.evaluation_id,)
-                yield from self._take_unit((task, kind), (outcome, 1, is_failed), at_ns, examples)
+            units = tuple(
+                (task, kind, outcome, 1, int(is_failed),
+                 "" if outcome == 1 else observed.evaluation_id)
+                for task, kind, outcome, is_failed in observed.counted()
+            )  # fmt: skip
+            heappush(self._early, _Early(created_ns, observed.place, at_ns, units))
+            yield from self._in_order(decided_ns)
             return
         digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
-        session = self._sessions.pop(digest, None) or _Session(now_ns)
+        session = self._sessions.pop(digest, None)
+        if session is None:
+            session = _Session(now_ns, created_ns, observed.place)
+            heappush(self._open, (created_ns, session.place, digest))
+        elif created_ns < session.created_ns:
+            session.created_ns = created_ns
+            heappush(self._open, (created_ns, session.place, digest))
         self._sessions[digest] = session
         session.last_ns, session.result_ns = now_ns, max(session.result_ns, at_ns)
         for task, kind, outcome, is_failed in observed.counted():
@@ -131,20 +183,45 @@ class Group:
             if outcome < 1:
                 session.examples[task, kind] = observed.evaluation_id
         if now_ns >= session.first_ns + pace.deadline_ns:
-            yield from self._close(digest)
+            self._close(digest)
         elif len(self._sessions) > MOST_OPEN:
-            yield from self._close(next(iter(self._sessions)))
+            self._close(next(iter(self._sessions)))
+        yield from self._in_order(decided_ns)
 
-    def advance(self, now_ns: int, pace: Pace) -> Iterator[Turn]:
-        """Take every conversation that is complete at this time of the stream."""
+    def advance(self, now_ns: int, pace: Pace, decided_ns: float = math.inf) -> Iterator[Turn]:
+        """Take what is complete at this time of the stream, and waits for nothing earlier."""
         if self._awaiting:
             yield from self._adopt()
         wait_ns = min(pace.quiet_ns, pace.deadline_ns)
         while self._sessions:
             digest, session = next(iter(self._sessions.items()))
             if now_ns < session.last_ns + wait_ns:
+                break
+            self._close(digest)
+        yield from self._in_order(decided_ns)
+
+    def _in_order(self, decided_ns: float) -> Iterator[Turn]:
+        """Take outcomes before which nothing is open or undecided."""
+        while self._early:
+            first = self._early[0]
+            is_early = first.created_ns >= decided_ns or first[:2] >= self._first_open()
+            if is_early and len(self._early) <= MOST_EARLY:
                 return
-            yield from self._close(digest)
+            heappop(self._early)
+            for task, kind, total, count, failed, example in first.units:
+                examples = (example,) if example else ()
+                counts = (total, count, failed)
+                yield from self._take_unit((task, kind), counts, first.at_ns, examples)
+
+    def _first_open(self) -> tuple[float, Place]:
+        """Creation and first result of the first conversation that is open."""
+        while self._open:
+            created_ns, place, digest = self._open[0]
+            session = self._sessions.get(digest)
+            if session is not None and (session.created_ns, session.place) == (created_ns, place):
+                return created_ns, place
+            heappop(self._open)
+        return math.inf, BEFORE_ALL
 
     def set_back(self, now_ns: int) -> bool:
         """Follow a clock that was set back: no conversation began, or went on, after now.
@@ -156,14 +233,32 @@ class Group:
         for each in later:
             each.first_ns, each.last_ns = min(each.first_ns, now_ns), now_ns
             each.result_ns = min(each.result_ns, now_ns)
+            each.created_ns = min(each.created_ns, now_ns)
+        if later:
+            self._order_open()
+        if any(each.created_ns > now_ns for each in self._early):
+            later_too = [
+                each._replace(created_ns=min(each.created_ns, now_ns)) for each in self._early
+            ]
+            heapify(later_too)
+            self._early = later_too
+            return True
         return bool(later)
 
-    def _close(self, digest: str) -> Iterator[Turn]:
+    def _order_open(self) -> None:
+        self._open = [
+            (each.created_ns, each.place, digest) for digest, each in self._sessions.items()
+        ]
+        heapify(self._open)
+
+    def _close(self, digest: str) -> None:
         session = self._sessions.pop(digest)
-        for name, counts in session.counts.items():
-            example = session.examples.get(name)
-            examples = () if example is None else (example,)
-            yield from self._take_unit(name, counts, session.result_ns, examples)
+        units = tuple(
+            (*name, *counts, session.examples.get(name, ""))
+            for name, counts in session.counts.items()
+        )
+        early = _Early(session.created_ns, session.place, session.result_ns, units)
+        heappush(self._early, early)
 
     def _take_unit(
         self,
@@ -178,7 +273,7 @@ class Group:
         total, count, failed = counts
         # Thirds add up to a hair more than 1.
         if series.take(min(1.0, total / count), count, failed, at_ns, examples):
-            yield Turn(series, series.fall())
+            yield Turn.of(series)
 
     def _begin(self, name: _Name) -> Series:
         task, kind = name
@@ -198,7 +293,7 @@ class Group:
                 continue
             self._awaiting.discard(name)
             if series.awaits and series.adopt(before):
-                yield Turn(series, series.fall())
+                yield Turn.of(series)
 
     def _ancestor(self, name: _Name) -> Ancestor | None:
         if self.before is None or name not in self.before.series:
@@ -232,12 +327,14 @@ class Group:
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
-                    digest, each.first_ns, each.last_ns, each.result_ns,
+                    digest, each.first_ns, each.last_ns, each.result_ns, each.created_ns,
+                    each.place,
                     [[*name, *counts] for name, counts in each.counts.items()],
                     [[*name, example] for name, example in each.examples.items()],
                 ]
                 for digest, each in self._sessions.items()
             ],
+            "early": sorted(self._early),
         }  # fmt: skip
 
     @staticmethod
@@ -253,12 +350,19 @@ class Group:
             found.series[series.key.task, series.key.kind] = series
             if series.awaits:
                 found._awaiting.add((series.key.task, series.key.kind))
-        for digest, first_ns, last_ns, result_ns, counts, examples in state["sessions"]:
-            session = found._sessions[digest] = _Session(first_ns)
+        for digest, first_ns, last_ns, result_ns, *first, counts, examples in state["sessions"]:
+            created_ns, place = first
+            session = found._sessions[digest] = _Session(first_ns, created_ns, Place(*place))
             session.last_ns, session.result_ns = last_ns, result_ns
             session.counts = {
                 (task, Kind(kind)): (total, count, failed)
                 for task, kind, total, count, failed in counts
             }
             session.examples = {(task, Kind(kind)): example for task, kind, example in examples}
+        found._order_open()
+        found._early = [
+            _Early(created_ns, Place(*place), at_ns,
+                   tuple((task, Kind(kind), *rest) for task, kind, *rest in units))
+            for created_ns, place, at_ns, units in state["early"]
+        ]  # fmt: skip
         return found

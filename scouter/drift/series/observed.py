@@ -131,6 +131,8 @@ class Observed:
     session: str
     """Empty where the result stands for itself."""
     at_ns: int
+    created_ns: int
+    """When the record was made, in ns since 1970; of a session its first one."""
     evaluation_id: str
     outcomes: tuple[tuple[str, Outcome], ...]
     """By task; `RECORD` for the whole."""

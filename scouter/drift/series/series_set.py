@@ -1,10 +1,12 @@
 """All series of a collector: the stream of final results in, falls and recoveries out.
 
-The order is that of completion, and the state is a function of the results up to `place` and of
-the moments at which time was told. So who keeps the groups that changed together with `place`, and
-goes on behind it after a crash, neither loses nor doubles evidence.
+Results come in the order of completion and are taken in that of creation. The state is a function
+of the results up to `place`, and of the calls that gave the time and what is decided. So who keeps
+the groups that changed together with `place`, and goes on behind it after a crash, neither loses
+nor doubles evidence.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -74,6 +76,8 @@ class SeriesSet:
         """The same groups by space and profile: a first result looks at those of its own."""
         self.changed: set[GroupKey] = set()
         """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
+        self._undecided: Mapping[tuple[str, str], int] | None = {}
+        self._decided_ns: float = math.inf
         self._begun = 0
         self._alpha, self._pace, self._stated_of = alpha, pace, stated_of
         self._run_length, self._make = run_length, make
@@ -90,7 +94,30 @@ class SeriesSet:
         self.now_ns = max(self.now_ns, observed.at_ns)
         group = self._group_of(observed)
         self.changed.add(GroupKey(group.space, group.profile_uid, group.agent))
-        return list(group.take(observed, self.now_ns, self._pace))
+        limit_ns = self._limit_of(group)
+        return list(group.take(observed, self.now_ns, self._pace, limit_ns))
+
+    def decided(
+        self, undecided: Mapping[tuple[str, str], int] | None, otherwise_ns: float = math.inf
+    ) -> None:
+        """Say which records are decided, so that what was created after others waits for those.
+
+        Args:
+            undecided: By space and profile the creation of the first record that is not decided;
+                None where it is not known, so that everything waits.
+            otherwise_ns: Of other profiles everything is decided that was created before.
+        """
+        self._undecided, self._decided_ns = undecided, otherwise_ns
+
+    def _limit_of(self, group: Group) -> float:
+        if self._undecided is None:
+            return -math.inf
+        return self._undecided.get((group.space, group.profile_uid), self._decided_ns)
+
+    @property
+    def has_early(self) -> bool:
+        """True if something is known that waits for what was created earlier."""
+        return any(group.waiting[1] for group in self.groups.values())
 
     def advance(self, now_ns: int) -> list[Turn]:
         """Tell the time, so that quiet conversations are taken.
@@ -110,7 +137,7 @@ class SeriesSet:
         turns: list[Turn] = []
         for key, group in self.groups.items():
             before = group.waiting
-            turns += group.advance(self.now_ns, self._pace)
+            turns += group.advance(self.now_ns, self._pace, self._limit_of(group))
             if group.waiting != before:
                 self.changed.add(key)
         return turns

@@ -21,7 +21,7 @@ def group(version: str, before: Group | None, *results: tuple[int, dict[str, Out
         for _ in range(count):
             observed = Observed(
                 place=Place(1, 0), space="s", profile_uid="p", agent=found.agent, session="",
-                at_ns=1, evaluation_id="e", outcomes=tuple(outcomes.items()),
+                at_ns=1, created_ns=1, evaluation_id="e", outcomes=tuple(outcomes.items()),
             )  # fmt: skip
             list(found.take(observed, 1, PACE))
     return found

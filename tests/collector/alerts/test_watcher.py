@@ -37,7 +37,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from tests.contracts.store_data import SPACE, evaluation
+from tests.contracts.store_data import SPACE, evaluation, record
 from tests.support.store_appends import AppendingStore
 
 SECOND = 10**9
@@ -125,6 +125,32 @@ def watch(tmp_path: Path) -> Iterator[Watch]:
     found = Watch(tmp_path)
     yield found
     found.store.close()
+
+
+def test_results_wait_for_records_that_were_created_before_them(watch: Watch) -> None:
+    """Until these are decided, or for so long as a record may take."""
+    late = [
+        record(uid, profile_uid=PROFILE.uid, created_ns=START + second * SECOND)
+        for uid, second in (("soon", 40), ("never", 45))
+    ]
+    watch.store.append_records(late).result()
+    watch.now_ns = START + 50 * SECOND
+    watch.store_results([PASSED] * 9, created_ns=watch.now_ns)
+    watch.take()
+    assert watch.counted() == {}
+    first = evaluation(
+        "soon", FAILED, profile_uid=PROFILE.uid, created_ns=late[0].created_ns,
+        evaluated_ns=watch.now_ns, session_id="", service_version="1",
+    )  # fmt: skip
+    watch.store.append_evaluations([first]).result()
+    watch.take()
+    assert watch.counted()["record pass"] == 1
+    watch.crash()
+    watch.take()
+    assert watch.counted()["record pass"] == 1
+    watch.now_ns = START + 45 * SECOND + PACE.wait_ns + 1
+    watch.take()
+    assert watch.counted()["record pass"] == 10
 
 
 def test_a_fall_opens_one_alert_for_task_and_record(watch: Watch) -> None:

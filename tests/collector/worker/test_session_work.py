@@ -114,6 +114,19 @@ def test_what_is_shown_of_a_session(begin: Begin) -> None:
     assert process.store.evaluations(EvaluationQuery(space=SPACE, session_id="t")).items == ()
 
 
+def test_a_session_without_spans_has_the_version_of_its_tags(begin: Begin) -> None:
+    """Of records that agree on it; so it has series of its own, as its records have."""
+    process = begin()
+    tags = {"service.name": "shop", "service.version": "3", "deployment.environment.name": "prod"}
+    process.records(
+        said(process, "u1", 1, tags=tags), said(process, "u2", 2, tags={**tags, "lang": "fr"})
+    )
+    process.after(61)
+    found = session(process)
+    assert found is not None
+    assert (found.service_name, found.service_version, found.environment) == ("shop", "3", "prod")
+
+
 def test_missing_parents_of_all_traces_are_counted(begin: Begin) -> None:
     process = begin()
     process.records(*(said(process, f"u{n}", n, trace_id=each) for n, each in enumerate((A, B))))

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook, DriftFigures, Trouble
+from scouter.client.models.alerts import (
+    Alerts,
+    DriftAlert,
+    DriftAlertLook,
+    DriftFigures,
+    DriftSeries,
+    DriftSeriesList,
+    Trouble,
+)
 from tests.scouter.cli.conftest import Scouter
 from tests.support.answers import whole
 from tests.support.served import Say, Script, run_script
@@ -25,6 +33,9 @@ ALERT = whole(DriftAlert, **{
 })  # fmt: skip
 
 
+SERIES = whole(DriftSeriesList)
+
+
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     with run_script() as running:
@@ -39,13 +50,38 @@ def body(*alerts: Any) -> dict[str, Any]:
 
 def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -> None:
     over = {**ALERT, "alert_id": "0ld", "state": "resolved"}
-    script.answers = [Say(body=body(ALERT, over)), Say(body=body(over)), Say(body=body(over))]
+    script.answers = [
+        Say(body=each)
+        for found in ([ALERT, over], [over], [over])
+        for each in (body(*found), SERIES)
+    ]
     done = scouter("alerts", "list")
     assert done.returncode == 1
     assert "118 of 400 failed" in done.stdout
     assert "0ld" not in done.stdout
     assert scouter("alerts", "list").returncode == 0
     assert "0ld" in scouter("alerts", "list", "--all").stdout
+
+
+def test_tasks_that_are_not_watched_are_listed_with_the_reason(
+    script: Script, scouter: Scouter
+) -> None:
+    """No alert about them says nothing."""
+    series = [
+        whole(DriftSeries, profile="answers", task=task, kind="pass", version="2", state=state,
+              against=f"still learning: {records} of its first 1,000 records")
+        for task, state, records in (("", "learning", 9), ("right", "learning", 9),
+                                     ("kind", "never_passed", 7), ("fast", "watched", 5))
+    ]  # fmt: skip
+    script.answers = [Say(body=body()), Say(body=whole(DriftSeriesList, items=series))]
+    done = scouter("alerts", "list")
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if line.startswith("not watched yet")] == [
+        "not watched yet: answers in version 2 (the whole record, right): still learning: 9 of its "
+        "first 1,000 records",
+        "not watched yet: answers in version 2 (kind): still learning: 7 of its first 1,000 "
+        "records",
+    ]
 
 
 def test_alerts_for_programs(script: Script, scouter: Scouter) -> None:

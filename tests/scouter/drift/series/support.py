@@ -30,6 +30,7 @@ def observed(
         "evaluation_id": f"e{number}", "outcomes": ((RECORD, outcome),),
     }  # fmt: skip
     at_ns = int((number if at_s is None else at_s) * SECOND)
+    given["created_ns"] = at_ns
     return Observed(place=Place(number, 0), session=session, at_ns=at_ns, **(given | fields))
 
 
