@@ -39,6 +39,7 @@ RUNS: Final = (
     ("tests.bench.decisions",),
     ("tests.bench.compare",),
     ("tests.bench.drift",),
+    ("tests.bench.live",),
     ("tests.bench.soak", "--minutes", "10"),
     ("tests.bench.kill",),
     ("tests.bench.kill", "--kafka"),

@@ -61,6 +61,14 @@ def test_bench_can_be_loaded(module: str) -> None:
             ["0.9 to 0.8 after 0: median delay", "memory of 100,000 series"],
             marks=LONG,
         ),
+        (
+            "live",
+            [
+                "steady 0.9, first 1,000: alarmed",
+                "failures take 60 s, 50 a second: alarmed",
+                "0.9 to 0.8 after 10,000, first 1,000: median delay",
+            ],
+        ),
         pytest.param(
             "export",
             ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"],

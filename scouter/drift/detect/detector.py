@@ -114,7 +114,7 @@ class Detector:
     )  # fmt: skip
 
     def __init__(self, design: Design) -> None:
-        self.design: Final = design
+        self.design = design
         self.alarmed_at: int | None = None
         """Number of the outcome at which the evidence first reached its line; None before."""
         components = len(design.rates)
@@ -159,6 +159,18 @@ class Detector:
             self.alarmed_at = self._taken
             return True
         return False
+
+    def redesign(self, design: Design) -> None:
+        """Bet by another design from the next outcome on; the evidence so far stays.
+
+        The chance of a false alarm stays, too, where each design was chosen before the outcomes
+        that it bets on, and the agent is healthy by all of them.
+
+        Args:
+            design: With as many rates, and the same start and alpha.
+        """
+        self._take_passes()
+        self.design = design
 
     def _take(self, outcome: float) -> None:
         factors, before = self.design.factors(outcome), self._taken

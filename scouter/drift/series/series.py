@@ -1,7 +1,7 @@
 """Series: the outcomes of one task, under one profile and one version of an agent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,9 @@ COMPARABLE: Final = 100
 """Units of the version before from which on a new version is held against it."""
 MOST: Final = 5_000
 """Units that a sample grows to."""
+STAGES: Final = ((ENOUGH, 0.8), (2_000, 0.1), (5_000, 0.1))
+"""Own first records from which a reference is taken, and then a better one, and the part of the
+chance of a wrong bound that each gets: the first one has most, as falls are seen soon by it."""
 RECENT: Final = 500
 """Units of one of the two parts that `recent` is made of."""
 _EXAMPLES: Final = 3
@@ -104,7 +107,7 @@ class Series:
 
     __slots__ = (
         "_alpha", "_awaited", "_is_fallen", "_last_part", "_last_total", "_learns", "_part",
-        "_part_total", "_run_length", "_stated", "examples",
+        "_part_total", "_run_length", "_stage", "_stated", "examples",
         "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
         "units", "watches",
     )  # fmt: skip
@@ -134,6 +137,8 @@ class Series:
         """Evaluations that failed last, the newest first."""
         self.watches: list[Watch] = []
         self._is_fallen = False
+        self._stage = 0
+        """References taken from its own first outcomes, of `STAGES`."""
         self._part, self._part_total = 0, 0.0
         """Units of the part that grows, and the sum of their outcomes."""
         self._last_part, self._last_total = 0, 0.0
@@ -242,10 +247,6 @@ class Series:
         return self._learns
 
     @property
-    def _has_learnt(self) -> bool:
-        return self.sample.records >= ENOUGH and self.sample.units >= FEWEST
-
-    @property
     def state(self) -> SeriesState:
         """The standing of the series now."""
         if self._is_fallen:
@@ -296,8 +297,8 @@ class Series:
             self._is_fallen = any(watch.fall is not None for watch in self.watches)
         if not (was_fallen or self._is_fallen) and self.sample.units < MOST:
             self.sample.add(outcome, records)  # frozen while an alarm is open
-            if self._learns and self._has_learnt:
-                self._learnt()
+            if self._stage < len(STAGES) and (self._learns or self._stage):
+                self._learn()
         return was_fallen is not self._is_fallen
 
     def _is_bad(self, outcome: float) -> bool:
@@ -306,12 +307,28 @@ class Series:
             return outcome < 1
         return outcome < self.watches[0].reference.baseline.lower
 
-    def _learnt(self) -> None:
-        """Begin to watch; a time in which nothing was good is no measure, and another is learnt."""
-        reference = of_sample(ReferenceKind.FIRST, "", self.sample, self._share(None))
+    def _learn(self) -> None:
+        """Take a reference from its own first outcomes, or a better one, if they are enough.
+
+        A time in which nothing was good is no measure, and another is learnt.
+        """
+        records, part = STAGES[self._stage]
+        if self.sample.records < records or self.sample.units < FEWEST:
+            return
+        share = self._share(None)
+        known = replace(self.sample.baseline(share * part), alpha=share)
+        reference = Reference(kind=ReferenceKind.FIRST, baseline=known)
+        if self._stage:
+            self._stage += 1
+            for watch in self.watches:
+                if watch.reference.kind is ReferenceKind.FIRST:
+                    watch.refer(reference)
+            return
         self._learns = not reference.is_usable
         if self._learns:
             self.sample = Sample()
+        else:
+            self._stage = 1
         if not self._learns or self.units >= MOST:
             self._awaited = None  # the chance of a false alarm is given away
         self._watch(reference)
@@ -395,6 +412,7 @@ class Series:
         One that somebody stated and that is not met goes, too, as somebody has accepted that.
         """
         self.sample, self.oldest, self.oldest_version, self._learns = Sample(), None, "", True
+        self._stage = 0
         self._awaited = None
         self.watches = [
             watch
@@ -412,7 +430,7 @@ class Series:
             "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
             "examples": self.examples, "sample": self.sample.to_json(),
             "oldest": None if self.oldest is None else self.oldest.to_json(),
-            "oldest_version": self.oldest_version, "learns": self._learns,
+            "oldest_version": self.oldest_version, "learns": self._learns, "stage": self._stage,
             "parts": [
                 (self._part, self._part_total), (self._last_part, self._last_total),
             ],
@@ -433,7 +451,7 @@ class Series:
         found.oldest = None if state["oldest"] is None else Sample.from_json(state["oldest"])
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]
-        found._learns = state["learns"]
+        found._learns, found._stage = state["learns"], state["stage"]
         awaited = state["awaited"]
         found._awaited = None if awaited is None else [Unit(*each) for each in awaited]
         (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]

@@ -63,7 +63,7 @@ class Watch:
     __slots__ = ("_marks", "detector", "fall", "recovery", "reference", "run_length")
 
     def __init__(self, reference: Reference, run_length: float | None = None) -> None:
-        self.reference: Final = reference
+        self.reference = reference
         self.run_length: Final = run_length
         self.detector = Detector(reference.design_of(run_length))
         self.recovery: Detector | None = None
@@ -129,6 +129,17 @@ class Watch:
         bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
         design = Design(healthy=1 - bound, alpha=self.reference.design.alpha)
         self.fall, self.recovery = fall, Detector(design)
+
+    def refer(self, reference: Reference) -> None:
+        """Compare with a better known healthy mean from the next outcome on.
+
+        Args:
+            reference: Of the same kind, taken from the outcomes so far. It counts only where its
+                lower bound is higher, so that a fall which is among these outcomes changes nothing.
+        """
+        if reference.baseline.lower > self.reference.baseline.lower:
+            self.reference = reference
+            self.detector.redesign(reference.design_of(self.run_length))
 
     def restart(self) -> None:
         """Forget the evidence, be there a fall or none; the reference stays."""
