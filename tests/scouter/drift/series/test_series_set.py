@@ -51,8 +51,36 @@ def test_the_first_thousand_are_learnt_then_watched(series: SeriesSet) -> None:
     (watch,) = found.watches
     assert watch.reference.kind is ReferenceKind.FIRST
     assert watch.reference.baseline.mean == 0.9
-    # Clopper-Pearson at 0.005: P(at least 900 of 1000 | rate) = 0.005 at 0.87316 (binomial tail).
-    assert watch.reference.baseline.lower == pytest.approx(0.8731, abs=2e-3)
+    # Clopper-Pearson at 0.004: P(at least 900 of 1000 | rate) = 0.004 at 0.87229 (binomial tail).
+    assert watch.reference.baseline.lower == pytest.approx(0.87229, abs=1e-5)
+
+
+def test_the_reference_of_first_records_gets_better(series: SeriesSet) -> None:
+    """At 2,000 and 5,000 records, each bound wrong with a chance of 0.0005 (binomial tails)."""
+    expected = {1_000: 0.87229, 2_000: 0.87615, 5_000: 0.88533}
+    again, first = SeriesSet(pace=PACE), 1
+    for count, lower in expected.items():
+        for each in (series, again):
+            assert run(each, every(9, 1, (count - first + 1) // 10), first=first) == []
+            (watch,) = the_series(each).watches
+            assert watch.reference.kind is ReferenceKind.FIRST
+            assert watch.reference.baseline.count == count
+            assert watch.reference.baseline.lower == pytest.approx(lower, abs=1e-5)
+            assert watch.detector.design.healthy == watch.reference.baseline.lower
+            assert watch.detector.count == count - 1_000, "the evidence goes on"
+        again, first = restarted(again), count + 1
+    assert state(series) == state(again)
+    run(series, every(9, 1, 100), first=5_001)
+    assert the_series(series).watches[0].reference.baseline.count == 5_000
+
+
+def test_a_fall_among_first_records_lowers_no_bound(series: SeriesSet) -> None:
+    """A small one, which is not proven before the reference is taken again."""
+    run(series, every(9, 1, 100))
+    assert run(series, [*every(9, 1, 60), *every(8, 2, 40)], first=1_001) == []
+    (watch,) = the_series(series).watches
+    assert the_series(series).sample.units == 2_000
+    assert (watch.reference.baseline.count, watch.reference.baseline.mean) == (1_000, 0.9)
 
 
 def test_a_fall_is_dated_counted_and_shown(series: SeriesSet) -> None:
