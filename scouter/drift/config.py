@@ -150,6 +150,8 @@ class Healthy(BaseModel):
         run: A saved run.
         version: A version of the agent that the others are held against, such as the stable one
             of a canary, in place of the one before.
+        margin: How far below a measured rate is still healthy, in [0, 1): of traffic whose rate
+            goes up and down by itself. Stated rates and the saved run have none of it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -157,6 +159,7 @@ class Healthy(BaseModel):
     rates: Mapping[str, Rate] = Field(default_factory=dict)
     run: SavedRun | None = None
     version: str = Field(default="", max_length=256)
+    margin: float = Field(default=0.0, ge=0, lt=1)
 
     def unknown_tasks(self, known: Iterable[str]) -> list[str]:
         """Names of tasks that are none of these, sorted."""

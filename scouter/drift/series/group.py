@@ -283,7 +283,8 @@ class Group:
         awaits = before is None and self.before is not None
         if awaits:
             self._awaiting.add(name)
-        return self._make(key, self._alpha, stated, before, self._run_length, awaits)
+        margin = 0.0 if kind is Kind.ERROR else self._stated.margin
+        return self._make(key, self._alpha, stated, before, self._run_length, awaits, margin)
 
     def _adopt(self) -> Iterator[Turn]:
         """Hold series against the version before that became comparable after they began."""
@@ -313,7 +314,7 @@ class Group:
         self._stated = stated
         for (task, kind), series in self.series.items():
             if kind is Kind.PASS:
-                series.restate(stated.of_task(task))
+                series.restate(stated.of_task(task), stated.margin)
         return True
 
     def to_json(self) -> dict[str, Any]:

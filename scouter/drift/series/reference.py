@@ -118,7 +118,7 @@ class Reference:
         kind: Where it comes from.
         name: The version's name, where it comes from one.
         baseline: The mean and its lower bound. Of a level both are the level.
-        margin: How far below the mean is healthy anyway; of a small run only.
+        margin: How far below the mean is healthy anyway: of a small run, or as a profile states.
     """
 
     kind: ReferenceKind
@@ -164,8 +164,8 @@ class Reference:
                 words = "its own first records, healthy or not"
             case ReferenceKind.LEVEL:
                 return f"the stated level of {self.baseline.lower:.1%}"
-        less = f", of which {self.margin:.1%} less is healthy: it is no live traffic"
-        margin = less if self.margin else ""
+        why = "it is no live traffic" if self.kind is ReferenceKind.RUN else "the profile says so"
+        margin = f", of which {self.margin:.1%} less is healthy: {why}" if self.margin else ""
         return f"{words} ({self.baseline.mean:.1%}{margin}); {self.baseline.sentence()}"
 
     def to_json(self) -> dict[str, Any]:
@@ -188,9 +188,28 @@ class Reference:
         )  # fmt: skip
 
 
-def of_sample(kind: ReferenceKind, name: str, sample: Sample, alpha: float) -> Reference:
-    """Take a reference from outcomes; see `Sample.baseline`."""
-    return Reference(kind=kind, name=name, baseline=sample.baseline(alpha))
+def of_sample(
+    kind: ReferenceKind,
+    name: str,
+    sample: Sample,
+    alpha: float,
+    *,
+    margin: float = 0.0,
+    part: float = 1.0,
+) -> Reference:
+    """Take a reference from outcomes; see `Sample.baseline`.
+
+    Args:
+        kind: Where the outcomes come from.
+        name: Of the version, where they come from one.
+        sample: The outcomes.
+        alpha: Chance of ever alarming for nothing that bound and detector share.
+        margin: How far below its own lower bound the mean is still healthy.
+        part: Of the chance that the bound is wrong, where several bounds share it.
+    """
+    known = sample.baseline(alpha * part)
+    known = replace(known, alpha=alpha, lower=max(0.0, known.lower - margin))
+    return Reference(kind=kind, name=name, baseline=known, margin=margin)
 
 
 def of_level(level: float, alpha: float) -> Reference:
@@ -268,10 +287,12 @@ class Stated:
     Args:
         standards: In any order.
         version: The version that others are held against; empty for the one before.
+        margin: How far below a measured pass rate or score is still healthy.
     """
 
     standards: Sequence[Standard] = ()
     version: str = ""
+    margin: float = 0.0
 
     @staticmethod
     def of(healthy: Healthy | None, level: float | None = None) -> "Stated":
@@ -292,7 +313,7 @@ class Stated:
                 Standard(task=task, name=run.name, run=Sample(bins), margin=run.margin)
                 for task, bins in run.tasks.items()
             ]
-        return Stated(standards=standards, version=healthy.version)
+        return Stated(standards=standards, version=healthy.version, margin=healthy.margin)
 
     def of_task(self, task: str) -> list[Standard]:
         """The standards of one task."""
@@ -300,13 +321,16 @@ class Stated:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for `from_json`."""
-        return {"standards": [each.to_json() for each in self.standards], "version": self.version}
+        return {
+            "standards": [each.to_json() for each in self.standards], "version": self.version,
+            "margin": self.margin,
+        }  # fmt: skip
 
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Stated":
         """Read what `to_json` wrote."""
         standards = [Standard.from_json(each) for each in state["standards"]]
-        return Stated(standards=standards, version=state["version"])
+        return Stated(standards=standards, version=state["version"], margin=state["margin"])
 
 
 NOTHING: Final = Stated()

@@ -1,7 +1,7 @@
 """Series: the outcomes of one task, under one profile and one version of an agent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -103,11 +103,12 @@ class Series:
             still bounds the chance that a reference is worse than its lower bound.
         awaits: There is a version before that is not comparable yet, and may become so: see
             `adopt`.
+        margin: See `of_sample`; of every reference that is measured.
     """
 
     __slots__ = (
-        "_alpha", "_awaited", "_is_fallen", "_last_part", "_last_total", "_learns", "_part",
-        "_part_total", "_run_length", "_stage", "_stated", "examples",
+        "_alpha", "_awaited", "_is_fallen", "_last_part", "_last_total", "_learns", "_margin",
+        "_part", "_part_total", "_run_length", "_stage", "_stated", "examples",
         "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
         "units", "watches",
     )  # fmt: skip
@@ -120,12 +121,13 @@ class Series:
         before: Ancestor | None = None,
         run_length: float | None = None,
         awaits: bool = False,
+        margin: float = 0.0,
     ) -> None:
         self.key: Final = key
         self._awaited: list[Unit] | None = [] if awaits else None
         """Its outcomes, for a version before that may become comparable; None where none may."""
         self._run_length = run_length
-        self._alpha, self._stated = alpha, len(stated)
+        self._alpha, self._stated, self._margin = alpha, len(stated), margin
         self.sample = Sample()
         """Outcomes that a later version, or this series itself, is held against."""
         self.oldest = before.oldest if before else None
@@ -178,7 +180,7 @@ class Series:
         if before is None:
             return False
         kind = ReferenceKind.NAMED if before.is_named else ReferenceKind.VERSION
-        reference = of_sample(kind, before.version, before.sample, self._share(None))
+        reference = self._measured(kind, before.version, before.sample, self._share(None))
         self.oldest, self.oldest_version = before.oldest, before.oldest_version
         if not reference.is_usable:
             return False
@@ -215,10 +217,15 @@ class Series:
     def _hold_against(self, before: Ancestor) -> None:
         share = self._share(before)
         kind = ReferenceKind.NAMED if before.is_named else ReferenceKind.VERSION
-        self._watch(of_sample(kind, before.version, before.sample, share))
+        self._watch(self._measured(kind, before.version, before.sample, share))
         if before.oldest_version != before.version:
             name, oldest = before.oldest_version, before.oldest
-            self._watch(of_sample(ReferenceKind.OLDEST, name, oldest, share))
+            self._watch(self._measured(ReferenceKind.OLDEST, name, oldest, share))
+
+    def _measured(
+        self, kind: ReferenceKind, name: str, sample: Sample, share: float, part: float = 1.0
+    ) -> Reference:
+        return of_sample(kind, name, sample, share, margin=self._margin, part=part)
 
     def _watch(self, reference: Reference) -> None:
         if not reference.is_usable:
@@ -228,7 +235,7 @@ class Series:
             run_length *= self._alpha / reference.baseline.alpha
         self.watches = [*self.watches, Watch(reference, run_length)]  # no room to grow: few do
 
-    def restate(self, stated: Sequence[Standard]) -> bool:
+    def restate(self, stated: Sequence[Standard], margin: float = 0.0) -> bool:
         """Hold a series that nothing is known of yet to what somebody states now.
 
         Returns:
@@ -236,7 +243,7 @@ class Series:
         """
         if self.watches:
             return False
-        self._stated = len(stated)
+        self._stated, self._margin = len(stated), margin
         for each in stated:
             self._watch(each.reference(self._share(None)))
         return bool(self.watches)
@@ -316,8 +323,7 @@ class Series:
         if self.sample.records < records or self.sample.units < FEWEST:
             return
         share = self._share(None)
-        known = replace(self.sample.baseline(share * part), alpha=share)
-        reference = Reference(kind=ReferenceKind.FIRST, baseline=known)
+        reference = self._measured(ReferenceKind.FIRST, "", self.sample, share, part)
         if self._stage:
             self._stage += 1
             for watch in self.watches:
@@ -425,7 +431,7 @@ class Series:
         """The state, from which `from_json` goes on exactly."""
         return {
             "task": self.key.task, "kind": self.key.kind.value, "alpha": self._alpha,
-            "run_length": self._run_length,
+            "run_length": self._run_length, "margin": self._margin,
             "stated": self._stated, "units": self.units, "total": self.total,
             "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
             "examples": self.examples, "sample": self.sample.to_json(),
@@ -443,7 +449,7 @@ class Series:
         """Go on from a stored state."""
         key = SeriesKey(space, profile_uid, agent, state["task"], Kind(state["kind"]))
         found = Series(key, state["alpha"], run_length=state["run_length"])
-        found._stated = state["stated"]
+        found._stated, found._margin = state["stated"], state["margin"]
         found.units, found.total = state["units"], state["total"]
         found.records, found.failed = state["records"], state["failed"]
         found.last_ns, found.examples = state["last_ns"], tuple(state["examples"])

@@ -273,6 +273,25 @@ def test_a_saved_run_proves_a_release_that_is_bad_from_its_first_record() -> Non
     assert turns[0].fall.reference.kind is ReferenceKind.RUN
 
 
+def test_a_stated_margin_lowers_every_measured_reference() -> None:
+    """But none that is stated, and no reference of errors."""
+    wide = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(margin=0.03))
+    plain = SeriesSet(pace=PACE)
+    for series in (plain, wide):
+        run(series, every(9, 1, 200))
+        run(series, every(9, 1, 20), first=3_000, version="2")
+    for version in ("1", "2"):
+        for kind in (Kind.PASS, Kind.ERROR):
+            (one,), (other,) = (the_series(e, version, kind=kind).watches for e in (plain, wide))
+            less = 0.03 if kind is Kind.PASS else 0
+            lower = one.reference.baseline.lower - less
+            assert other.reference.baseline.lower == pytest.approx(lower, abs=1e-9)
+            assert ("3.0% less is healthy: the profile says so" in other.reference.sentence()) == (
+                kind is Kind.PASS
+            )
+    assert state(restarted(wide)) == state(wide)
+
+
 def test_what_is_stated_later_holds_for_series_that_learn(series: SeriesSet) -> None:
     said = [stated()]
     series = SeriesSet(pace=PACE, stated_of=lambda space, uid: said[0])
