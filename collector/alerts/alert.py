@@ -122,8 +122,10 @@ class Figures(BaseModel):
     """Lower bound of that mean."""
     against: str
     """The reference, in words."""
+    units: int = 0
+    """Conversations, single records, or stretches with and without errors since the change."""
     mean: float | None = None
-    """Mean outcome since the change; None where a condition holds."""
+    """Mean outcome of these; None where a condition holds."""
     run_length: float | None = None
     """Units between two false alarms on average, where that is the promise in place of a chance."""
 
@@ -134,7 +136,8 @@ class Figures(BaseModel):
         return Figures(
             since_ns=fall.since_ns, records=fall.records, failed=fall.failed,
             evidence=fall.evidence, healthy=known.mean, lower=known.lower,
-            against=fall.reference.sentence(), mean=fall.mean, run_length=fall.run_length,
+            against=fall.reference.sentence(), units=fall.units, mean=fall.mean,
+            run_length=fall.run_length,
         )  # fmt: skip
 
 
@@ -315,12 +318,23 @@ def evidence(figures: Figures, kind: Kind) -> str:
             f"{moment(figures.since_ns)}; healthy is at least {figures.lower:.3f}; "
             f"{_sureness(figures)}"
         )
-    bad = "failed" if kind is Kind.PASS else "errored"
-    most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
+    if kind is Kind.ERROR:
+        units, mean = figures.units, figures.mean or 0.0
+        return (
+            f"{figures.failed:,} of {figures.records:,} errored since {moment(figures.since_ns)}, "
+            f"in {round(units * (1 - mean)):,} of {units:,} separate stretches; healthy is at most "
+            f"{_most(figures, units):,} of {units:,}; {_sureness(figures)}"
+        )
+    records = figures.records
     return (
-        f"{figures.failed:,} of {figures.records:,} {bad} since {moment(figures.since_ns)}; "
-        f"healthy is at most {most:,} of {figures.records:,}; {_sureness(figures)}"
+        f"{figures.failed:,} of {records:,} failed since {moment(figures.since_ns)}; "
+        f"healthy is at most {_most(figures, records):,} of {records:,}; {_sureness(figures)}"
     )
+
+
+def _most(figures: Figures, count: int) -> int:
+    """The most of so many that are bad while the agent is healthy."""
+    return math.floor(count * (1 - figures.lower) + _ROUNDING)
 
 
 def bad_word(alert: Alert, reason: str = "") -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.reference import Standard
-from scouter.drift.series.series import Agent, Series
+from scouter.drift.series.series import Agent, Kind, Series
 from scouter.drift.series.series_set import SeriesSet
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
@@ -110,6 +110,17 @@ def walk(points: float) -> Callable[[Random], Rates]:
     )
 
 
+def bursts(share: float) -> Callable[[Random], Rates]:
+    """Errors that come twenty at a time, for a share of the records."""
+    return lambda random: np.repeat(random.random(RECORDS // 20) >= share, 20).astype(float)
+
+
+def errors(random: Random) -> Series:
+    """A series of errors."""
+    del random
+    return Series(KEY._replace(kind=Kind.ERROR))
+
+
 def known(rate: float) -> Callable[[Random], Series]:
     """A series with a stated level."""
     return lambda random: Series(KEY, stated=[Standard(task="", level=rate)])
@@ -161,6 +172,12 @@ HEALTHY: Final = (
         Row(name=f"blocks of {block}, sd {points} points", units=passing(wobble(points, block)))
         for block, points in ((200, 3), (200, 5), (1_000, 2), (1_000, 3))
     ),
+    *(
+        Row(name=f"errors in bursts of 20, share {share}", units=passing(bursts(share)),
+            series=errors, at_most=0.02)
+        for share in (0.02, 0.1)
+    ),
+    Row(name="errors one by one, share 0.1", units=steady(0.9), series=errors, at_most=ALPHA),
     Row(name="slow walk, sd 0.5 points per 1,000", units=passing(walk(0.5))),
 )  # fmt: skip
 
@@ -224,6 +241,7 @@ FALLS: Final = (
         Fall(before=0.95, fallen=0.90, after=after, most=None, least_seen=0.85, within=12_000)
         for after in (1_500, 2_500, 4_000)
     ),
+    Fall(before=0.98, fallen=0.5, after=10_000, most=200, kind="errors", series=errors),
     *(
         Fall(before=before, fallen=fallen, after=10_000, most=1.1 * today, kind="level stated",
              series=known(before))

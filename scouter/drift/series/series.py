@@ -19,6 +19,8 @@ MOST: Final = 5_000
 STAGES: Final = ((ENOUGH, 0.8), (2_000, 0.1), (5_000, 0.1))
 """Own first records from which a reference is taken, and then a better one, and the part of the
 chance of a wrong bound that each gets: the first one has most, as falls are seen soon by it."""
+BURST: Final = 20
+"""Records in which errors count once: they come in bursts, such as from a rate limit."""
 RECENT: Final = 500
 """Units of one of the two parts that `recent` is made of."""
 _EXAMPLES: Final = 3
@@ -107,8 +109,8 @@ class Series:
     """
 
     __slots__ = (
-        "_alpha", "_awaited", "_is_fallen", "_last_part", "_last_total", "_learns", "_margin",
-        "_part", "_part_total", "_run_length", "_stage", "_stated", "examples",
+        "_alpha", "_awaited", "_burst", "_is_fallen", "_last_part", "_last_total", "_learns",
+        "_margin", "_part", "_part_total", "_run_length", "_stage", "_stated", "examples",
         "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
         "units", "watches",
     )  # fmt: skip
@@ -139,6 +141,8 @@ class Series:
         """Evaluations that failed last, the newest first."""
         self.watches: list[Watch] = []
         self._is_fallen = False
+        self._burst = 0
+        """Records that are left of a burst of errors."""
         self._stage = 0
         """References taken from its own first outcomes, of `STAGES`."""
         self._part, self._part_total = 0, 0.0
@@ -294,6 +298,12 @@ class Series:
             True if the series has fallen, or recovered, with this unit.
         """
         self.last_ns = at_ns
+        self._show(outcome)
+        if self.key.kind is Kind.ERROR:
+            once = self._once(outcome, records, failed)
+            if once is None:
+                return False
+            outcome = once
         if self._awaited is not None:
             self._awaited.append(Unit(outcome, records, failed, at_ns))
         if examples and self._is_bad(outcome):
@@ -307,6 +317,24 @@ class Series:
             if self._stage < len(STAGES) and (self._learns or self._stage):
                 self._learn()
         return was_fallen is not self._is_fallen
+
+    def _once(self, outcome: float, records: int, failed: int) -> float | None:
+        """Let an error and the records behind it be one unit that failed; see `BURST`.
+
+        Returns:
+            The outcome of the unit; None for records that belong to an error before them.
+        """
+        if self._burst > 0:
+            self._burst -= records
+            self.records += records
+            self.failed += failed
+            if not self._is_fallen and self.sample.units < MOST:
+                self.sample.records += records
+            return None
+        if outcome == 1:
+            return outcome
+        self._burst = BURST - records
+        return 0.0
 
     def _is_bad(self, outcome: float) -> bool:
         """Tell whether a unit is an example of a fall: few scores are as good as can be."""
@@ -361,6 +389,9 @@ class Series:
         self.units += 1
         self.total += outcome
         self.records += records
+
+    def _show(self, outcome: float) -> None:
+        """Count an outcome for pictures, as it was."""
         self._part += 1
         self._part_total += outcome
         if self._part == RECENT:
@@ -437,6 +468,7 @@ class Series:
             "examples": self.examples, "sample": self.sample.to_json(),
             "oldest": None if self.oldest is None else self.oldest.to_json(),
             "oldest_version": self.oldest_version, "learns": self._learns, "stage": self._stage,
+            "burst": self._burst,
             "parts": [
                 (self._part, self._part_total), (self._last_part, self._last_total),
             ],
@@ -458,6 +490,7 @@ class Series:
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]
         found._learns, found._stage = state["learns"], state["stage"]
+        found._burst = state["burst"]
         awaited = state["awaited"]
         found._awaited = None if awaited is None else [Unit(*each) for each in awaited]
         (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]

@@ -42,8 +42,10 @@ class Fall:
     """Records since then."""
     failed: int
     """Number of them that failed."""
+    units: int
+    """Units since then."""
     mean: float
-    """Mean outcome of the units since then, in [0, 1]."""
+    """Their mean outcome, in [0, 1]."""
     evidence: float
     """Ratio of likelihoods; its inverse bounds the chance that a healthy series gets so far, given
     that the lower bound of the healthy mean holds."""
@@ -154,6 +156,7 @@ class Watch:
             since_ns=self.fall.at_ns,
             records=now.records - self.fall.records,
             failed=now.failed - self.fall.failed,
+            units=now.units - self.fall.units,
             mean=(now.total - self.fall.total) / (now.units - self.fall.units),
             evidence=self.detector.evidence,
             reference=self.reference,

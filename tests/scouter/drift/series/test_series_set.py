@@ -318,11 +318,42 @@ def test_a_canary_is_held_against_the_stable_version() -> None:
 def test_errors_are_a_series_of_their_own(series: SeriesSet) -> None:
     mixed = [ERRORED if n % 50 == 0 else PASSED for n in range(1, 1_051)]
     feed(series, (observed(n, each) for n, each in enumerate(mixed, 1)))
-    turns = feed(series, (observed(n, ERRORED) for n in range(2_000, 2_050)))
+    turns = feed(series, (observed(n, ERRORED) for n in range(2_000, 2_200)))
     (turn,) = turns
     assert turn.series.key.kind is Kind.ERROR
-    assert turn.series.records == 1_100
-    assert the_series(series).records == 1_100 - 21 - 50  # errors are no failures there
+    assert turn.series.records == 1_250
+    assert the_series(series).records == 1_250 - 21 - 200  # errors are no failures there
+
+
+def test_an_error_and_the_records_behind_it_count_once(series: SeriesSet) -> None:
+    """Twenty in all, be they errors or not; pictures show what was."""
+    bits = [PASSED] * 30 + [ERRORED] * 25 + [PASSED] * 45
+    feed(series, (observed(n, each) for n, each in enumerate(bits, 1)))
+    found = the_series(series, kind=Kind.ERROR)
+    # 30 good ones, a burst of 20, one of the other 5 errors and 15 passes, and 30 good ones.
+    assert (found.units, found.total) == (62, 60.0)
+    assert (found.records, found.failed) == (100, 25)
+    assert (found.sample.units, found.sample.records) == (62, 100)
+    assert found.recent == (100, 75.0)
+    cut = SeriesSet(pace=PACE)
+    feed(cut, (observed(n, each) for n, each in enumerate(bits[:40], 1)))
+    cut = restarted(cut)
+    feed(cut, (observed(n, each) for n, each in enumerate(bits[40:], 41)))
+    assert state(cut) == state(series)
+
+
+def test_errors_in_bursts_are_healthy_where_they_always_came_so(series: SeriesSet) -> None:
+    """One record of ten errs, twenty at a time; then half of all err."""
+    draw = random.Random(54)
+    bursts = [each for _ in range(1_000) for each in [draw.random() < 0.1] * 20]
+    errs = (ERRORED if each else PASSED for each in bursts)
+    assert feed(series, (observed(n, each) for n, each in enumerate(errs, 1))) == []
+    steady = SeriesSet(pace=PACE)
+    few = [ERRORED if draw.random() < 0.02 else PASSED for _ in range(5_000)]
+    assert feed(steady, (observed(n, each) for n, each in enumerate(few, 1))) == []
+    half = [ERRORED if draw.random() < 0.5 else PASSED for _ in range(200)]
+    turns = feed(steady, (observed(n, each) for n, each in enumerate(half, 6_000)))
+    assert [turn.series.key.kind for turn in turns] == [Kind.ERROR]
 
 
 def test_skipped_and_pending_are_in_no_series(series: SeriesSet) -> None:
