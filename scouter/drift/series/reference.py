@@ -1,6 +1,8 @@
 """References: the mean that a series is held against, measured or stated by a profile."""
 
+import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,32 +22,78 @@ and a sample takes 1,001 numbers at most."""
 _SEED: Final = 36
 
 
+BLOCK: Final = 20
+"""Neighbours whose mean is one outcome where they are alike: as many as the records of most
+conversations."""
+_ALIKE: Final = 4.0
+"""Standard errors of the correlation of neighbours beyond which they are alike: of 30,000 samples
+of single records one is by chance."""
+
+
+_NO_BLOCKS: Final[tuple[int, ...]] = ()
+
+
 class Sample:
-    """Counts of outcomes, without their order.
+    """Counts of outcomes without their order, and what is known of it: how alike neighbours are.
 
     Args:
         bins: How often each thousandth came.
         records: Records in the units that were counted.
     """
 
-    __slots__ = ("bins", "records", "units")
+    __slots__ = (
+        "_block_total", "_first", "_last", "_products", "bins", "blocks", "records", "units",
+    )  # fmt: skip
 
     def __init__(self, bins: Mapping[int, int] | None = None, records: int = 0) -> None:
         self.bins = dict(bins or {})
         self.records = records
         self.units = sum(self.bins.values())
+        self.blocks = _NO_BLOCKS
+        """Means of neighbours, in thousandths, in their order; see `BLOCK`."""
+        self._block_total = 0
+        """Sum of the outcomes since the last of them."""
+        self._first = self._last = 0
+        """The first outcome and the last one, in thousandths."""
+        self._products = 0
+        """Sum of the products of neighbours."""
 
     def add(self, outcome: float, records: int) -> None:
         """Count one unit's outcome, in [0, 1]."""
-        place = int(outcome * GRID)
+        place = GRID if outcome == 1 else int(outcome * GRID)  # one number in place of many
         self.bins[place] = self.bins.get(place, 0) + 1
+        if self.units:
+            self._products += self._last * place
+        else:
+            self._first = place
+        self._last = place
         self.units += 1
         self.records += records
+        self._block_total += place
+        if not self.units % BLOCK:
+            self.blocks += (self._block_total // BLOCK,)
+            self._block_total = 0
 
     @property
     def mean(self) -> float:
         """Mean outcome of a unit; at most a thousandth too low."""
         return sum(place * count for place, count in self.bins.items()) / GRID / self.units
+
+    @property
+    def is_alike(self) -> bool:
+        """True if neighbours are alike beyond chance, as are records of one conversation.
+
+        Source: the first autocorrelation, whose standard error is one over the root of the count.
+        """
+        if self.units < BLOCK or not self.blocks:
+            return False
+        total = sum(place * count for place, count in self.bins.items())
+        squares = sum(place * place * count for place, count in self.bins.items())
+        mean = total / self.units
+        ends = 2 * total - self._first - self._last
+        spread = squares - total * mean
+        together = self._products - mean * ends + (self.units - 1) * mean * mean
+        return spread > 0 and together / spread * math.sqrt(self.units) > _ALIKE
 
     def baseline(self, alpha: float) -> Baseline:
         """Take a baseline from the sample.
@@ -55,14 +103,16 @@ class Sample:
 
         Returns:
             With the bound of Clopper and Pearson where every outcome is 0 or 1, else with the one
-            by betting, which takes the outcomes in an order drawn by lot.
+            by betting, which takes the outcomes in an order drawn by lot. Where neighbours are
+            alike, the outcomes are means of `BLOCK`.
 
         Raises:
             ValueError: The sample is empty.
         """
-        if self.bins.keys() <= {0, GRID}:
-            return of_passes(self.bins.get(GRID, 0), self.units, alpha)
-        scores = [place / GRID for place in sorted(self.bins) for _ in range(self.bins[place])]
+        bins = Counter(self.blocks) if self.is_alike else self.bins
+        if bins.keys() <= {0, GRID}:
+            return of_passes(bins.get(GRID, 0), sum(bins.values()), alpha)
+        scores = [place / GRID for place in sorted(bins) for _ in range(bins[place])]
         # Sorted, a bettor would learn the wrong thing first.
         random.Random(_SEED).shuffle(scores)  # noqa: S311 no secret
         return of_scores(scores, alpha)
@@ -71,22 +121,30 @@ class Sample:
         """The same counts."""
         if not isinstance(other, Sample):
             return NotImplemented
-        return (self.bins, self.records) == (other.bins, other.records)
+        return self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment] it grows
 
     def copy(self) -> "Sample":
         """The same counts, to go on with apart."""
-        return Sample(self.bins, self.records)
+        return Sample.from_json(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """The counts, from which `from_json` goes on exactly."""
-        return {"bins": sorted(self.bins.items()), "records": self.records}
+        return {
+            "bins": sorted(self.bins.items()), "records": self.records,
+            "blocks": self.blocks, "block_total": self._block_total,
+            "first": self._first, "last": self._last, "products": self._products,
+        }  # fmt: skip
 
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Sample":
         """Go on from stored counts."""
-        return Sample(dict(state["bins"]), state["records"])
+        found = Sample(dict(state["bins"]), state["records"])
+        found.blocks, found._block_total = tuple(state["blocks"]), state["block_total"]
+        found._first, found._last = state["first"], state["last"]
+        found._products = state["products"]
+        return found
 
 
 _HIGHEST: Final = 0.999
@@ -119,12 +177,14 @@ class Reference:
         name: The version's name, where it comes from one.
         baseline: The mean and its lower bound. Of a level both are the level.
         margin: How far below the mean is healthy anyway: of a small run, or as a profile states.
+        is_alike: Neighbours are alike, so that it is one of means of `BLOCK` units.
     """
 
     kind: ReferenceKind
     name: str = ""
     baseline: Baseline
     margin: float = 0.0
+    is_alike: bool = False
 
     @property
     def design(self) -> Design:
@@ -166,7 +226,12 @@ class Reference:
                 return f"the stated level of {self.baseline.lower:.1%}"
         why = "it is no live traffic" if self.kind is ReferenceKind.RUN else "the profile says so"
         margin = f", of which {self.margin:.1%} less is healthy: {why}" if self.margin else ""
-        return f"{words} ({self.baseline.mean:.1%}{margin}); {self.baseline.sentence()}"
+        alike = (
+            f"; neighbours are alike, so that means of {BLOCK} are compared: give session ids"
+            if self.is_alike
+            else ""
+        )
+        return f"{words} ({self.baseline.mean:.1%}{margin}); {self.baseline.sentence()}{alike}"
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for `from_json`."""
@@ -174,6 +239,7 @@ class Reference:
         return {
             "kind": self.kind.value, "name": self.name, "mean": known.mean, "lower": known.lower,
             "count": known.count, "alpha": known.alpha, "margin": self.margin,
+            "is_alike": self.is_alike,
         }  # fmt: skip
 
     @staticmethod
@@ -184,7 +250,7 @@ class Reference:
         )
         return Reference(
             kind=ReferenceKind(state["kind"]), name=state["name"], baseline=known,
-            margin=state["margin"],
+            margin=state["margin"], is_alike=state["is_alike"],
         )  # fmt: skip
 
 
@@ -209,7 +275,7 @@ def of_sample(
     """
     known = sample.baseline(alpha * part)
     known = replace(known, alpha=alpha, lower=max(0.0, known.lower - margin))
-    return Reference(kind=kind, name=name, baseline=known, margin=margin)
+    return Reference(kind=kind, name=name, baseline=known, margin=margin, is_alike=sample.is_alike)
 
 
 def of_level(level: float, alpha: float) -> Reference:

@@ -206,12 +206,10 @@ class Series:
                 unit.at_ns, mark.units + 1, mark.total + unit.outcome, mark.records + unit.records,
                 mark.failed + unit.failed,
             )  # fmt: skip
-            if unit.outcome < 1:
+            if unit.outcome < 1 or not watch.is_quick:
                 watch.take(unit.outcome, before, mark)
-                continue
-            watch.detector.update(1)
-            if watch.recovery is not None:
-                watch.take_recovery(1)
+            else:
+                watch.take_pass()
 
     def _share(self, before: Ancestor | None) -> float:
         """The share of alpha that each reference gets."""
@@ -369,6 +367,8 @@ class Series:
 
     def _take_good(self, records: int) -> bool:
         """Take an outcome of 1, at which no fall begins; most are, so this is short."""
+        if not all([watch.is_quick for watch in self.watches]):
+            return self._take(1.0, records, 0)
         self._count(1.0, records)
         turned = False
         for watch in self.watches:
@@ -383,7 +383,14 @@ class Series:
         self.failed += failed
         after = self._mark()
         # A list: each watch is to take the outcome.
-        return any([watch.take(outcome, before, after) for watch in self.watches])
+        return any(
+            [
+                watch.take_pass()
+                if outcome == 1 and watch.is_quick
+                else watch.take(outcome, before, after)
+                for watch in self.watches
+            ]
+        )
 
     def _count(self, outcome: float, records: int) -> None:
         self.units += 1

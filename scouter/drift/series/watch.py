@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.detector import Design, Detector
-from scouter.drift.series.reference import Reference
+from scouter.drift.series.reference import BLOCK, Reference
 from scouter.evaluate.intervals import wilson
 
 _CLOSEST: Final = 1e-6
@@ -30,6 +30,10 @@ class Mark(NamedTuple):
     """Records in them."""
     failed: int
     """Number of them that failed."""
+
+
+_EMPTY: Final[tuple[int, float, Mark | None]] = (0, 0.0, None)
+"""A block without a unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +66,17 @@ class Watch:
         run_length: See `Reference.design_of`.
     """
 
-    __slots__ = ("_marks", "detector", "fall", "recovery", "reference", "run_length")
+    __slots__ = (
+        "_block", "_marks", "detector", "fall", "is_quick", "recovery", "reference", "run_length",
+    )  # fmt: skip
 
     def __init__(self, reference: Reference, run_length: float | None = None) -> None:
         self.reference = reference
         self.run_length: Final = run_length
+        self.is_quick = not reference.is_alike
+        """It takes a pass by `take_pass` without more."""
+        self._block = _EMPTY
+        """Units of the block that grows, their sum, and the series before them."""
         self.detector = Detector(reference.design_of(run_length))
         self.recovery: Detector | None = None
         """Gathers evidence that the fall is over, while there is one."""
@@ -79,18 +89,33 @@ class Watch:
         """Take the next outcome, which is below 1.
 
         Args:
-            outcome: In [0, 1).
+            outcome: In [0, 1]; where the reference is one of single units, below 1.
             before: The series before it; its time is that of this outcome.
             after: The series with it.
 
         Returns:
             True if a fall is proven, or is proven to be over, with this one; `fall` says which.
         """
+        if not self.is_quick:
+            count, total, first = self._block
+            count, total, first = count + 1, total + outcome, first or before
+            if count < BLOCK:
+                self._block = (count, total, first)
+                return False
+            self._block = _EMPTY
+            outcome, before = min(1.0, total / BLOCK), first
+            if outcome == 1:
+                return self.take_pass()
         self._take_bad(outcome, before, after)
         if self.fall is None and self.detector.is_alarmed:
             self._open(after)
             return True
         return self.recovery is not None and self.take_recovery(outcome)
+
+    def take_pass(self) -> bool:
+        """Take an outcome of 1; True if a fall is proven to be over with it."""
+        self.detector.update(1)
+        return self.recovery is not None and self.take_recovery(1)
 
     def take_recovery(self, outcome: float) -> bool:
         """Let the recovery take an outcome; True if the fall is proven to be over."""
@@ -126,6 +151,8 @@ class Watch:
         units, healthy = now.units - fall.units, self.reference.baseline.lower
         confidence = 1 - self.detector.design.alpha / _UNSURE
         total = math.ceil(now.total - fall.total)
+        if not self.is_quick:
+            total, units = math.ceil(total / BLOCK), math.ceil(units / BLOCK)
         fallen = min(wilson(total, units, confidence)[1], healthy)
         bound = (healthy + fallen) / 2
         bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
@@ -137,8 +164,14 @@ class Watch:
 
         Args:
             reference: Of the same kind, taken from the outcomes so far. It counts only where its
-                lower bound is higher, so that a fall which is among these outcomes changes nothing.
+                lower bound is higher, so that a fall which is among these outcomes changes nothing;
+                or where it found neighbours to be alike, as the evidence so far is none then.
         """
+        if reference.is_alike == self.is_quick:  # of other units
+            if reference.is_alike:
+                self.reference, self.is_quick = reference, False
+                self.restart()
+            return
         if reference.baseline.lower > self.reference.baseline.lower:
             self.reference = reference
             self.detector.redesign(reference.design_of(self.run_length))
@@ -147,6 +180,7 @@ class Watch:
         """Forget the evidence, be there a fall or none; the reference stays."""
         self.detector = Detector(self.reference.design_of(self.run_length))
         self.recovery, self.fall, self._marks = None, None, ()
+        self._block = _EMPTY
 
     def figures(self, now: Mark) -> Fall | None:
         """The proven fall with the figures of now; None where none is proven."""
@@ -179,6 +213,7 @@ class Watch:
             if recovery is None
             else {"healthy": recovery.design.healthy, "state": recovery.to_json()},
             "marks": self._marks_by_start(),
+            "block": self._block,
         }
 
     @staticmethod
@@ -187,6 +222,8 @@ class Watch:
         found = Watch(Reference.from_json(state["reference"]), state["run_length"])
         design = found.detector.design
         found.detector = Detector.from_json(design, state["detector"])
+        count, total, first = state["block"]
+        found._block = (count, total, None if first is None else Mark(*first))
         found.fall = None if state["fall"] is None else Mark(*state["fall"])
         if state["recovery"] is not None:
             alpha = found.reference.design.alpha
