@@ -183,6 +183,11 @@ def test_the_words_by_hand(watch: Watch) -> None:
         "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40 of 400; "
         "chance of this while nothing is wrong: 1 in 10,000"
     )
+    bursts = said.model_copy(update={"units": 12, "mean": 1 / 3})
+    assert evidence(bursts, Kind.ERROR) == (
+        "118 of 400 errored since 2027-01-15 08:00 UTC, in 8 of 12 separate stretches; healthy is "
+        "at most 1 of 12; chance of this while nothing is wrong: 1 in 10,000"
+    )
     assert headline(alert.model_copy(update={"opened": said, "service": "bot"})) == (
         "answers: task 't1' fails more in version 1 of bot since 2027-01-15 08:00 UTC"
     )
