@@ -67,10 +67,10 @@ def test_a_replay_ends_as_the_live_series_do() -> None:
 
 
 def test_history_with_a_fall_would_have_fired() -> None:
-    (each, _) = backtest(replayed(stream([("1", bits(0.9, 2_000) + bits(0.5, 300))])))
+    (each, _) = backtest(replayed(stream([("1", bits(0.9, 2_500) + bits(0.5, 300))])))
     (alarm,) = each.alarms
     changed_s = alarm.fall.since_ns // SECOND
-    assert abs(changed_s - 2_000) <= 50
+    assert abs(changed_s - 2_500) <= 50
     assert each.healthy == changed_s - 1  # one unit each second, from 1 on
     assert alarm.opened_ns // SECOND - 1 == alarm.unit
     numbers = [[int(name[1:]) for name in names] for names in (alarm.before, alarm.since)]
