@@ -96,7 +96,8 @@ def test_alerts_for_programs(script: Script, scouter: Scouter) -> None:
 
 def test_alerts_on_trial_stand_apart(script: Script, scouter: Scouter) -> None:
     trial = {**ALERT, "alert_id": "7r1a1", "state": "shadow"}
-    script.answers = [Say(body=body(trial, ALERT)), Say(body=body(trial))]
+    answers = [body(trial, ALERT), SERIES, body(trial), SERIES]
+    script.answers = [Say(body=each) for each in answers]
     lines = scouter("alerts", "list").stdout.splitlines()
     places = [next(n for n, line in enumerate(lines) if each in line)
               for each in ("5f0c", "on trial, told to nobody", "7r1a1")]  # fmt: skip
@@ -108,7 +109,7 @@ def test_trouble_is_told_first_and_ends_with_1(script: Script, scouter: Scouter)
     trouble = whole(
         Trouble, trouble="not_evaluated", message="9 records wait", since="2026-01-02T14:02:00Z"
     )
-    script.answers = [Say(body={**body(), "trouble": [trouble]})]
+    script.answers = [Say(body={**body(), "trouble": [trouble]}), Say(body=SERIES)]
     done = scouter("alerts", "list")
     assert done.returncode == 1
     first = done.stdout.splitlines()[0]
