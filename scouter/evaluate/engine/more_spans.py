@@ -1,7 +1,7 @@
 """Missing spans: could they change the outcome of a task?"""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeAlias, cast
@@ -250,7 +250,7 @@ def _only_gains(filter: SpanFilter, loss: MissingParts) -> bool:
     return sequence_names(filter) is None and not can_unmatch(filter, loss)
 
 
-def _sequence(names: list[str], tree: SpanTree, value: JsonValue) -> Reach:
+def _sequence(names: Sequence[str], tree: SpanTree, value: JsonValue) -> Reach:
     """All names are wanted: a superfluous one never goes, and one more spoils what is right."""
     if value is True:
         return Fixed.EITHER

@@ -369,7 +369,7 @@ def is_part(part: JsonValue, whole: JsonValue) -> bool:
     return deep_equal(part, whole)
 
 
-def is_subsequence(wanted: list[str], found: list[str]) -> bool:
+def is_subsequence(wanted: Sequence[str], found: Sequence[str]) -> bool:
     """Tell whether all wanted names are found in their order, others between them allowed."""
     rest = iter(found)
     return all(name in rest for name in wanted)
