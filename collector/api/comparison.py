@@ -103,7 +103,7 @@ def comparison_router() -> APIRouter:
     def versions(
         store: TheStore, caller: Reader, profile: Annotated[str, Query(max_length=512)]
     ) -> Versions:
-        """Versions of the service behind the newest 20,000 evaluations of a profile."""
+        """Versions of the service behind the newest 20,000 records of a profile, by the hour."""
         return Versions(
             items=tuple(
                 VersionItem(

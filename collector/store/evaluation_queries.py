@@ -96,17 +96,6 @@ class OutcomeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRow:
-    """A version of the service behind a profile's records."""
-
-    version: str
-    first_ns: int
-    """Time at which the first of its records was evaluated."""
-    last_ns: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewestResultsQuery:
     """Results to read."""
 

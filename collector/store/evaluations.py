@@ -17,7 +17,6 @@ from collector.store.evaluation_queries import (
     EvaluationQuery,
     OutcomeRow,
     TaskOutcome,
-    VersionRow,
     evaluation_condition,
     outcomes_of,
     service_filters,
@@ -30,8 +29,6 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import score_of
 
 _N: Final = "BIGINT"
-_MOST: Final = 20_000
-"""Evaluations that versions are told of."""
 _PART: Final = 64
 """Texts that are read together where their length is bounded."""
 _GROWTH: Final = 4
@@ -48,29 +45,6 @@ _AFTER: Final = """
 _LATEST: Final = """
     SELECT DISTINCT ON (e.space, e.record_uid) e.space, e.record_uid, e.body FROM evaluations e
     WHERE e.uid_hash = ANY($1::BIGINT[]) ORDER BY e.space, e.record_uid, e.revision DESC
-"""
-_NEWEST: Final = """
-    SELECT e.uid_hash, e.trace_id, e.service_version AS version, e.evaluated_ns FROM evaluations e
-    WHERE e.space = $1::TEXT
-      AND $2::TEXT IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)
-    ORDER BY e.seq DESC LIMIT $3::BIGINT
-"""
-_BY_VERSION: Final = """
-    SELECT version, min(evaluated_ns) AS first, max(evaluated_ns), count(DISTINCT uid_hash)
-    FROM t WHERE version IS NOT NULL GROUP BY version ORDER BY first DESC, version
-"""
-_OWN_VERSIONS: Final = f"WITH t AS ({_NEWEST}) {_BY_VERSION}"
-_VERSIONS: Final = f"""
-    WITH e AS ({_NEWEST}), s AS (
-        SELECT s.trace_id, min(s.service_version) AS version FROM spans s
-        WHERE s.space = $1::TEXT AND s.service_version <> ''
-          AND s.trace_id IN (SELECT trace_id FROM e WHERE version = '')
-        GROUP BY s.trace_id
-    ), t AS (
-        SELECT e.uid_hash, e.evaluated_ns, coalesce(nullif(e.version, ''), s.version) AS version
-        FROM e LEFT JOIN s ON s.trace_id = e.trace_id
-    )
-    {_BY_VERSION}
 """
 
 
@@ -200,22 +174,6 @@ class EvaluationReads(Reads):
             score = score_of(task_type, outcome, None, stated)
             found[evaluation_id].append(TaskOutcome(task_id, task_type, outcome, reason, score))
         return found
-
-    def versions(self, space: str, profile: str) -> list[VersionRow]:
-        """Versions of the service behind the newest evaluations of a profile, the newest first.
-
-        An evaluation that looked at no spans may not know its version; a span of its trace does.
-        What nobody knows the version of is left out.
-
-        Cost: linear in the evaluations of the space, a few columns of them; where the newest ones
-        do not all know their version, in its spans, too.
-        """
-        given = [space, profile, _MOST]
-        rows = self.read(_OWN_VERSIONS, given)
-        if any(not version for version, *_ in rows):
-            rows = self.read(_VERSIONS, given)
-        names = ("version", "first_ns", "last_ns", "records")
-        return [VersionRow(**dict(zip(names, row, strict=True))) for row in rows]
 
     def latest_evaluations(
         self, keys: Collection[tuple[str, str]]

@@ -24,6 +24,7 @@ from collector.store.tombstones import Tombstones
 from collector.store.trace_text import TraceTextReads
 from collector.store.traces import TraceFacetReads
 from collector.store.usage import UsageReads
+from collector.store.versions import VersionReads
 from collector.store.waiting import WaitingReads
 
 
@@ -33,6 +34,7 @@ class Store(
     SessionTextReads,
     EvaluationReads,
     EvaluationFacetReads,
+    VersionReads,
     RateReads,
     TaskResultReads,
     SpanReads,

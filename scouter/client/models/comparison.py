@@ -13,9 +13,12 @@ class VersionItem(Answer):
     """A version of the service behind a profile's records."""
 
     version: str
-    first_at: Time = Field(description="When the first of its records was evaluated.")
-    last_at: Time
-    records: int
+    first_at: Time = Field(
+        description="When the first of its records was evaluated; where five versions or more "
+        "began later, the beginning of that hour."
+    )
+    last_at: Time = Field(description="Likewise of the last one, or the end of that hour.")
+    records: int = Field(description="In each hour results of the task that has the most.")
 
 
 class Versions(Answer):
