@@ -26,9 +26,9 @@ _TAKE: Final = """
 
 
 T = TypeVar("T")
-_SLOW_S: Final = 1.0
-_HOLDS: Final = 10
-"""Times as long as it took to make is a slow value in use."""
+_SLOW_S: Final = 0.2
+_HOLDS: Final = 30
+"""Times as long as it took to make is a slow value in use: one view in thirty waits for it."""
 
 
 class Recent(Generic[T]):
@@ -48,7 +48,7 @@ class Recent(Generic[T]):
         """Callers of a slow value that is being made wait for it, and make none."""
 
     def get(self, name: str) -> T:
-        """The value, not older than ten times what it took to make; new if that is below 1 s."""
+        """The value, not older than 30 times what it took to make; new if that is below 0.2 s."""
         with self._lock:
             began = self._clock()
             until, known = self._known.pop(name, (0.0, None))
@@ -78,7 +78,7 @@ class FleetStore(Retention):
     """
 
     def shown_conservation(self, space: str) -> ConservationSheet:
-        """The sheet for people: counting millions of results takes seconds, see `Recent`."""
+        """The sheet for people: counting millions of results takes long, see `Recent`."""
         return self._sheets.get(space)
 
     def shown_record_sheet(self, space: str) -> RecordStates:

@@ -19,8 +19,10 @@ from scouter.client.models.operation import (
 _OF_RECORDS: Final = f"""
     SELECT 'stored' AS name, 'record' AS label, count(*) AS n FROM records WHERE space = $1
     UNION ALL
-    SELECT 'decided', 'record', count(*) FROM evaluations
-    WHERE space = $1 AND scope = 'record' AND revision = 1
+    SELECT 'decided', 'record',
+        (SELECT count(*) FROM evaluations WHERE space = $1 AND revision = 1)
+        - (SELECT count(*) FROM evaluations
+            WHERE space = $1 AND revision = 1 AND scope = 'session')
     UNION ALL
     SELECT 'skipped', 'record', count(*) FROM evaluations e
     WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped' AND {NO_NEWER.format("e")}

@@ -21,8 +21,10 @@ _STEP: Final = 16
 """Commits of the first step."""
 _GROWTH: Final = 8
 _LEAP: Final = 16
-"""Times as many rows that a step looks at as the one before, at most: behind commits without any
-there may be a million in the next ones."""
+"""Times as many rows that a step looks at as the one before, at most, and twice those that are
+free: behind commits without any there may be a million in the next ones."""
+_ANY: Final = 2**62
+"""More rows than there are."""
 TAG: Final = "tag"
 """Name of the counts whose values are tags as the store has them."""
 
@@ -79,11 +81,13 @@ def count_in_steps(
     counts: Counts = {}
     reached, size, width = as_of + 1, 0, _STEP
     while reached > 0:
-        first = max(0, reached - width)
-        more = _rows(reads, table, first, as_of)
-        while more > _LEAP * max(size, _FREE) and first < reached - 1:
+        first, most = max(0, reached - width), max(_LEAP * size, 2 * _FREE)
+        more = _rows(reads, table, first, as_of, most)
+        while more > most and first < reached - 1:
             first = (first + reached) // 2
-            more = _rows(reads, table, first, as_of)
+            more = _rows(reads, table, first, as_of, most)
+        if more > most:  # all of one commit
+            more = _rows(reads, table, first, as_of, _ANY)
         if size and is_over(more / size) and size >= _FREE:
             return _partial(reads, table, time, space, reached, counts)
         if more > size:
@@ -97,19 +101,25 @@ def count_in_steps(
     return Facets(counts=counts, looked_until_ns=None)
 
 
-def _rows(reads: Reads, table: str, first: int, last: int) -> int:
-    sql = f"SELECT count(*) FROM {table} WHERE seq BETWEEN $1 AND $2"
-    ((count,),) = reads.read(sql, [first, last])
+def _rows(reads: Reads, table: str, first: int, last: int, most: int) -> int:
+    """Rows of some commits; one more than most of them stands for any number above."""
+    rows = f"SELECT 1 FROM {table} WHERE seq BETWEEN $1 AND $2 LIMIT $3::BIGINT"
+    ((count,),) = reads.read(f"SELECT count(*) FROM ({rows}) r", [first, last, most + 1])
     return count
 
 
 def _partial(reads: Reads, table: str, time: str, space: str, first: int, counts: Counts) -> Facets:
-    """Counts from a commit on, with the time from which on a space's rows are counted.
+    """Counts from a commit on, with the time of the first one from then on with rows of a space.
 
-    Where none of these is the space's, it is the time of the newest one before. None where there is
-    none either: then everything is counted.
+    Where there is none, it is the time of the last one before. None where there is none either:
+    then everything is counted.
     """
-    of_space = f"SELECT %s({time}) FROM {table} WHERE space = $2 AND seq %s $1"
-    earliest, newest = of_space % ("min", ">="), of_space % ("max", "<")
-    ((at,),) = reads.read(f"SELECT coalesce(({earliest}), ({newest}))", [first, space])
-    return Facets(counts=counts, looked_until_ns=at)
+    for earliest, of_commits in (("min", "seq >= $1"), ("max", "seq < $1")):
+        sql = (
+            f"SELECT {earliest}({time}) FROM {table} WHERE space = $2 AND seq = ("
+            f"SELECT {earliest}(seq) FROM {table} WHERE space = $2 AND {of_commits})"
+        )
+        ((at,),) = reads.read(sql, [first, space])
+        if at is not None:
+            return Facets(counts=counts, looked_until_ns=at)
+    return Facets(counts=counts, looked_until_ns=None)

@@ -145,6 +145,7 @@ _SUMMARIES: Final = f"""
     WITH own AS MATERIALIZED (
         SELECT r.session_id AS id, r.seq, r.uid, r.trace_id, r.created_ns FROM records r
         WHERE r.space = $1 AND r.session_id IN (SELECT unnest($2::TEXT[]))
+          AND {SESSION} IN (SELECT unnest($2::TEXT[]))
         UNION ALL
         SELECT r.uid, r.seq, r.uid, r.trace_id, r.created_ns FROM records r
         WHERE r.space = $1 AND r.session_id = '' AND {OF_HASHES.format("$3")}

@@ -8,8 +8,10 @@ from typing import Any, Final
 import pytest
 
 from collector.fleet.store import FleetStore
+from collector.store.evaluation_queries import EvaluationQuery, NewestResultsQuery
 from collector.store.rates import SeriesQuery, TaskQuery
 from collector.store.reads import Connection, Rows
+from collector.store.record_queries import SessionQuery
 from collector.store.rows import TaskRow
 from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import Outcome
@@ -83,6 +85,7 @@ def filled(postgresql_server: PostgresqlServer) -> Iterator[Watched]:
                     evaluation(
                         f"u{n}", Outcome.PASSED, tasks, evaluation_id=f"e{n}",
                         trace_id=f"{n:032x}", session_id=f"s{n}", reads_spans=True,
+                        service_version=f"{hour // 30}",
                         evaluated_ns=hour * HOUR_NS + (n % EACH) * MINUTE_NS,
                     )
                     for n in numbers
@@ -124,6 +127,36 @@ def test_charts_and_rates_look_at_results_of_the_outer_hours_alone(
         assert scanned["evaluations"] <= edges * EACH * 2
         assert 0 < scanned["rollups"] <= HOURS * 2
         assert not any(name.startswith("spans") for name in scanned)
+
+
+def test_versions_come_from_rollups_and_their_moments_from_an_hour(filled: Watched) -> None:
+    """Four versions, each with a first and a last hour."""
+    filled.asked.clear()
+    found = filled.versions(SPACE, "answers")
+    assert [(each.version, each.records) for each in found] == [
+        ("3", 10 * EACH), ("2", 30 * EACH), ("1", 30 * EACH), ("0", 30 * EACH)
+    ]  # fmt: skip
+    scanned = filled.scanned()
+    assert scanned["rollups"] <= HOURS * 2
+    assert scanned["evaluations"] <= 4 * 2 * EACH
+
+
+def test_revisions_are_found_without_a_look_at_all_evaluations(filled: Watched) -> None:
+    """The newest results, evaluations and sessions, and what became of all records."""
+    query = NewestResultsQuery(space=SPACE, alias="answers", task_id="a", limit=9)
+    for ask in (
+        lambda: filled.newest_results(query),
+        lambda: filled.evaluations(EvaluationQuery(space=SPACE, profile="answers", limit=9)),
+        lambda: filled.sessions(SessionQuery(space=SPACE, limit=9)),
+    ):
+        filled.asked.clear()
+        assert ask()
+        scanned = filled.scanned()
+        of = scanned["evaluations"], scanned["task_results"], scanned["records"]
+        assert 0 < max(of) <= 10 * EACH, scanned
+    filled.asked.clear()
+    assert filled.record_sheet(SPACE).evaluated == HOURS * EACH
+    assert filled.scanned()["evaluations"] <= HOURS * EACH  # once, in an index
 
 
 def test_one_thing_is_found_by_its_key(filled: Watched) -> None:
