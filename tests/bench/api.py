@@ -54,6 +54,7 @@ from tests.support.store_appends import AppendingStore
 
 _DAY_NS: Final = 86_400 * 10**9
 _HOUR_NS: Final = 3600 * 10**9
+_TIDY_NS: Final = 600 * 10**9
 _BATCH: Final = 500
 _PER_TRACE: Final = 10
 _COMMIT: Final = 5_000
@@ -194,20 +195,37 @@ def fill(
 
 
 def fill_store(
-    store: Store, spans: int, evaluations: int, now_ns: int, *, has_records: bool = False
+    store: Store,
+    spans: int,
+    evaluations: int,
+    now_ns: int,
+    *,
+    has_records: bool = False,
+    commit_spans: int = _COMMIT,
+    add_up: Callable[[], None] = lambda: None,
 ) -> None:
-    """The same for a store that is open."""
-    requests = Requests(1, _STORED_TEXT)
+    """The same for a store that is open; no record waits.
+
+    Args:
+        store: Is open.
+        spans: How many.
+        evaluations: About how many.
+        now_ns: End of the day.
+        has_records: The evaluated records are stored, too.
+        commit_spans: Spans of a commit.
+        add_up: Called after every ten minutes of the day.
+    """
+    requests, batch = Requests(1, _STORED_TEXT), min(_BATCH, commit_spans)
     step_ns = _DAY_NS // spans
     traces_of_all = max(1, spans // _PER_TRACE)
     times = max(2, evaluations // traces_of_all)
     every = max(1, traces_of_all * times // evaluations)
-    done, commit, read = 0, Commit(), Prepared()
+    done, commit, read, tidied = 0, Commit(), Prepared(), 0
     with ThreadPoolExecutor(1) as pool:
         registry, limits, on_its_way = ProfileRegistry(store), Limits(), pool.submit(int)
-        for first in range(0, spans, _BATCH):
+        for first in range(0, spans, batch):
             start_ns = now_ns - _DAY_NS + first * step_ns
-            body = requests.make(first, _BATCH, start_ns, step_ns)
+            body = requests.make(first, batch, start_ns, step_ns)
             item = Item(Kind.SPANS, "default", start_ns, body)
             contents = read_entry(Entry(first, first + 1, item), registry, limits)
             read.add(contents)
@@ -216,10 +234,13 @@ def fill_store(
             done += len(rows)
             commit.evaluations += rows
             commit.records += map(_record, rows if has_records else ())
-            if (first + _BATCH) % _COMMIT == 0 or first + _BATCH >= spans:
+            if (first + batch) % commit_spans == 0 or first + batch >= spans:
                 read.settle(store, None)
                 read.fill(commit)
-                on_its_way.result()
+                commit.low_seq = on_its_way.result() + 1
+                if start_ns // _TIDY_NS > tidied:
+                    tidied = start_ns // _TIDY_NS
+                    add_up()
                 on_its_way = pool.submit(store.commit, commit)
                 commit, read = Commit(), Prepared()
         on_its_way.result()

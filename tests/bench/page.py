@@ -70,7 +70,7 @@ def measure(collector: CollectorProgram, options: Any, figures: Figures) -> None
     """Ask for everything, then let a browser open it."""
     with httpx.Client(base_url=collector.url, timeout=60) as http:
         _send_long(http, options.long)
-        _rest(process_id(collector))
+        rest(process_id(collector))
         for name, address in views(http):
             took_ms: list[float] = []
             size = 0
@@ -95,7 +95,7 @@ def measure(collector: CollectorProgram, options: Any, figures: Figures) -> None
         figures.add("long trace: rows in the document", page.locator(".wf-row").count())
 
 
-def _rest(pid: int) -> None:
+def rest(pid: int) -> None:
     """Wait until a collector has caught up with what was stored without it.
 
     The detectors look at each evaluation once: a collector that takes a day of them does so all

@@ -27,9 +27,14 @@ def _program(name: str) -> Path:
 
 
 class PostgresqlServer:
-    """A server of our own: nothing that it writes outlives it."""
+    """A server of our own: nothing that it writes outlives it.
 
-    def __init__(self) -> None:
+    Args:
+        settings: Settings of PostgreSQL, as `NAME=VALUE`.
+    """
+
+    def __init__(self, *settings: str) -> None:
+        self._settings = [word for each in ("fsync=off", *settings) for word in ("-c", each)]
         initdb, self._postgres = _program("initdb"), _program("postgres")
         self._as_user = ["runuser", "-u", _USER, "--"] if os.geteuid() == 0 else []
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))  # its path must be short for a socket
@@ -47,7 +52,7 @@ class PostgresqlServer:
         """Begin, also again after a crash."""
         self._process = ManagedProcess(
             [*self._as_user, self._postgres, "-D", self._data, "-k", self.folder,
-             "-c", "listen_addresses=", "-c", "fsync=off"],
+             "-c", "listen_addresses=", *self._settings],
             log=self.folder / "output", cwd=self.folder,
         )  # fmt: skip
         self._process.wait_ready(self._answers)
