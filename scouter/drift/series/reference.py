@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from statistics import fmean, pvariance, variance
 from typing import Any, Final
 
 from scouter.alert.config import AlertThreshold
@@ -30,6 +31,10 @@ _ALIKE: Final = 4.0
 of single records one is by chance."""
 
 
+_PARTS: Final = (50, 25, 10)
+"""Numbers of parts of a sample that are held against each other."""
+_UNEVEN: Final = 3.0
+"""Standard errors of their variance beyond which parts differ: one of 40 steady samples does."""
 _NO_BLOCKS: Final[tuple[int, ...]] = ()
 
 
@@ -94,6 +99,22 @@ class Sample:
         spread = squares - total * mean
         together = self._products - mean * ends + (self.units - 1) * mean * mean
         return spread > 0 and together / spread * math.sqrt(self.units) > _ALIKE
+
+    @property
+    def is_even(self) -> bool:
+        """False if parts of the sample differ by more than chance, as those of day and night do.
+
+        Source: the variance of the parts' means over the one that single blocks let expect.
+        """
+        spread = pvariance(self.blocks) if self.blocks else 0.0
+        for parts in _PARTS if spread else ():
+            size = len(self.blocks) // parts
+            if size < 2:
+                continue
+            means = [fmean(self.blocks[at * size : (at + 1) * size]) for at in range(parts)]
+            if variance(means) * size / spread - 1 > _UNEVEN * math.sqrt(2 / (parts - 1)):
+                return False
+        return True
 
     def baseline(self, alpha: float) -> Baseline:
         """Take a baseline from the sample.

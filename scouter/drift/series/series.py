@@ -348,6 +348,9 @@ class Series:
         records, part = STAGES[self._stage]
         if self.sample.records < records or self.sample.units < FEWEST:
             return
+        if self._stage and not self.sample.is_even:  # a narrow bound would be one of its good hours
+            self._stage += 1
+            return
         share = self._share(None)
         reference = self._measured(ReferenceKind.FIRST, "", self.sample, share, part)
         if self._stage:

@@ -58,6 +58,33 @@ def test_single_records_are_not_alike() -> None:
     assert not sample_of([1.0] * 1_000).is_alike
 
 
+def test_parts_of_steady_samples_seldom_differ() -> None:
+    """One of 40 does by chance; 16 or more of 200 have a chance of 0.01 % (binomial tail)."""
+    draw = random.Random(5)
+    uneven = sum(
+        not sample_of([float(draw.random() < 0.9) for _ in range(2_000)]).is_even
+        for _ in range(200)
+    )
+    assert uneven < 16
+    assert sample_of([1.0] * 2_000).is_even
+    assert sample_of([0.5] * 30).is_even
+
+
+def test_the_reference_does_not_grow_where_day_and_night_differ() -> None:
+    """A narrow bound of a mean of both would make each night a fall."""
+    draw = random.Random(6)
+    for _ in range(20):
+        series = Series(KEY)
+        for at in range(2_000):
+            rate = 0.97 if at // 500 % 2 else 0.85
+            series.take(float(draw.random() < rate), 1, 0, at)
+            if series.is_fallen:
+                break
+        else:
+            assert not series.sample.is_even
+            assert series.watches[0].reference.baseline.count == 1_000
+
+
 def test_a_sample_goes_on_from_what_is_stored() -> None:
     draw = random.Random(1)
     outcomes = list(runs(draw, 1_010))
