@@ -8,10 +8,10 @@ import pytest
 
 from collector.care.data_folder import DataFolder, open_data
 from collector.log.port import LostLogError
-from collector.store.conservation import Conservation
 from collector.store.erase import EraseTarget
 from collector.store.file_store import FileStore
 from collector.store.opening import LostDataError
+from scouter.client.models.operation import ConservationSheet
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -64,7 +64,7 @@ def remove(*patterns: str) -> Change:
     return change
 
 
-def sheet_of(folder: Path, *, accept_loss: bool = False) -> Conservation:
+def sheet_of(folder: Path, *, accept_loss: bool = False) -> ConservationSheet:
     """The sheet once a worker has read all that is left."""
     open_data(folder, accept_loss=accept_loss).close()
     room = WorkerRoom(folder, PROFILES)
