@@ -22,6 +22,10 @@ ROOT = Path(__file__).parents[2]
 
 
 LONG: Final = pytest.mark.long
+MAY_BE_NONE: Final = {
+    "steady 0.9, first 1,000: alarmed", "failures take 60 s, 50 a second: alarmed",
+}  # fmt: skip
+"""Figures of healthy agents, of which 0 is the best one."""
 
 
 @pytest.mark.parametrize("module", sorted({module for module, *_ in RUNS} - {"pytest"}))
@@ -111,7 +115,8 @@ def test_bench_can_be_loaded(module: str) -> None:
 )
 def test_bench_runs(module: str, wanted: list[str], tmp_path: Path) -> None:
     found = short_form(f"tests.bench.{module}", tmp_path)
-    assert {name: found[name].value > 0 for name in wanted} == dict.fromkeys(wanted, True)
+    is_there = {name: found[name].value > 0 or name in MAY_BE_NONE for name in wanted}
+    assert is_there == dict.fromkeys(wanted, True)
 
 
 @LONG
