@@ -25,6 +25,9 @@ MOST_OPEN: Final = 10_000
 """Conversations that are open at a time; beyond, the one that is quiet for longest is taken."""
 MOST_EARLY: Final = 10_000
 """Outcomes that wait for earlier ones; beyond, the one that was created first is taken."""
+LONG: Final = 4
+"""Times the mean length of conversations, after which an open one holds up no other. One chat that
+never rests would else delay every alert by its deadline."""
 
 _Name = tuple[str, Kind]
 
@@ -61,7 +64,7 @@ class _Session:
     """A conversation that goes on."""
 
     __slots__ = (
-        "counts", "created_ns", "examples", "first_ns", "last_ns", "place", "result_ns",
+        "counts", "created_ns", "examples", "first_ns", "holds_up", "last_ns", "place", "result_ns",
     )  # fmt: skip
 
     def __init__(self, at_ns: int, created_ns: int, place: Place) -> None:
@@ -70,6 +73,8 @@ class _Session:
         """Creation of its first record, and its first result."""
         self.result_ns = 0
         """Time of its last result itself, which is taken later."""
+        self.holds_up = True
+        """Outcomes that were created later wait for it."""
         self.counts: dict[_Name, tuple[float, int, int]] = {}
         """Sum of the outcomes, records and those of them that failed, by series."""
         self.examples: dict[_Name, str] = {}
@@ -123,7 +128,10 @@ class Group:
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
         self._open: list[tuple[int, Place, str]] = []
-        """Heap of their creation, first result and digest; also of some that are closed."""
+        """Heap of creation, first result and digest of those that hold up others; also of some that
+        are closed."""
+        self._rested = (0, 0)
+        """Conversations that came to rest, and the sum of their lengths in ns."""
         self._early: list[_Early] = []
         """Heap."""
         self._awaiting: set[_Name] = set()
@@ -165,7 +173,7 @@ class Group:
                 for task, kind, outcome, is_failed in observed.counted()
             )  # fmt: skip
             heappush(self._early, _Early(created_ns, observed.place, at_ns, units))
-            yield from self._in_order(decided_ns)
+            yield from self._in_order(now_ns, pace, decided_ns)
             return
         digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
         session = self._sessions.pop(digest, None)
@@ -174,7 +182,8 @@ class Group:
             heappush(self._open, (created_ns, session.place, digest))
         elif created_ns < session.created_ns:
             session.created_ns = created_ns
-            heappush(self._open, (created_ns, session.place, digest))
+            if session.holds_up:
+                heappush(self._open, (created_ns, session.place, digest))
         self._sessions[digest] = session
         session.last_ns, session.result_ns = now_ns, max(session.result_ns, at_ns)
         for task, kind, outcome, is_failed in observed.counted():
@@ -186,7 +195,7 @@ class Group:
             self._close(digest)
         elif len(self._sessions) > MOST_OPEN:
             self._close(next(iter(self._sessions)))
-        yield from self._in_order(decided_ns)
+        yield from self._in_order(now_ns, pace, decided_ns)
 
     def advance(self, now_ns: int, pace: Pace, decided_ns: float = math.inf) -> Iterator[Turn]:
         """Take what is complete at this time of the stream, and waits for nothing earlier."""
@@ -197,14 +206,17 @@ class Group:
             digest, session = next(iter(self._sessions.items()))
             if now_ns < session.last_ns + wait_ns:
                 break
+            if session.last_ns < session.first_ns + pace.deadline_ns:
+                count, total_ns = self._rested
+                self._rested = count + 1, total_ns + session.last_ns - session.first_ns
             self._close(digest)
-        yield from self._in_order(decided_ns)
+        yield from self._in_order(now_ns, pace, decided_ns)
 
-    def _in_order(self, decided_ns: float) -> Iterator[Turn]:
+    def _in_order(self, now_ns: int, pace: Pace, decided_ns: float) -> Iterator[Turn]:
         """Take outcomes before which nothing is open or undecided."""
         while self._early:
             first = self._early[0]
-            is_early = first.created_ns >= decided_ns or first[:2] >= self._first_open()
+            is_early = first.created_ns >= decided_ns or first[:2] >= self._first_open(now_ns, pace)
             if is_early and len(self._early) <= MOST_EARLY:
                 return
             heappop(self._early)
@@ -213,15 +225,23 @@ class Group:
                 counts = (total, count, failed)
                 yield from self._take_unit((task, kind), counts, first.at_ns, examples)
 
-    def _first_open(self) -> tuple[float, Place]:
-        """Creation and first result of the first conversation that is open."""
+    def _first_open(self, now_ns: int, pace: Pace) -> tuple[float, Place]:
+        """Creation and first result of the first conversation that is open and holds up others."""
         while self._open:
             created_ns, place, digest = self._open[0]
             session = self._sessions.get(digest)
             if session is not None and (session.created_ns, session.place) == (created_ns, place):
-                return created_ns, place
+                if now_ns < session.first_ns + self._hold_ns(pace):
+                    return created_ns, place
+                session.holds_up = False
             heappop(self._open)
         return math.inf, BEFORE_ALL
+
+    def _hold_ns(self, pace: Pace) -> int:
+        count, total_ns = self._rested
+        if not count:
+            return pace.deadline_ns
+        return max(pace.wait_ns, LONG * total_ns // count)
 
     def set_back(self, now_ns: int) -> bool:
         """Follow a clock that was set back: no conversation began, or went on, after now.
@@ -247,7 +267,9 @@ class Group:
 
     def _order_open(self) -> None:
         self._open = [
-            (each.created_ns, each.place, digest) for digest, each in self._sessions.items()
+            (each.created_ns, each.place, digest)
+            for digest, each in self._sessions.items()
+            if each.holds_up
         ]
         heapify(self._open)
 
@@ -328,14 +350,14 @@ class Group:
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
-                    digest, each.first_ns, each.last_ns, each.result_ns, each.created_ns,
-                    each.place,
+                    digest, each.first_ns, each.last_ns, each.result_ns, each.holds_up,
+                    each.created_ns, each.place,
                     [[*name, *counts] for name, counts in each.counts.items()],
                     [[*name, example] for name, example in each.examples.items()],
                 ]
                 for digest, each in self._sessions.items()
             ],
-            "early": sorted(self._early),
+            "early": sorted(self._early), "rested": self._rested,
         }  # fmt: skip
 
     @staticmethod
@@ -351,10 +373,12 @@ class Group:
             found.series[series.key.task, series.key.kind] = series
             if series.awaits:
                 found._awaiting.add((series.key.task, series.key.kind))
+        count, total_ns = state["rested"]
+        found._rested = count, total_ns
         for digest, first_ns, last_ns, result_ns, *first, counts, examples in state["sessions"]:
-            created_ns, place = first
+            holds_up, created_ns, place = first
             session = found._sessions[digest] = _Session(first_ns, created_ns, Place(*place))
-            session.last_ns, session.result_ns = last_ns, result_ns
+            session.last_ns, session.result_ns, session.holds_up = last_ns, result_ns, holds_up
             session.counts = {
                 (task, Kind(kind)): (total, count, failed)
                 for task, kind, total, count, failed in counts

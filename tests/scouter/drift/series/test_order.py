@@ -103,6 +103,70 @@ def test_a_conversation_waits_for_one_that_began_before_it(series: SeriesSet) ->
     assert state(series) == state(again)
 
 
+@pytest.mark.parametrize(("length_s", "held_s"), [(5, 300), (100, 400)])
+def test_a_conversation_that_never_rests_holds_up_others_for_a_while(
+    series: SeriesSet, length_s: int, held_s: int
+) -> None:
+    """Four times the mean length of those that came to rest, and `wait_ns` at least."""
+    for first, offset_s in ((1, 0), (5, length_s // 2), (9, length_s)):
+        some = range(first, first + 4)
+        feed(series, [made(each, 100, 100 + offset_s, session=f"s{each % 4}") for each in some])
+    series.advance(1_000 * SECOND)
+    assert the_series(series).units == 4
+    feed(series, [made(13, 1_000, 1_000, session="endless"), made(14, 1_001, 1_001)])
+    for at_s in range(1_020, 1_000 + held_s, 10):
+        feed(series, [made(at_s, at_s, at_s, session="endless")])
+    assert the_series(series).units == 4
+    again = restarted(series)
+    for each in (series, again):
+        each.advance((1_000 + held_s) * SECOND)
+        assert (the_series(each).units, each.has_early) == (5, False)
+        feed(each, [made(9_000, 999, 1_000 + held_s, session="endless")])  # created even earlier
+        feed(each, [made(9_001, 1_000 + held_s, 1_000 + held_s)])
+        assert the_series(each).units == 6, "it holds up nobody any more"
+    assert state(series) == state(restarted(again)) == state(again)
+
+
+def long_ones_fail_more(turn_s: int, a_second: int) -> list[Observed]:
+    """Healthy conversations of 3 to 20 turns; the longer ones fail more often."""
+    draw = random.Random(54)
+    rows: list[tuple[float, str, bool]] = []
+    for number in range(1_700):
+        turns = draw.randint(3, 20)
+        for turn in range(1, turns + 1):
+            is_good = draw.random() < 0.98 - 0.015 * turns
+            rows.append((1 + number / a_second + turn * turn_s, f"s{number}", is_good))
+    return [
+        made(number, at_s - 2, at_s, session=session, outcome=PASSED if is_good else FAILED)
+        for number, (at_s, session, is_good) in enumerate(sorted(rows), 1)
+    ]
+
+
+@pytest.mark.parametrize(("longest", "alarms"), [(4, False), (0, True)])
+def test_conversations_that_last_longer_and_fail_more_are_no_fall(
+    series: SeriesSet, monkeypatch: pytest.MonkeyPatch, longest: int, *, alarms: bool
+) -> None:
+    """They would be one if an open conversation held up others for `wait_ns` alone."""
+    monkeypatch.setattr("scouter.drift.series.group.LONG", longest)
+    results = long_ones_fail_more(20, 5)
+    turns = feed(series, results)
+    for pause_s in range(0, 4_000, 30):  # the traffic ends, and the long ones come last
+        turns += series.advance(results[-1].at_ns + pause_s * SECOND)
+    assert (the_series(series).units, series.has_early) == (1_700, False)
+    assert bool(turns) is alarms
+
+
+def test_where_no_conversation_came_to_rest_the_deadline_holds(series: SeriesSet) -> None:
+    feed(series, [made(1, 1, 1, session="endless"), made(2, 2, 2)])
+    last_s = PACE.deadline_ns // SECOND
+    for at_s in range(10, last_s, 10):
+        feed(series, [made(at_s, at_s, at_s, session="endless")])
+    assert list(series.series()) == []
+    series.advance((last_s + 1) * SECOND)
+    feed(series, [made(last_s + 2, last_s + 2, last_s + 2, session="endless")])
+    assert the_series(series).units == 2
+
+
 def test_no_more_outcomes_wait_than_allowed(
     series: SeriesSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
