@@ -64,8 +64,8 @@ _FIRST_UNDECIDED: Final = f"""
           AND {undecided("$3::BIGINT", "AND {}.seq <= $2::BIGINT")}
         UNION ALL
         SELECT e.space, e.profile_uid, e.created_ns FROM evaluations e
-        WHERE e.created_ns >= $1::BIGINT AND e.pending > 0 AND e.was_decided = 0
-          AND e.seq <= $2::BIGINT AND NOT EXISTS (
+        WHERE e.created_ns >= $1::BIGINT AND e.evaluated_ns >= $1::BIGINT
+          AND e.pending > 0 AND e.was_decided = 0 AND e.seq <= $2::BIGINT AND NOT EXISTS (
             SELECT 1 FROM evaluations n
             WHERE n.revision > e.revision AND n.space = e.space AND n.record_uid = e.record_uid
               AND n.seq <= $2::BIGINT)
