@@ -288,11 +288,12 @@ class DriftWatcher:
         with self._lock:
             low, last = self._store.first_waiting_seq(), self._store.last_seq()
             page: list[Observed] = []
-            if last != self._seen or self._series.has_early:
-                # Both as of one commit: what is decided by then is in this page, or in one before.
+            if last != self._seen:
+                page = self._store.decided_after(self._series.place, PAGE, until_seq=last)
+            if page or self._series.has_early:
+                # As of the same commit: what is decided by then is in this page, or in one before.
                 since_ns = self._now_ns() - self._pace.wait_ns
                 undecided = self._store.first_undecided(since_ns, last, low)
-                page = self._store.decided_after(self._series.place, PAGE, until_seq=last)
                 self._series.decided(None)
                 for observed in page:
                     measured = replace(observed, yardsticks=self._yardsticks_of(observed))
