@@ -333,7 +333,7 @@ def _decision(
 
 
 def _likeness_notes(sides: Sequence[Sequence[tuple[str, bool | None]]]) -> Iterator[str]:
-    """What is known of records without a session id."""
+    """Likeness of records without a session id."""
     for records, when in zip(sides, ("before", "now"), strict=True):
         results = _kept(records)
         alone = sum(not each.session for each in results)

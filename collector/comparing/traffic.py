@@ -39,7 +39,7 @@ class Explained:
     traits: Sequence[TraitChange]
     """Those that most records of a side have, the ones that fell furthest first; 20 at most."""
     sentence: str
-    """What the change comes from, in words."""
+    """Cause of the change, in words."""
 
     @property
     def is_traffic_alone(self) -> bool:

@@ -110,7 +110,7 @@ class VersionsContract(OpenedStore):
     def test_a_span_tells_the_version_of_an_evaluation_that_knows_none(
         self, store: AppendingStore
     ) -> None:
-        """What nobody knows the version of is left out."""
+        """Records without a known version are left out."""
         for number, version in ((1, "1"), (2, "2"), (3, "2")):
             resource = Resource(attributes={"service.version": version})
             spans = [span(number, trace_id=f"{number:032x}", resource=resource)]

@@ -1,4 +1,4 @@
-"""What a difference comes from, in words."""
+"""Cause of a difference, in words."""
 
 from collections.abc import Mapping
 
