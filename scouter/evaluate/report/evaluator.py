@@ -230,6 +230,14 @@ class ItemEvaluator(ABC):
 
         return self.output(await asyncio.gather(*map(one, items)))
 
+    def is_for(self, item: EvalItem) -> bool:
+        """Tell whether this evaluator is to look at an item.
+
+        Raises:
+            DataError: The item does not say which evaluators are.
+        """
+        return not self.evaluation_method_id or self.evaluation_method_id in item.methods
+
     def output(self, items: Sequence[ItemVerdict]) -> EvaluatorOutput:
         """Put the verdicts of the evaluator together."""
         return EvaluatorOutput(items=tuple(items), compat=self._compat, with_vlm=self._with_vlm)

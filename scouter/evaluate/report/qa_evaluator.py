@@ -87,7 +87,8 @@ class QAEvaluator(ItemEvaluator):
 
     Args:
         judge: A judge, a function from `JudgeRequest` to the answer, or `entry/model`.
-        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped.
+        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped; empty
+            skips none.
         custom_prompt_template: In place of our question; the blanks are `{question}`, `{answer}`
             and `{reference}`.
         llm_judge_reasoning: Whether the judge writes its reasoning, too.
@@ -121,7 +122,7 @@ class QAEvaluator(ItemEvaluator):
         Raises:
             DataError: It does not say which evaluators are to look at it.
         """
-        if self.evaluation_method_id not in item.methods:
+        if not self.is_for(item):
             return skipped(item, self.evaluation_method_id)
         truth, is_sound = item.ground_truth, self._compat != "vss"
         if (truth is None or truth == "") if is_sound else not truth:

@@ -83,7 +83,8 @@ class ReportEvaluator(ItemEvaluator):
         reference_base_dir: Folder that the paths of references begin in.
         judge: A judge, a function from `JudgeRequest` to the answer, or `entry/model`; needed
             where the tree asks one.
-        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped.
+        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped; empty
+            skips none.
         include_vlm_output: Whether there is a score of the visual sections.
         vlm_related_fields: The top-level sections that a vision model fills.
         single_field_comparison_prompt: In place of our question about one field; the blanks are
@@ -164,7 +165,7 @@ class ReportEvaluator(ItemEvaluator):
         Raises:
             DataError: The item does not say which evaluators are to look at it.
         """
-        if self.evaluation_method_id not in item.methods:
+        if not self.is_for(item):
             return skipped(item, self.evaluation_method_id)
         try:
             if item.failure and self._compat == "sound":

@@ -43,7 +43,8 @@ class TrajectoryEvaluator(ItemEvaluator):
 
     Args:
         judge: A judge, a function from `JudgeRequest` to the answer, or `entry/model`.
-        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped.
+        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped; empty
+            skips none.
         track_agent_selected_tools_only: Whether tools that the agent did not choose itself, and
             models inside of tools, are left out.
         custom_prompt_template_with_reference: For items with `trajectory_ground_truth`; the blanks
@@ -93,7 +94,7 @@ class TrajectoryEvaluator(ItemEvaluator):
             DataError: It does not say which evaluators are to look at it.
             ValueError: In `vss`, there is no template for it.
         """
-        if self.evaluation_method_id not in item.methods:
+        if not self.is_for(item):
             return skipped(item, self.evaluation_method_id)
         if item.failure and self._compat == "sound":
             return errored(item, f"the agent failed: {item.failure}")

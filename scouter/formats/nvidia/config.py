@@ -353,7 +353,11 @@ def _model(
     value: JsonValue,
     loc: tuple[str, ...],
 ) -> M:
+    """Read an object; a variable of a field that nothing here reads does not have to be set."""
+    read = {*model.model_fields, *(each.alias for each in model.model_fields.values())}
     try:
-        return model.model_validate(replaced(value, environ))
+        if isinstance(value, dict):
+            value = {k: replaced(each, environ) if k in read else each for k, each in value.items()}
+        return model.model_validate(value)
     except (ValidationError, ConfigError) as error:
         raise document.wrap(error, loc, model) from error
