@@ -24,7 +24,7 @@ from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.journey.case import Compat
 from scouter.formats.unread import unread_fields
-from scouter.formats.watsonx.cases import SUCCESS, player_of, scenarios_of
+from scouter.formats.watsonx.cases import GIVEN, SUCCESS, JourneyOrchestrator, scenarios_of
 from scouter.formats.watsonx.config import (
     Provider,
     ReadConfig,
@@ -106,7 +106,8 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
         check.run,
         repeats=max(check.run.repeats, config.n_runs),
         concurrency=max(check.run.concurrency, config.num_workers),
-        player=player_of(cases),
+        orchestrator=partial(JourneyOrchestrator, cases),
+        arguments=GIVEN,
         baseline=check.standard.read_baseline(),
         accept_changed=check.standard.accept_changed,
     )

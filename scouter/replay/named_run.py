@@ -96,7 +96,6 @@ class NamedRun(NamedJudging):
         agent: `module:name`, or the agent itself; see `loaded_agent`.
         simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
             the judge play it, and `entry/model` a model of a provider entry.
-        player: Makes who leads the user's part of who is named so, or of None.
         repeats: Runs of each scenario.
         concurrency: Scenarios at once.
         timeout_s: Seconds per scenario.
@@ -118,7 +117,6 @@ class NamedRun(NamedJudging):
 
     agent: str | Callable[..., Any]
     simulated_user: object = None
-    player: Callable[[Any], Any] | None = None
     repeats: int = 1
     concurrency: int = 1
     timeout_s: float | None = None
@@ -178,7 +176,6 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
         judge = run.own_judge()
         models = _models(run) if _is_model(run.simulated_user) else None
         user = _simulated_user(run.simulated_user, judge, models)
-        user = user if run.player is None else run.player(user)
         with _failures_named(run.agent):
             orchestrator = agent.make(scenarios, user)
             orchestrator.agent_name = name_of(run.agent)

@@ -4,7 +4,8 @@ The task `is_success` decides. The others measure, under their documented names,
 every number, so that nothing is counted twice.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import copy
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import JsonValue, ValidationError
@@ -18,10 +19,16 @@ from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.task import Task
 from scouter.formats.watsonx.config import Provider, WatsonxConfig
 from scouter.formats.watsonx.story_user import StoryUser
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.replay.agent import names_taken
+from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.simulated_user import SimulatedUser
 
 SUCCESS: Final = "is_success"
 """The task that decides."""
+GIVEN: Final = ("runtime_context", "file_upload")
+"""Fields of a dataset that an agent gets as parameters of these names."""
+_PROMPTS: Final = "user_prompts"
 _TURNS: Final = "turns"
 _GOALS: Final = ("story", "goals", "goal_details")
 """The part of a dataset that says how a journey should go."""
@@ -52,7 +59,7 @@ def scenarios_of(
 def _scenario(
     case: Case, config: WatsonxConfig, compat: Compat, judge: Provider | None
 ) -> EvalScenario:
-    prompts = case.user_prompts
+    told = {name: case.source[name] for name in (_PROMPTS, *GIVEN) if case.source.get(name)}
     try:
         return EvalScenario(
             case.starting_sentence or "",
@@ -60,7 +67,7 @@ def _scenario(
             case.name,
             simulated_user_persona=case.story,
             max_turns=case.max_user_turns or config.max_user_turns,
-            metadata=None if prompts is None else {"user_prompts": list[JsonValue](prompts)},
+            metadata=told or None,
             tags=[tag for tag in case.tags if tag],
         )
     except ValidationError as error:
@@ -118,28 +125,55 @@ def _measure(name: str) -> Callable[[Mapping[str, Any]], JsonValue]:
     return read
 
 
-def player_of(cases: Sequence[Case]) -> Callable[[object], StoryUser]:
-    """Give the function that has somebody play the users of all cases.
-
-    It raises `ConfigError` where nobody plays the user of a case that needs one: that is refused
-    before the first message, and not at the second.
+class JourneyOrchestrator(EvalOrchestrator):
+    """Leads journeys: has their users played, and gives the agent what their datasets give it.
 
     Args:
-        cases: The cases.
+        cases: Their names are unique.
+        queue: Takes the records of the agent.
+        scenarios: From `scenarios_of`.
+        agent_fn: The agent.
+        user: Plays the users of cases without `user_prompts`.
+
+    Raises:
+        ConfigError: Nobody plays a user, or the agent does not take what a case gives it.
     """
 
-    def play(user: object) -> StoryUser:
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        queue: ScouterQueue,
+        scenarios: EvalScenarios,
+        agent_fn: Callable[..., Any],
+        user: object = None,
+    ) -> None:
+        self._cases = {case.name: case for case in cases}
+        taken = names_taken(agent_fn, GIVEN)
         for case in cases:
-            if case.user_prompts is None and user is None:
-                raise ConfigError(
-                    f"case {case.name!r} has no user_prompts; say who plays its story, such as "
-                    "--simulated-user openai/gpt-4o-mini"
-                )
-            if not case.starting_sentence and not isinstance(user, SimulatedUser):
-                raise ConfigError(
-                    f"case {case.name!r} has no starting_sentence; only a model can make one up, "
-                    "such as --simulated-user openai/gpt-4o-mini"
-                )
-        return StoryUser({case.name: case for case in cases}, user)
+            _refuse_lost(case, taken, user)
+        super().__init__(queue, scenarios, agent_fn, StoryUser(self._cases, user))
 
-    return play
+    def arguments(self, scenario: EvalScenario, turn: int) -> Mapping[str, object]:
+        """Give what the dataset gives the agent beside the user's words."""
+        source = self._cases[scenario.id].source
+        return {name: copy.deepcopy(source.get(name)) for name in GIVEN}
+
+
+def _refuse_lost(case: Case, taken: Container[str], user: object) -> None:
+    """Refuse before the first message what would break off at a later one."""
+    if case.user_prompts is None and user is None:
+        raise ConfigError(
+            f"case {case.name!r} has no user_prompts; say who plays its story, such as "
+            "--simulated-user openai/gpt-4o-mini"
+        )
+    if not case.starting_sentence and not isinstance(user, SimulatedUser):
+        raise ConfigError(
+            f"case {case.name!r} has no starting_sentence; only a model can make one up, "
+            "such as --simulated-user openai/gpt-4o-mini"
+        )
+    for name in GIVEN:
+        if case.source.get(name) and name not in taken:
+            raise ConfigError(
+                f"case {case.name!r} gives the agent a {name}, and the agent takes none; give it a "
+                f"parameter called {name!r}, or remove the field from the dataset"
+            )

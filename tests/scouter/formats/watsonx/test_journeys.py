@@ -1,6 +1,7 @@
 """Journeys run in this process: what leads the user, and what the configuration decides."""
 
 import json
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from scouter.evaluate.journey.case import read_case
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.judge.port import JudgeRequest
-from scouter.formats.watsonx.cases import player_of, scenarios_of
+from scouter.formats.watsonx.cases import GIVEN, JourneyOrchestrator, scenarios_of
 from scouter.formats.watsonx.config import Provider, WatsonxConfig
 from scouter.formats.watsonx.result import journeys_of
 from scouter.replay.named_run import NamedRun, run_named
@@ -68,8 +69,9 @@ def journey(config: dict[str, Any] | None = None, **options: Any) -> JourneyResu
     model = None if judge is None else Provider(provider="judge", model_id="judge")
     scenarios = scenarios_of(cases, read, compat=compat, judge=model)
     run = NamedRun(
-        agent=agent, simulated_user=user, player=player_of(cases), judge=judge, progress=False
-    )
+        agent=agent, simulated_user=user, judge=judge, progress=False,
+        orchestrator=partial(JourneyOrchestrator, cases), arguments=GIVEN,
+    )  # fmt: skip
     (found,) = journeys_of(run_named(scenarios, run), cases, scenarios)
     return found.result
 
