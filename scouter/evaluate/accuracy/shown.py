@@ -75,5 +75,5 @@ def print_reliability(result: ReliabilityEvaluationResult) -> None:
         )
     ending = "Passed" if result.passed else "Failed"
     table.title = f"Reliability Check {ending}"
-    expected, actual = result.expected_tool_calls, result.actual_tool_calls
-    emit(table, Text(result.summary), Text(f"Expected: {expected}\nActual: {actual}"))
+    names = {"Expected": result.expected_tool_calls, "Actual": result.actual_tool_calls}
+    emit(table, Text(result.summary), *(Text(f"{each}: {found}") for each, found in names.items()))

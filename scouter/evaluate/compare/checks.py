@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import zip_longest
+from shlex import quote
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -120,9 +121,15 @@ class CheckChange(BaseModel, frozen=True, extra="ignore"):
     def cause(self) -> str:
         """The change in words."""
         if self.act != "changed":
-            return f"{self.name} was {self.act}"
+            return f"{self.name} {self.done}"
         differences = some_of(self.fields, _FIELDS, "; ")
         return f"{self.name} changed" + (f" ({differences})" if differences else "")
+
+    @property
+    def done(self) -> str:
+        """The act as a verb, such as `was removed`."""
+        be = "was" if len(self.ids) == 1 else "were"
+        return self.act if self.act == "changed" else f"{be} {self.act}"
 
     @property
     def _fate(self) -> str:
@@ -136,7 +143,7 @@ class CheckChange(BaseModel, frozen=True, extra="ignore"):
     @property
     def advice(self) -> str:
         """What to do about one that is left out."""
-        option = " ".join(f"--accept-changed {name}" for name in self.ids)
+        option = " ".join(f"--accept-changed {quote(name)}" for name in self.ids)
         if len(self.ids) > _NAMED:
             option = "--accept-changed ID for each"
         return f"look at the results of the new run and pass {option}, or save a new baseline"

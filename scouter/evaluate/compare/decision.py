@@ -216,8 +216,7 @@ class _Doubt:
 
 
 def _changed(change: CheckChange) -> str:
-    act = "was removed" if change.act == "removed" else "changed"
-    return f"cannot clear {change.name}, which {act}: {change.advice}"
+    return f"cannot clear {change.name}, which {change.done}: {change.advice}"
 
 
 def _doubt(evidence: Evidence, ruled_out: float | None) -> _Doubt | None:
