@@ -40,6 +40,11 @@ class PointwiseMetricPromptTemplate:
     def __str__(self) -> str:
         return "\n\n".join(self._parts())
 
+    @property
+    def prompt_data(self) -> str:
+        """The template."""
+        return str(self)
+
     def _parts(self) -> Iterator[str]:
         yield f"# Instruction\n{self.instruction}"
         yield "# Evaluation"
