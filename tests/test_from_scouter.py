@@ -14,9 +14,18 @@ from pathlib import Path
 import pytest
 
 import scouter
+from scouter.agent import Prompt
 from scouter.client import ScouterClient
+from scouter.drift import AgentEvalConfig, AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate import AssertionTask, EvalDataset, EvalRecord, EvalScenarios
+from scouter.evaluate import (
+    AssertionTask,
+    ComparisonResults,
+    EvalDataset,
+    EvalRecord,
+    EvalScenarios,
+)
+from scouter.tracing import TestSpanExporter
 from tests.support.collector_process import CollectorProcess
 
 ROOT = Path(__file__).parents[1]
@@ -155,6 +164,10 @@ def test_names_that_are_not_here() -> None:
             assert not hasattr(ScouterClient, name)
         if "ScouterClient" in there:
             assert all(hasattr(ScouterClient, name) for name in re.findall(r"`(\w+)`", here))
+    methods = {"print_summary_table", "update_config_args", "bind_mut", "baggage"}
+    assert all(f"{name}`" in table for name in methods)
+    for kind in (ComparisonResults, AgentEvalProfile, AgentEvalConfig, Prompt, TestSpanExporter):
+        assert methods.isdisjoint(dir(kind))
     assert scouter.GenAIEvalProfile is scouter.AgentEvalProfile
     assert scouter.GenAIEvalConfig is scouter.AgentEvalConfig
 
