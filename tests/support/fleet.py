@@ -6,14 +6,14 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.collector_process import CollectorProcess, CollectorProgram
+from tests.support.collector_process import CollectorProcess
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
 from tests.support.postgresql_server import PostgresqlServer
 
 PARTITIONS: Final = 4
 
 
-class FleetMember(CollectorProgram):
+class FleetMember(CollectorProcess):
     """One process of a fleet; the api answers as a collector does."""
 
 

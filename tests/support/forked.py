@@ -23,6 +23,10 @@ from tests.support.processes import ManagedProcess, Process
 
 _IMPORTED: Final = (
     "collector.commands",
+    "collector.fleet.api",
+    "collector.fleet.gateway",
+    "collector.fleet.roles",
+    "collector.fleet.worker",
     "collector.service",
     "scouter.cli.app",
     "uvicorn",
