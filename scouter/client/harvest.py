@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 
-from scouter.client.client import ScouterClient
 from scouter.client.conversation import Conversation, read_conversation
 from scouter.client.errors import ApiError
 from scouter.client.expectation import carry, expected_answer
@@ -37,6 +36,9 @@ from scouter.evaluate.tasks.task import Task
 from scouter.model.agent_work import ToolCall
 from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Span
+
+if TYPE_CHECKING:  # a collector harvests from its own store
+    from scouter.client.client import ScouterClient
 
 NOT_PASSED: Final = (Outcome.FAILED, Outcome.ERRORED)
 EXPECTED_TOOLS: Final = "expected_tools"
@@ -99,7 +101,7 @@ class Harvest:
 
 
 def harvest(
-    client: ScouterClient, wanted: Wanted, known: Iterable[AgentEvalProfile] = ()
+    client: "ScouterClient", wanted: Wanted, known: Iterable[AgentEvalProfile] = ()
 ) -> Harvest:
     """Make scenarios of stored records.
 
@@ -139,7 +141,7 @@ def harvest(
     return found
 
 
-def _session_of(client: ScouterClient, evaluation: Evaluation) -> list[Evaluation]:
+def _session_of(client: "ScouterClient", evaluation: Evaluation) -> list[Evaluation]:
     """The latest evaluation of each record of a session, in the order in which they were made.
 
     Several profiles may have a record of one trace: there, those of the evaluation's own count.
@@ -157,7 +159,7 @@ def _session_of(client: ScouterClient, evaluation: Evaluation) -> list[Evaluatio
     return sorted(records, key=lambda each: (each.created_at, each.uid))
 
 
-def _evaluations(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
+def _evaluations(client: "ScouterClient", wanted: Wanted) -> Iterator[Evaluation]:
     """The latest evaluation on each record, newest first.
 
     The lists do not begin at one moment, so that a record which failed in the first may have
@@ -203,14 +205,14 @@ def _digest(uid: str) -> bytes:
     return hashlib.sha256(uid.encode("utf-8", "surrogatepass")).digest()
 
 
-def _context_of(client: ScouterClient, evaluation: Evaluation) -> JsonValue:
+def _context_of(client: "ScouterClient", evaluation: Evaluation) -> JsonValue:
     try:
         return client.record(evaluation.uid).context
     except ApiError as error:
         return _none_if_gone(error)
 
 
-def _spans_of(client: ScouterClient, evaluation: Evaluation) -> Sequence[Span]:
+def _spans_of(client: "ScouterClient", evaluation: Evaluation) -> Sequence[Span]:
     if evaluation.trace_id is None:
         return ()
     try:
@@ -228,7 +230,7 @@ def _none_if_gone(error: ApiError) -> None:
 
 
 def _profile_of(
-    client: ScouterClient,
+    client: "ScouterClient",
     evaluation: Evaluation,
     at_hand: Mapping[str, AgentEvalProfile],
     found: Harvest,
@@ -243,7 +245,7 @@ def _profile_of(
     return found.profiles.get(digest)
 
 
-def _find_profile(client: ScouterClient, evaluation: Evaluation) -> AgentEvalProfile | None:
+def _find_profile(client: "ScouterClient", evaluation: Evaluation) -> AgentEvalProfile | None:
     for each in client.profiles():
         if each.profile_version == evaluation.profile_version and each.alias == evaluation.profile:
             try:

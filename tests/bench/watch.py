@@ -20,7 +20,7 @@ from typing import Final
 
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
-from collector.process import tune_process
+from collector.process import after_start, tune_process
 from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow
 from collector.worker.times import JoinTimes
@@ -128,7 +128,8 @@ def main() -> int:
     tune_process()
     figures = Figures("watch", is_short=options.short)
     part = 50 if options.short else 1
-    with tempfile.TemporaryDirectory(prefix="scouter-watch-", dir=os.environ.get("TMPDIR")) as name:
+    folder = tempfile.TemporaryDirectory(prefix="scouter-watch-", dir=os.environ.get("TMPDIR"))
+    with folder as name, after_start():
         watched(Path(name), options.traces // part, figures)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     figures.add("peak memory", peak_mb, "MB", at_most=1_000)

@@ -14,6 +14,7 @@ from collector.process import after_start, tune_process
 tune_process()
 with after_start():
     print(sys.getswitchinterval() < 0.005, gc.get_threshold()[0] > 700, gc.get_freeze_count() > 0)
+    print(gc.isenabled())
 print(gc.get_freeze_count())
 """
 
@@ -22,7 +23,7 @@ def test_threads_and_the_search_for_cycles_are_set_up() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["True", "True", "True", "0"]
+    assert done.stdout.split() == ["True", "True", "True", "True", "0"]
 
 
 UNUSED = """

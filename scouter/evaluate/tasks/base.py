@@ -104,7 +104,7 @@ class Tagged(_Model):
     wire form.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     kind: ClassVar[str] = ""
     """The tag; empty for the family itself."""
