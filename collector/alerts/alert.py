@@ -2,15 +2,18 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from collector.store.alerts import DriftEvent
+from scouter.drift.series.causes import Proven, specificity
+from scouter.drift.series.group import Turn
 from scouter.drift.series.series import Agent, Kind, SeriesKey
 from scouter.drift.series.watch import Fall
 
@@ -84,7 +87,14 @@ class ConditionKey(NamedTuple):
     profile_uid: str
 
 
-AlertKey: TypeAlias = SeriesKey | TroubleKey | ConditionKey
+class CauseKey(NamedTuple):
+    """The name of falls that came together."""
+
+    space: str
+    alert_id: str
+
+
+AlertKey: TypeAlias = CauseKey | TroubleKey | ConditionKey
 """The name of what an alert is about; each has one open alert at most."""
 
 
@@ -155,6 +165,8 @@ class _AlertBase(BaseModel):
     profile_digest: str = ""
     task: str = ""
     """Empty for the whole record."""
+    slice: str = ""
+    """Part of the records, such as `tool search`; empty for all of them."""
     service: str = ""
     environment: str = ""
     version: str = ""
@@ -189,22 +201,120 @@ class _AlertBase(BaseModel):
         )
 
 
+class Part(BaseModel):
+    """The fall of one series, as a part of an alert."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task: str
+    """Empty for the whole record."""
+    kind: Kind
+    slice: str = ""
+    """Part of the records, such as `tool search`; empty for all of them."""
+    opened: Figures
+    """As it was proven."""
+    proven_ns: int
+    """Time of the result that proved it."""
+    examples: tuple[str, ...]
+    """Evaluations that failed, the newest first."""
+    ended_ns: int | None = None
+    """Time at which it was over; None while it goes on."""
+
+    @staticmethod
+    def of(turn: Turn, fall: Fall) -> "Part":
+        """Take the fall of a series."""
+        key = turn.series.key
+        return Part(
+            task=key.task, kind=key.kind, slice=key.slice, opened=Figures.of(fall),
+            proven_ns=turn.at_ns, examples=turn.examples,
+        )  # fmt: skip
+
+
 class DriftAlert(_AlertBase):
-    """A task fails more, errs more, or has lower scores; or the condition of a profile holds."""
+    """Tasks fail more, err more, or have lower scores; or the condition of a profile holds.
+
+    Series that fell together are its parts. The most specific one that goes on is its headline: its
+    task, slice and figures are those of the alert.
+    """
 
     kind: Kind
     opened: Figures
     """As it was proven."""
     examples: tuple[str, ...]
     """Evaluations that failed, the newest first."""
+    parts: tuple[Part, ...] = ()
+    """The headline of the first message, then the others as they were proven; empty of a
+    condition."""
 
     @property
-    def key(self) -> SeriesKey | ConditionKey:
-        """The series, or the condition, that it is about."""
+    def key(self) -> CauseKey | ConditionKey:
+        """The falls, or the condition, that it is about."""
         if self.condition:
             return ConditionKey(self.space, self.profile_uid)
-        agent = Agent(self.service, self.environment, self.version)
-        return SeriesKey(self.space, self.profile_uid, agent, self.task, self.kind)
+        return CauseKey(self.space, self.alert_id)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent and its version."""
+        return Agent(self.service, self.environment, self.version)
+
+    @property
+    def series(self) -> SeriesKey:
+        """The series of its headline."""
+        return self.key_of(self)
+
+    @property
+    def falling(self) -> list[Proven]:
+        """The parts that go on."""
+        return [
+            Proven(self.key_of(part), part.opened.since_ns, part.proven_ns)
+            for part in self.parts
+            if part.ended_ns is None
+        ]
+
+    @property
+    def others(self) -> list[Part]:
+        """The parts beside the headline."""
+        return [each for each in self.parts if self.key_of(each) != self.series]
+
+    def key_of(self, part: "Part | DriftAlert") -> SeriesKey:
+        """The series of a part."""
+        return SeriesKey(
+            self.space, self.profile_uid, self.agent, part.task, part.kind, part.slice
+        )  # fmt: skip
+
+    def joined(self, part: Part, *, is_told: bool) -> Self:
+        """Take a fall with the same cause, in place of an earlier one of the same series.
+
+        Args:
+            part: The fall.
+            is_told: Others may know the alert by its first part, which then stays the first one.
+        """
+        parts = {(each.task, each.kind, each.slice): each for each in self.parts}
+        found = self.with_parts([*(parts | {(part.task, part.kind, part.slice): part}).values()])
+        if is_told:
+            return found
+        ordered = sorted(found.parts, key=lambda each: found.key_of(each) != found.series)
+        return found.model_copy(update={"parts": tuple(ordered)})
+
+    def with_parts(self, parts: Sequence[Part]) -> Self:
+        """Take parts, and the most specific one that goes on for a headline.
+
+        Of several it is the one that fell furthest.
+        """
+        going_on = [each for each in parts if each.ended_ns is None] or parts
+        headline = max(
+            going_on,
+            key=lambda each: (
+                specificity(self.key_of(each)),
+                each.opened.healthy - (each.opened.mean or 0.0),
+                each.slice,
+                each.task,
+            ),
+        )
+        names = ("task", "kind", "slice", "opened", "examples")
+        update = {name: getattr(headline, name) for name in names}
+        return self.model_copy(update={**update, "parts": tuple(parts)})
 
 
 class TroubleAlert(_AlertBase):
@@ -235,7 +345,7 @@ def read_alert(body: str) -> Alert:
     return _ALERT.validate_json(body)
 
 
-def alert_id(key: AlertKey, number: int) -> str:
+def alert_id(key: SeriesKey | TroubleKey | ConditionKey, number: int) -> str:
     """Name the alert that a series opens with its outcome of this number, or a cause at this time.
 
     For a series it follows from the results alone, so that a collector which takes them again
@@ -293,11 +403,23 @@ def headline(alert: Alert) -> str:
     if alert.condition:
         at = moment(alert.opened_ns)
         return f"{alert.alias}: {alert.condition}, the condition of its profile, since {at}"
-    of_record, of_task = _WORSE[alert.kind]
-    worse = f"task {alert.task!r} {of_task}" if alert.task else of_record
     version = f" in version {alert.version}" if alert.version else ""
     service = f" {'of' if version else 'in'} {alert.service}" if alert.service else ""
-    return f"{alert.alias}: {worse}{version}{service} since {moment(alert.opened.since_ns)}"
+    return f"{alert.alias}: {worse(alert)}{version}{service} since {moment(alert.opened.since_ns)}"
+
+
+def worse(part: Part | DriftAlert) -> str:
+    """Say in a few words what a part of an alert is about."""
+    of_record, of_task = _WORSE[part.kind]
+    if part.slice:
+        return f"more records with {part.slice} fail"
+    return f"task {part.task!r} {of_task}" if part.task else of_record
+
+
+def fell_with(alert: Alert) -> str:
+    """Say in one line what fell together with the headline of an alert; empty for nothing."""
+    others = alert.others if isinstance(alert, DriftAlert) else []
+    return "; ".join(f"{worse(each)}{' (over)' if each.ended_ns else ''}" for each in others)
 
 
 def proof(alert: Alert) -> str:

@@ -1,4 +1,8 @@
-"""The open alerts, and what becomes of them."""
+"""The open alerts, and what becomes of them.
+
+Series that fell together are one alert. What joins it, or is over in it, is stored and told to
+nobody: the alert is told once, and its end once.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
@@ -9,8 +13,8 @@ from collector.alerts.alert import (
     ConditionKey,
     DriftAlert,
     DriftAlertState,
-    Figures,
     Finding,
+    Part,
     TroubleAlert,
     TroubleKey,
     alert_id,
@@ -18,6 +22,7 @@ from collector.alerts.alert import (
 )
 from collector.store.alerts import DriftEvent
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.causes import Proven, is_one_cause
 from scouter.drift.series.group import Turn
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.watch import Fall
@@ -26,7 +31,7 @@ _State = DriftAlertState
 
 
 class AlertBook:
-    """All open alerts, one for a series or a cause of trouble at most.
+    """All open alerts, one for a cause at most.
 
     Args:
         is_shadow: Let new alerts be on trial.
@@ -61,8 +66,13 @@ class AlertBook:
         return sorted(found, key=lambda alert: (-alert.opened_ns, alert.alert_id))
 
     def names(self) -> list[SeriesKey]:
-        """The series with an open alert."""
-        return [key for key in self._open if isinstance(key, SeriesKey)]
+        """The series whose fall is part of an open alert."""
+        return [each.key for alert in self._falls() for each in alert.falling]
+
+    def _falls(self) -> list[DriftAlert]:
+        """Open alerts about series, the oldest first."""
+        found = [each for each in self._open.values() if isinstance(each, DriftAlert)]
+        return sorted(found, key=lambda each: (each.opened_ns, each.alert_id))
 
     def key_of(self, space: str, wanted: str) -> AlertKey | None:
         """The key of an open alert; None where there is no such alert."""
@@ -87,12 +97,51 @@ class AlertBook:
             at_ns: Time of the results.
         """
         for turn in turns:
-            key = turn.series.key
-            if turn.fall is None:
-                self.end(key, "recovered: the evidence of its end has reached its line")
-            elif key not in self._open:
-                self._open[key] = alert = self._opened(turn, turn.fall, at_ns)
-                self.pending.append(alert)
+            name, fall = turn.series.key, turn.fall
+            if fall is None:
+                self.over(name, "recovered: the evidence of its end has reached its line", at_ns)
+            elif name not in self.names():
+                self._fell(turn, fall, at_ns)
+
+    def _fell(self, turn: Turn, fall: Fall, at_ns: int) -> None:
+        proven = Proven(turn.series.key, fall.since_ns, turn.at_ns)
+        part = Part.of(turn, fall)
+        known = [each for each in self._falls() if is_one_cause(proven, each.falling)]
+        if known:
+            alert = known[-1]
+            is_told = all(each.alert_id != alert.alert_id for each in self.pending)
+            self._put(alert.joined(part, is_told=is_told))
+        else:
+            self._put(self._opened(turn, part, at_ns))
+
+    def over(self, name: SeriesKey, note: str, at_ns: int) -> bool:
+        """End the fall of a series, and its alert with the last one; False where none is open."""
+        for alert in self._falls():
+            going_on = [each.key for each in alert.falling]
+            if name not in going_on:
+                continue
+            parts = [
+                each.model_copy(update={"ended_ns": at_ns})
+                if each.ended_ns is None and name[3:] == (each.task, each.kind, each.slice)
+                else each
+                for each in alert.parts
+            ]
+            if len(going_on) > 1:
+                self._put(alert.with_parts(parts))
+            else:
+                self._put(alert.model_copy(update={"parts": tuple(parts)}))
+                self.end(alert.key, note)
+            return True
+        return False
+
+    def _put(self, alert: DriftAlert) -> None:
+        """Store an alert, in place of a change to the same state that is not stored yet."""
+        self._open[alert.key] = alert
+        at = (alert.alert_id, alert.state, alert.changed_ns)
+        pending = [
+            each for each in self.pending if (each.alert_id, each.state, each.changed_ns) != at
+        ]
+        self.pending[:] = [*pending, alert]
 
     def found(self, findings: Sequence[Finding], at_ns: int) -> None:
         """Open alerts about new causes of trouble, and end those whose cause has ended.
@@ -179,27 +228,29 @@ class AlertBook:
         self.pending.append(alert)
         return alert
 
-    def _opened(self, turn: Turn, fall: Fall, at_ns: int) -> DriftAlert:
-        space, uid, agent, task, kind = key = turn.series.key
-        profile = self._profile_of(space, uid)
+    def _opened(self, turn: Turn, part: Part, at_ns: int) -> DriftAlert:
+        key = turn.series.key
+        profile = self._profile_of(key.space, key.profile_uid)
         is_on_trial = profile is not None and profile.alias in self._on_trial
         return DriftAlert(
             alert_id=alert_id(key, turn.units),
-            space=space,
-            profile_uid=uid,
+            space=key.space,
+            profile_uid=key.profile_uid,
             profile_name="" if profile is None else profile.name,
             alias="" if profile is None else profile.alias,
             profile_digest="" if profile is None else profile.digest,
-            task=task,
-            kind=kind,
-            service=agent.service,
-            environment=agent.environment,
-            version=agent.version,
+            task=key.task,
+            slice=key.slice,
+            kind=key.kind,
+            service=key.agent.service,
+            environment=key.agent.environment,
+            version=key.agent.version,
             state=_State.SHADOW if is_on_trial else self._first,
             opened_ns=at_ns,
             changed_ns=at_ns,
-            opened=Figures.of(fall),
-            examples=turn.examples,
+            opened=part.opened,
+            examples=part.examples,
+            parts=(part,),
         )
 
 

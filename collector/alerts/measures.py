@@ -29,8 +29,8 @@ _GAUGES: Final = {
     "baseline_lower": "What the healthy mean is at least.",
     "evidence": "E-value of a fall; the alarm is at 1 / alpha.",
     "fallen": "1 while a fall is proven, else 0.",
-    "firing": "1 while the alert about a fall of any version fires; 0 while it is on trial, "
-    "acknowledged or silenced, and without one.",
+    "firing": "1 while the alert that was told of this task, in any version, fires; 0 while it is "
+    "on trial, acknowledged or silenced, and without one.",
 }
 
 
@@ -55,6 +55,8 @@ class DriftMeasures(Collector):
         alerts = self._watcher.all_alerts()
         firing: dict[tuple[str, ...], float] = {}
         for each in self._watcher.standings():
+            if each.key.slice:
+                continue  # they are many, and their alert is that of the record
             labels = [
                 each.key.space, each.profile.name, each.profile.alias, each.key.task or WHOLE,
                 each.key.kind.value, each.key.agent.service, each.key.agent.environment,
@@ -136,9 +138,10 @@ def _is_loud(alert: Alert) -> TypeGuard[DriftAlert]:
 
 
 def _labels(alert: DriftAlert) -> tuple[str, ...]:
-    """The task of an agent that it is about, in any version."""
+    """The task in the first message of an alert, in any version: it stays as the alert stands."""
+    first = alert.parts[0]
     return (
-        alert.space, alert.profile_name, alert.alias, alert.task or WHOLE, alert.kind.value,
+        alert.space, alert.profile_name, alert.alias, first.task or WHOLE, first.kind.value,
         alert.service, alert.environment,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from typing import Final
 from collector.alerts.alert import (
     Alert,
     AlertAction,
-    AlertKey,
+    CauseKey,
     ConditionKey,
     DriftAlert,
     DriftAlertState,
@@ -35,7 +35,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed, Yardstick, yardsticks
 from scouter.drift.series.reference import NOTHING, Stated, stated_by
-from scouter.drift.series.series import Kind, SeriesKey
+from scouter.drift.series.series import Kind
 from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet, line_of
 from scouter.errors import ConfigError, ScouterError, TransientError
 
@@ -188,14 +188,13 @@ class DriftWatcher:
             ]
 
     def standing_of(self, alert: DriftAlert) -> Standing | None:
-        """The standing of an alert's series; None where it is forgotten."""
-        key = alert.key
-        if isinstance(key, ConditionKey):
+        """The standing of the series of an alert's headline; None where it is forgotten."""
+        if alert.condition:
             return None
         with self._lock:
-            group = self._series.groups.get(GroupKey(*key[:3]))
-            series = group and group.series.get((key.task, key.kind))
-            profile = self._profile_of(key.space, key.profile_uid)
+            series = self._series.find(alert.series)
+            group = self._series.groups.get(GroupKey(*alert.series[:3]))
+            profile = self._profile_of(alert.space, alert.profile_uid)
             if group is None or series is None or profile is None:
                 return None
             return Standing.of(series, profile, group)
@@ -207,14 +206,13 @@ class DriftWatcher:
             The whole record first, then its tasks, the worst first; empty where nothing fell, or
             no version was before.
         """
-        key = alert.key
         with self._lock:
-            if isinstance(key, SeriesKey):
-                group = self._series.groups.get(GroupKey(*key[:3]))
-            else:
+            if alert.condition:
                 latest = self._series.latest()
-                its = [each for each in latest if (each.space, each.profile_uid) == key]
+                its = [each for each in latest if (each.space, each.profile_uid) == alert.key]
                 group = its[-1] if its else None
+            else:
+                group = self._series.groups.get(GroupKey(*alert.series[:3]))
             return () if group is None else falls_of(group)
 
     def act(self, action: AlertAction) -> Alert | None:
@@ -245,7 +243,7 @@ class DriftWatcher:
             if key is None:
                 return None
             _check(action.state, action.alert_id, is_on_trial=self._book.is_on_trial(key))
-            if action.accept and not isinstance(key, SeriesKey):
+            if action.accept and not isinstance(key, CauseKey):
                 raise ConfigError(
                     f"alert {action.alert_id} is held against nothing that could be learnt anew; a "
                     "condition is changed in its profile"
@@ -255,7 +253,7 @@ class DriftWatcher:
                 until_ns=action.until_ns,
             )  # fmt: skip
             if action.state is DriftAlertState.RESOLVED:
-                self._restart(key, accept=action.accept)
+                self._restart(found, accept=action.accept)
             self.save()
         return found
 
@@ -357,34 +355,34 @@ class DriftWatcher:
             if silent_ns < SILENT_NS:
                 continue
             if (group.space, group.profile_uid) not in self._active:
-                self._end(key, "its profile is not active any more")
+                self._end(key, "its profile is not active any more", now_ns)
                 if silent_ns >= FORGOTTEN_NS:
                     self._series.remove(key)
                 continue
             newer = newest[line_of(key)]
             if newer is not group:
-                self._end(key, f"version {newer.agent.version or '(none)'} runs now")
+                self._end(key, f"version {newer.agent.version or '(none)'} runs now", now_ns)
         for name in self._book.names():
             if self._series.find(name) is None:
                 version = name.agent.version or "(none)"
-                self._book.end(
-                    name, f"version {version} is followed no longer: {MOST_VERSIONS} others came"
-                )
+                note = f"version {version} is followed no longer: {MOST_VERSIONS} others came"
+                self._book.over(name, note, now_ns)
 
-    def _end(self, key: GroupKey, note: str) -> None:
-        for name, series in self._series.groups[key].series.items():
-            if self._book.end(SeriesKey(*key, *name), note):
+    def _end(self, key: GroupKey, note: str, now_ns: int) -> None:
+        for series in self._series.groups[key].series.values():
+            if self._book.over(series.key, note, now_ns):
                 series.restart()
                 self._series.changed.add(key)
 
-    def _restart(self, key: AlertKey, *, accept: bool) -> None:
+    def _restart(self, alert: Alert, *, accept: bool) -> None:
         """Gather evidence anew, as a person said that an alert is over."""
-        if isinstance(key, ConditionKey) and self._monitor is not None:
-            self._monitor.resolve(*key)
-        series = self._series.find(key) if isinstance(key, SeriesKey) else None
-        if series is not None:
-            series.accept() if accept else series.restart()
-            self._series.changed.add(GroupKey(*series.key[:3]))
+        if isinstance(alert.key, ConditionKey) and self._monitor is not None:
+            self._monitor.resolve(*alert.key)
+        for each in alert.falling if isinstance(alert, DriftAlert) else ():
+            series = self._series.find(each.key)
+            if series is not None:
+                series.accept() if accept else series.restart()
+                self._series.changed.add(GroupKey(*each.key[:3]))
 
     def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
         return self._profiles.get((space, uid))

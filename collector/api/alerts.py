@@ -1,7 +1,7 @@
 """Alerts of the live detectors: looked at, acknowledged, silenced, resolved."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Annotated, Final
 
@@ -17,11 +17,13 @@ from collector.alerts.alert import (
     DriftAlertState,
     Figures,
     Finding,
+    Part,
     TroubleAlert,
     alert_of,
     evidence,
     headline,
     proof,
+    worse,
 )
 from collector.alerts.conditions import AlertMonitor, AlertStatus, figures_of
 from collector.alerts.delivery.delivery import Delivery
@@ -170,7 +172,7 @@ def alerts_router() -> APIRouter:
         events = store.drift_history(caller.space, alert_id)
         if not events:
             raise _unknown(alert_id)
-        history = [alert_of(event) for event in events]
+        history = _changes(alert_of(event) for event in events)
         opened, conditions = watcher.alerts(caller.space), monitor.statuses(caller.space)
         shown = _shown(watcher, history[-1:], opened, conditions)[0]
         return models.DriftAlertLook(
@@ -248,6 +250,11 @@ def alerts_router() -> APIRouter:
         return _tried(delivery, asked)
 
     return router
+
+
+def _changes(events: Iterable[Alert]) -> list[Alert]:
+    """Changes of state; of what joined an alert, or ended in it, meanwhile only the last."""
+    return list({(each.state, each.changed_ns): each for each in events}.values())
 
 
 def _tried(delivery: Delivery, asked: _Test) -> TriedChannels:
@@ -335,6 +342,7 @@ def _item(
     stands: bool = False,
 ) -> models.DriftAlert:
     until_ns = alert.silenced_until_ns
+    parts = alert.parts if isinstance(alert, DriftAlert) else ()
     return answer_of(
         models.DriftAlert,
         alert,
@@ -349,6 +357,7 @@ def _item(
         title=headline(alert),
         opened=_opened(alert),
         now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
+        together=tuple(_part(each) for each in parts),
         fell=tuple(_fallen(each) for each in fell),
         stands=stands,
     )
@@ -371,6 +380,18 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
         since=time_at(figures.since_ns),
         healthy_lower=figures.lower,
         message=message,
+    )
+
+
+def _part(each: Part) -> models.DriftPart:
+    return models.DriftPart(
+        task=each.task,
+        kind=each.kind.value,
+        slice=each.slice,
+        title=worse(each),
+        message=evidence(each.opened, each.kind),
+        proven_at=time_at(each.proven_ns),
+        ended_at=None if each.ended_ns is None else time_at(each.ended_ns),
     )
 
 
@@ -436,6 +457,7 @@ def _series(each: Standing, stands: bool) -> DriftSeries:
         profile_version=each.profile.digest,
         task=key.task,
         kind=key.kind.value,
+        slice=key.slice,
         service=key.agent.service,
         environment=key.agent.environment,
         version=key.agent.version,

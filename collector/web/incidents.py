@@ -111,6 +111,12 @@ class Incident:
         return max((each.fell for each in self.alerts), key=len)
 
 
+def tasks_of(alert: DriftAlert, kind: str = "") -> set[str]:
+    """Tasks that an alert is about, empty for the whole record; of one kind, or of all."""
+    parts = [each for each in alert.together if not each.slice] or [alert]
+    return {each.task for each in parts if kind in ("", each.kind)}
+
+
 def incidents_of(alerts: Iterable[DriftAlert]) -> list[Incident]:
     """Put open alerts together, in the order in which they are given; resolved ones are left out.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
-from collector.web.incidents import OPEN, Incident, alerts_of
+from collector.web.incidents import OPEN, Incident, alerts_of, tasks_of
 from collector.web.period import Period, Traffic, split_of
 from collector.web.source import AskError, Shown, Source
 from scouter.client.models.alerts import Alert, Alerts, DriftAlert, DriftSeries, DriftSeriesList
@@ -224,7 +224,7 @@ def _rows(
         here = [each for each in its if not environments or each.is_in(environments[0])]
         alert, incident = alert_of.get(alias), here[0] if here else None
         fell = [each.task for each in incident.tasks] if incident else []
-        fall_of = {one.task: one for each in here for one in each.alerts}
+        fall_of = {task: one for each in here for one in each.alerts for task in tasks_of(one)}
         tasks: list[TaskRow] = []
         for task_id in profile.tasks:
             rate = rate_of.get((profile.profile_version, task_id))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import quote
 
-from collector.web.incidents import incidents_of
+from collector.web.incidents import incidents_of, tasks_of
 from collector.web.period import Period, Traffic, split_of
 from collector.web.render import clock, took
 from collector.web.source import Shown, Source
@@ -323,7 +323,8 @@ async def task_view(
         "incidents": [
             each
             for each in incidents
-            if any(one.task in ("", task_id) for one in (*each.alerts, *each.tasks))
+            if any({"", task_id} & tasks_of(one) for one in each.alerts)
+            or any(one.task in ("", task_id) for one in each.tasks)
         ],
         "split": split_of(incidents, versions, since),
         "versions": [each.version for each in versions],
@@ -348,9 +349,11 @@ def _drawn(
 
 def _is_about(each: DriftAlert | DriftSeries, profile: str, task_id: str, environment: str) -> bool:
     """Tell whether an alert or a standing is about the pass rate of a task in an environment."""
-    is_same = (each.profile, each.task, each.kind) == (profile, task_id, "pass")
-    is_here = environment in ("", each.environment)
-    return is_same and is_here and not (isinstance(each, DriftAlert) and each.condition)
+    if isinstance(each, DriftAlert):
+        is_same = not each.condition and task_id in tasks_of(each, "pass")
+    else:
+        is_same = (each.task, each.kind, each.slice) == (task_id, "pass", "")
+    return is_same and each.profile == profile and environment in ("", each.environment)
 
 
 def marks_of(

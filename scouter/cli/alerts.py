@@ -112,6 +112,12 @@ def show(
         *([f"now: {found.now.message}"] if found.now else []),
         *([f"held against {found.opened.against}"] if found.opened.against else []),
         *(
+            f"fell with it: {each.title}: {each.message}"
+            + (f", over {clock(each.ended_at)}" if each.ended_at else "")
+            for each in found.together
+            if (each.task, each.kind, each.slice) != (found.task, found.kind, found.slice)
+        ),
+        *(
             f"explained by {each.name}: {'new, all had ' if each.new else ''}"
             f"{each.rate_before:.1%} before, {each.rate:.1%} of {each.records:,} since"
             for each in found.explained_by
@@ -228,12 +234,17 @@ def _print_list(found: "Iterable[DriftAlert]") -> None:
                 each.state,
                 clock(each.opened.since),
                 "-" if each.condition else "yes" if each.stands else "alone",
-                each.title,
+                _with_others(each),
                 (each.now or each.opened).message,
             )
             for each in found
         ),
     )
+
+
+def _with_others(each: "DriftAlert") -> str:
+    more = len(each.together) - 1
+    return f"{each.title} (with {more} more)" if more > 0 else each.title
 
 
 def _print(found: "DriftAlert") -> None:

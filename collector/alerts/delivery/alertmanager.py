@@ -78,16 +78,21 @@ class AlertmanagerChannel:
 
 
 def labels_of(alert: Alert, severity: str) -> dict[str, str]:
-    """The identity of an alert's series or cause, as labels; empty ones are left out."""
+    """The identity of an alert's cause, as labels; empty ones are left out.
+
+    Of falls that are one alert it is the one in its first message: the headline may change.
+    """
     is_trouble = isinstance(alert, TroubleAlert)
+    first = alert if is_trouble or not alert.parts else alert.parts[0]
     found = {
-        "alertname": _NAMES[alert.kind],
+        "alertname": _NAMES[first.kind],
         "severity": severity,
         "space": alert.space,
         "profile": alert.profile_name,
         "alias": alert.alias,
         "profile_uid": alert.profile_uid,
-        "task": "" if is_trouble else alert.task or "(record)",
+        "task": "" if is_trouble else first.task or "(record)",
+        "slice": "" if is_trouble else first.slice,
         "trouble": alert.trouble.value if is_trouble else "",
         "service": alert.service,
         "environment": alert.environment,

@@ -20,9 +20,10 @@ class LogChannel:
     def send(self, notice: Notice) -> str:
         """Write a line."""
         alert = notice.alert
+        said = [notice.evidence, *([f"with it: {notice.fell_with}"] if notice.fell_with else [])]
         _log.warning(
             "alert %s %s: %s; %s",
-            alert.alert_id, alert.state.value, headline(alert), notice.evidence,
+            alert.alert_id, alert.state.value, headline(alert), "; ".join(said),
         )  # fmt: skip
         return "written"
 

@@ -15,6 +15,7 @@ from collector.alerts.alert import (
     DriftAlertState,
     Figures,
     bad_word,
+    fell_with,
     headline,
     proof,
 )
@@ -100,6 +101,11 @@ class Notice:
             return f"{note}; it was: {proven}"
         return f"{note}; {proven}" if note and self.alert.state in ATTENDED else proven
 
+    @property
+    def fell_with(self) -> str:
+        """Whatever fell together with the headline; empty for nothing."""
+        return fell_with(self.alert)
+
     def lines(
         self,
         text: Callable[[str], str] = str,
@@ -112,6 +118,8 @@ class Notice:
             link: Joins a name and an address, after that.
         """
         yield text(self.evidence)
+        if self.fell_with:
+            yield text(f"fell with it: {self.fell_with}")
         for each in self.explained_by:
             yield text(f"explained by {each}")
         for each in self.examples:

@@ -84,7 +84,9 @@ class PagerDutyChannel:
 
 
 def _part(alert: Alert) -> str:
-    return alert.trouble if isinstance(alert, TroubleAlert) else alert.task or "(record)"
+    if isinstance(alert, TroubleAlert):
+        return alert.trouble
+    return alert.slice or alert.task or "(record)"
 
 
 def _details(notice: Notice) -> dict[str, object]:

@@ -54,6 +54,8 @@ def _body(notice: Notice) -> dict[str, object]:
         "profile": alert.alias,
         "profile_version": alert.profile_digest,
         "task": alert.task,
+        "slice": alert.slice,
+        "fell_with": notice.fell_with,
         "kind": str(alert.kind),
         "trouble": alert.trouble.value if isinstance(alert, TroubleAlert) else "",
         "service": alert.service,

@@ -86,6 +86,18 @@ class FallenTask(Answer):
     before: VersionTally
 
 
+class DriftPart(Answer):
+    """The fall of one series, as a part of an alert."""
+
+    task: str = Field(description="Empty for the whole record.")
+    kind: str = Field(description="pass, error or score.")
+    slice: str = Field(description="Part of the records, such as `tool search`; empty for all.")
+    title: str = Field(description="In a few words.")
+    message: str = Field(description="The evidence as it was proven, in one line.")
+    proven_at: Time
+    ended_at: Time | None = Field(description="Null while it goes on.")
+
+
 class DriftAlert(Answer):
     """An alert of the detectors that watch every active profile."""
 
@@ -94,7 +106,11 @@ class DriftAlert(Answer):
     profile: str = Field(description="Alias of the profile.")
     profile_name: str
     profile_version: str
-    task: str = Field(description="Empty for the whole record.")
+    task: str = Field(
+        description="Of the headline, the most specific one of `together` that goes on; empty for "
+        "the whole record."
+    )
+    slice: str = Field(description="Likewise; empty where it is about all records.")
     kind: str = Field(
         description="pass: passes among passed and failed; error: errors; score: scores from 0 to"
         " 1; trouble: something keeps results from being made, and there are no "
@@ -119,6 +135,10 @@ class DriftAlert(Answer):
         description="As it was proven; of a condition, as it was when it fired."
     )
     now: DriftFigures | None = Field(description="With what came since; null once it is over.")
+    together: tuple[DriftPart, ...] = Field(
+        description="All that fell together, as one cause is one alert: the headline of the first "
+        "message, then the others as they were proven. Empty of a condition and of trouble."
+    )
     fell: tuple[FallenTask, ...] = Field(
         description="While it is open, what passes less in its version than in the one before, by"
         " 95 % intervals that are apart: the whole record, then its tasks, the worst "
@@ -215,12 +235,13 @@ class Alerts(Answer):
 
 
 class DriftSeries(Answer):
-    """The standing of one task of an active profile, of the version that ran last."""
+    """The standing of one task, or a slice, of an active profile in the version that ran last."""
 
     profile: str = Field(description="Alias of the profile.")
     profile_version: str
     task: str = Field(description="Empty for the whole record.")
     kind: str
+    slice: str = Field(description="Part of the records, such as `tool search`; empty for all.")
     service: str
     environment: str
     version: str

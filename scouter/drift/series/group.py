@@ -51,13 +51,15 @@ class Turn(NamedTuple):
     """As it was proven; None for a recovery."""
     units: int
     """Outcomes of the series up to then."""
+    at_ns: int
+    """Time of the last of them."""
     examples: tuple[str, ...]
     """Evaluations that had failed last by then, the newest first."""
 
     @staticmethod
     def of(series: Series) -> "Turn":
         """Note a series as it has turned; it goes on meanwhile."""
-        return Turn(series, series.fall(), series.units, series.examples)
+        return Turn(series, series.fall(), series.units, series.last_ns, series.examples)
 
 
 class _Session:

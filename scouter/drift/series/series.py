@@ -69,6 +69,8 @@ class SeriesKey(NamedTuple):
     task: str
     """Empty for the whole record."""
     kind: Kind
+    slice: str = ""
+    """Part of the records, such as `tool search`; empty for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Detectors on a real store: results in, alerts out, through restarts and crashes."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ from collector.alerts.alert import (
     Trouble,
     alert_of,
     evidence,
+    fell_with,
     headline,
 )
 from collector.alerts.conditions import AlertMonitor
@@ -81,12 +82,19 @@ class Watch:
         self.watcher = self._watcher()
 
     def store_results(self, outcomes: Sequence[Outcome], **fields: Any) -> None:
+        self.store_each(((outcome, None) for outcome in outcomes), **fields)
+
+    def store_each(
+        self, results: Iterable[tuple[Outcome, tuple[TaskRow, ...] | None]], **fields: Any
+    ) -> None:
         rows = [
             evaluation(
-                f"u{number}", outcome, profile_uid=self.profile.uid, evaluated_ns=self.now_ns,
-                **{"session_id": "", "service_version": "1"} | fields,
+                f"u{next(self._numbers)}", outcome, fields.get("tasks", tasks),
+                **{"session_id": "", "service_version": "1", "profile_uid": self.profile.uid,
+                   "evaluated_ns": self.now_ns}
+                | {name: value for name, value in fields.items() if name != "tasks"},
             )
-            for number, outcome in zip(self._numbers, outcomes, strict=False)
+            for outcome, tasks in results
         ]  # fmt: skip
         self.store.append_evaluations(rows).result()
 
@@ -158,13 +166,83 @@ def test_a_fall_opens_one_alert_for_task_and_record(watch: Watch) -> None:
     assert watch.alerts == []
     changed_ns = watch.now_ns
     watch.feed(BAD)
-    assert sorted(alert.task for alert in watch.alerts) == ["", "t1"]
-    alert = next(alert for alert in watch.alerts if alert.task)
+    (alert,) = watch.alerts
+    assert sorted(part.task for part in alert.parts) == ["", "t1"]
+    assert alert.task == "t1"  # the record fell because the task did
+    assert fell_with(alert) == "more records fail"
     assert (alert.state, alert.version, alert.alias) == (DriftAlertState.FIRING, "1", "answers")
     assert abs(alert.opened.since_ns - changed_ns) <= 100 * SECOND
     assert len(alert.examples) == 3
     assert all(watch.store.evaluation(SPACE, each) for each in alert.examples)
-    assert watch.told == watch.alerts[::-1] or set(watch.told) == set(watch.alerts)
+    assert watch.told == [alert]
+
+
+def feed_tasks(watch: Watch, results: Sequence[tuple[Outcome, Outcome]]) -> None:
+    """Store results of two tasks, one a second, and take them."""
+    for first in range(0, len(results), 50):
+        watch.now_ns += 50 * SECOND
+        watch.store_each(
+            (
+                FAILED if FAILED in pair else PASSED,
+                tuple(
+                    TaskRow(task_id=name, task_type="Assertion", outcome=outcome)
+                    for name, outcome in zip(("t1", "t2"), pair, strict=True)
+                ),
+            )
+            for pair in results[first : first + 50]
+        )
+    watch.take()
+
+
+GOOD_PAIRS = ([(PASSED, PASSED)] * 9 + [(FAILED, FAILED)]) * 110
+
+
+def said(alerts: Sequence[Alert]) -> list[tuple[str, str]]:
+    """What channels tell: each state once, at the time at which it was entered."""
+    told = {(each.alert_id, each.state, each.changed_ns): each for each in alerts}
+    return [(alert_id, state.value) for alert_id, state, _ in told]
+
+
+def test_one_cause_is_one_alert_through_crashes_until_its_one_end(watch: Watch) -> None:
+    """The first task fails always; the second in half of the cases, which is proven later."""
+    feed_tasks(watch, GOOD_PAIRS)
+    feed_tasks(watch, [(FAILED, PASSED)] * 15)
+    (alert,) = watch.alerts
+    assert {part.task for part in alert.parts} == {"", "t1"}
+    watch.act(alert.alert_id, DriftAlertState.ACKNOWLEDGED, by="ann")
+    watch.crash()
+    feed_tasks(watch, [(FAILED, FAILED), (FAILED, PASSED)] * 40)
+    (joined,) = watch.alerts
+    assert (joined.alert_id, joined.state) == (alert.alert_id, DriftAlertState.ACKNOWLEDGED)
+    assert [part.task for part in joined.parts][2:] == ["t2"]
+    assert joined.task == "t1"  # of the two tasks it fell further
+    watch.crash()
+    for _ in range(60):
+        feed_tasks(watch, [(PASSED, PASSED)] * 10)
+        watch.crash()
+    assert watch.alerts == []
+    assert said(watch.told) == [
+        (alert.alert_id, state) for state in ("firing", "acknowledged", "resolved")
+    ]
+    last = alert_of(watch.store.drift_history(SPACE, alert.alert_id)[-1])
+    assert isinstance(last, DriftAlert)
+    assert len({part.ended_ns for part in last.parts}) > 1  # they ended one after the other
+    assert None not in {part.ended_ns for part in last.parts}
+
+
+def test_another_cause_is_another_alert(watch: Watch) -> None:
+    """The second task falls long after the first one did, whose alert is still open."""
+    feed_tasks(watch, GOOD_PAIRS)
+    feed_tasks(watch, [(FAILED, PASSED)] * 400)
+    (first,) = watch.alerts
+    watch.act(first.alert_id, DriftAlertState.ACKNOWLEDGED, by="ann")
+    feed_tasks(watch, [(FAILED, FAILED)] * 50)
+    second, again = watch.alerts
+    assert (second.task, second.state) == ("t2", DriftAlertState.FIRING)
+    assert again.alert_id == first.alert_id
+    assert [len(each.parts) for each in watch.alerts] == [1, 2]
+    watch.act(first.alert_id, DriftAlertState.RESOLVED, by="ann", accept=True)
+    assert watch.alerts == [second]
 
 
 def test_the_words_by_hand(watch: Watch) -> None:
@@ -232,9 +310,9 @@ def test_what_could_not_be_kept_is_kept_later(
             watch.watcher.step()
         assert watch.told == []  # nobody is told of what a crash could undo
     watch.take()
-    assert len(watch.told) == 2
+    assert len(watch.told) == 1
     watch.crash()
-    assert len(watch.alerts) == 2
+    assert len(watch.alerts) == 1
     assert watch.counted()["t1 pass"] == len(GOOD) + len(BAD)
 
 
@@ -267,21 +345,21 @@ def test_people_acknowledge_silence_and_resolve(watch: Watch) -> None:
     assert watch.alerts[0].state is DriftAlertState.FIRING
     assert watch.act(name, DriftAlertState.RESOLVED, by="eve", space="other") is None
     assert watch.act(name, DriftAlertState.RESOLVED, by="ann", note="mended") is not None
-    assert len(watch.alerts) == 1
+    assert watch.alerts == []
     assert watch.act(name, DriftAlertState.RESOLVED, by="ann") is None
     states = [event.state for event in watch.store.drift_history(SPACE, name)]
     assert states == ["firing", "acknowledged", "silenced", "firing", "resolved"]
     watch.feed(BAD)  # it was not mended: evidence is gathered anew, and alarms again
-    assert len(watch.alerts) == 2
+    assert len(watch.alerts) == 1
 
 
 def test_what_is_accepted_alarms_no_more(watch: Watch) -> None:
     watch.feed(GOOD)
     watch.feed(BAD)
-    for alert in watch.alerts:
-        watch.act(
-            alert.alert_id, DriftAlertState.RESOLVED, by="ann", note="harder questions", accept=True
-        )
+    (alert,) = watch.alerts
+    watch.act(
+        alert.alert_id, DriftAlertState.RESOLVED, by="ann", note="harder questions", accept=True
+    )
     watch.feed(BAD * 3)
     assert watch.alerts == []
 
@@ -291,7 +369,7 @@ def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
     watch.feed(GOOD)
     watch.feed(BAD)
     assert {alert.state for alert in watch.alerts} == {DriftAlertState.SHADOW}
-    first, second = (alert.alert_id for alert in watch.alerts)
+    (first,) = (alert.alert_id for alert in watch.alerts)
     with pytest.raises(ConfigError, match=f"alert {first} is on trial, and told to nobody"):
         watch.act(first, DriftAlertState.ACKNOWLEDGED, by="ann")
     with pytest.raises(ConfigError, match="promote it first"):
@@ -303,7 +381,6 @@ def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is nothing to promote"):
         watch.act(first, DriftAlertState.FIRING, by="ann")
     assert watch.act("no such alert", DriftAlertState.FIRING, by="ann") is None
-    watch.act(second, DriftAlertState.RESOLVED, by="ann")
     assert [alert.alert_id for alert in watch.alerts] == [first]
     watch.store.close()
 
@@ -326,7 +403,7 @@ def test_the_alert_of_a_version_that_is_gone_ends(watch: Watch) -> None:
     watch.feed(GOOD)
     watch.feed(BAD)
     watch.feed([PASSED] * 20, service_version="2")
-    assert len(watch.alerts) == 2
+    assert len(watch.alerts) == 1
     watch.now_ns += SILENT_NS
     watch.take()
     assert watch.alerts == []

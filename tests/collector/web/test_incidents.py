@@ -131,7 +131,7 @@ def test_everybody_can_read_what_fell(fell: Fell) -> None:
 def alert(profile: str, version: str, task: str = "", condition: str = "", since: int = 0) -> Any:
     return answer(
         DriftAlert, profile=profile, service="bot", environment="", version=version, task=task,
-        condition=condition, fell=[], state="firing",
+        condition=condition, fell=[], together=[], state="firing",
         opened={"since": f"2026-11-26T10:00:0{since}Z"},
         title=f"{profile}: task 'a' fails more in version {version} since 2026-11-26 10:00 UTC",
     )  # fmt: skip
@@ -173,7 +173,7 @@ def test_an_environment_shows_its_own_falls() -> None:
     )
     series = [
         {"profile": "desk", "task": task, "environment": name, "kind": "pass", "records": records,
-         "version": "2", "version_before": None, "state": "watched", "healthy": 0.9}
+         "version": "2", "version_before": None, "state": "watched", "healthy": 0.9, "slice": ""}
         for name, records in (("production", 90), ("staging", 40))
         for task in ("a", "b")
     ]  # fmt: skip

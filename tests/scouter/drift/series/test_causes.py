@@ -1,0 +1,46 @@
+"""Falls with one cause, by hand."""
+
+import pytest
+
+from scouter.drift.series.causes import Proven, is_one_cause, specificity
+from scouter.drift.series.series import Agent, Kind, SeriesKey
+
+
+def fall(
+    since: int, at: int, task: str = "", kind: Kind = Kind.PASS, part: str = "", version: str = "2"
+) -> Proven:
+    return Proven(SeriesKey("s", "p", Agent("bot", "", version), task, kind, part), since, at)
+
+
+FIRST = fall(100, 120, "t1")
+"""Began at 100 and proven at 120: another one that began by 140 may have begun together with it."""
+
+
+@pytest.mark.parametrize(
+    ("other", "is_one"),
+    [
+        pytest.param(fall(100, 130, "t2"), True, id="began-together"),
+        pytest.param(fall(10, 130, "t2"), True, id="proven-later"),
+        pytest.param(fall(140, 500, "t2"), True, id="estimate-is-late"),
+        pytest.param(fall(141, 500, "t2"), False, id="began-later"),
+        pytest.param(fall(100, 130, part="tool search"), True, id="slice"),
+        pytest.param(fall(400, 500, part="tool search"), False, id="later-slice"),
+        pytest.param(fall(400, 900), True, id="whole-record-at-any-time"),
+        pytest.param(fall(100, 130, "t1", Kind.SCORE), True, id="scores"),
+        pytest.param(fall(100, 130, "t2", Kind.ERROR), False, id="errors-are-apart"),
+        pytest.param(fall(100, 130, kind=Kind.ERROR), False, id="errors-of-all"),
+        pytest.param(fall(100, 130, "t2", version="3"), False, id="another-version"),
+    ],
+)
+def test_falls_that_began_together_have_one_cause(other: Proven, is_one: bool) -> None:
+    assert is_one_cause(other, [FIRST]) is is_one
+    assert is_one_cause(other, [fall(0, 1, "t9"), FIRST]) is is_one
+
+
+def test_nothing_open_is_no_cause() -> None:
+    assert not is_one_cause(FIRST, [])
+
+
+def test_a_slice_is_narrower_than_a_task_and_a_task_than_the_record() -> None:
+    keys = [fall(0, 1).key, fall(0, 1, "t").key, fall(0, 1, part="tool x").key]
+    assert [specificity(key) for key in keys] == [0, 1, 2]
