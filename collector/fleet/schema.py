@@ -126,7 +126,7 @@ _INDEXES: Final = (
     "evaluations (evaluation_id)",
     "evaluations (trace_id) WHERE trace_id IS NOT NULL",
     "evaluations (session_id) WHERE scope = 'session'",
-    "evaluations (evaluated_ns, seq)",
+    "evaluations (evaluated_ns, seq, alias)",
     "evaluations (seq, ordinal) WHERE pending > 0",
     "task_results (space, record_uid)",
     "task_results (evaluation_id)",

@@ -42,6 +42,8 @@ from scouter.model.log_event import RESULT_EVENT
 
 _READERS: Final = 4
 """Reads of people at a time, in each process."""
+_PLANNED: Final = {"plan_cache_mode": "force_custom_plan"}
+"""A plan for any values takes the commits of a page for a tenth of all."""
 _CHANGE_S: Final = 600.0
 """Longest statement of who is alone: an erasure looks at all that is stored."""
 _NEWS: Final = f"""
@@ -109,10 +111,8 @@ class Whole(Writing, UpkeepReads):
         self._counting: Final = threading.Lock()
         self._totals: Totals = dict[TotalKey, int]()
         self._totals_seq = self._added_up = 0
-        self._people: Final = Pool(
-            lambda: Session(address, settings("scouter read", statement_s=READ_S, idle_s=idle_s)),
-            _READERS,
-        )
+        people = settings("scouter read", statement_s=READ_S, idle_s=idle_s) | _PLANNED
+        self._people: Final = Pool(lambda: Session(address, people), _READERS)
         try:
             self._partitions = self._open()
         except BaseException:

@@ -7,6 +7,7 @@ is full. It finds places first, and reads the texts of those that it shows.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from collector.store.commit import tags_of, text_hash
@@ -35,6 +36,11 @@ _GROWTH: Final = 4
 _OUTLINE: Final = (
     "record_uid", "record_id", "session_id", "trace_id", "created_ns", "duration_ns",
 )  # fmt: skip
+_OUTLINES: Final = ", ".join(f"e.{name}" for name in _OUTLINE)
+_ALIASES: Final = """
+    SELECT DISTINCT alias FROM profiles
+    WHERE space = $1::TEXT AND $2::TEXT IN (alias, name, uid, digest)
+"""
 _ONE: Final = "SELECT body FROM evaluations WHERE space = $1 AND evaluation_id = $2"
 _AFTER: Final = """
     SELECT e.seq, e.ordinal, e.body FROM evaluations e
@@ -115,64 +121,64 @@ class EvaluationReads(Reads):
 
     def _evaluation_texts(self, places: Sequence[_Place]) -> dict[tuple[int, int], str]:
         """The texts at some places; what went meanwhile is left out."""
-        rows = self._evaluation_columns("e.body", places)
-        return {(seq, ordinal): body for seq, ordinal, _, body in rows}
-
-    def _evaluation_columns(self, columns: str, places: Sequence[_Place]) -> list[tuple[Any, ...]]:
         values = Values()
         where = within((each.seq for each in places), values)
         hashes = values.of([each.uid_hash for each in places], "BIGINT[]")
         rows = self.read(
-            f"SELECT e.seq, e.ordinal, e.evaluation_id, {columns} FROM evaluations e"
+            "SELECT e.seq, e.ordinal, e.evaluation_id, e.body FROM evaluations e"
             f" WHERE {where} AND e.uid_hash = ANY({hashes})",
             values,
         )
         wanted = {each.evaluation_id for each in places}
-        return [row for row in rows if row[2] in wanted]
+        return {(seq, at): body for seq, at, number, body in rows if number in wanted}
 
     def outcomes(self, query: EvaluationQuery) -> list[OutcomeRow]:
-        """Outcomes of the newest evaluations that `evaluations` lists, `limit` of them at most.
+        """Outcomes of the evaluations that `evaluations` lists, those made last, the newest first.
 
-        Cost: that of the list; no text is read.
+        Cost: linear in the rows that are found; without a profile that has one alias, in those that
+        were evaluated since. No text is read.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of
-        page = self._evaluation_places(replace(query, as_of=as_of), query.limit)
-        if not page:
-            return []
-        columns = ", ".join(f"e.{name}" for name in ("outcome", "tags", *_OUTLINE))
-        known: dict[str, dict[str, Any]] = {
-            row[2]: {
-                "outcome": Outcome(row[3]),
-                "tags": tags_of(row[4]),
-                **dict(zip(_OUTLINE, row[5:], strict=True)),
-            }
-            for row in self._evaluation_columns(columns, page)
-        }
-        tasks = self._outcomes_of(page)
-        ids = (each.evaluation_id for each in page)
+        values = Values()
+        where = evaluation_condition(query, 0, as_of, values)
+        if len(aliases := self.read(_ALIASES, [query.space, query.profile])) == 1:
+            where += f" AND e.alias = {values.of(aliases[0][0])}"
+        rows = self.read(
+            f"SELECT e.seq, e.evaluation_id, e.outcome, e.tags, {_OUTLINES} FROM evaluations e"
+            f" WHERE {where} ORDER BY e.evaluated_ns DESC, e.seq DESC, e.ordinal DESC"
+            f" LIMIT {values.of(query.limit, _N)}",
+            values,
+        )
+        tasks = self._outcomes_of([row[0] for row in rows], [row[1] for row in rows])
         return [
-            OutcomeRow(**known[each], tasks=tuple(tasks.get(each, ())))
-            for each in ids
-            if each in known  # else it was erased meanwhile
+            OutcomeRow(
+                outcome=Outcome(outcome),
+                tags=tags_of(tags),
+                tasks=tuple(tasks[evaluation_id]),
+                **dict(zip(_OUTLINE, rest, strict=True)),
+            )
+            for _, evaluation_id, outcome, tags, *rest in rows
         ]
 
-    def _outcomes_of(self, page: Sequence[_Place]) -> Mapping[str, Sequence[TaskOutcome]]:
+    def _outcomes_of(
+        self, commits: Collection[int], evaluation_ids: Collection[str]
+    ) -> defaultdict[str, list[TaskOutcome]]:
         """The results by evaluation, in the order of the profile."""
         values = Values()
-        where = within((each.seq for each in page), values)
-        ids = values.of([each.evaluation_id for each in page], "TEXT[]")
+        where = within(commits, values)
+        ids = values.of(list(evaluation_ids), "TEXT[]")
         rows = self.read(
             "SELECT t.position, t.evaluation_id, t.task_id, t.task_type, t.outcome, t.reason,"
             f" t.score FROM task_results t WHERE {where} AND t.evaluation_id = ANY({ids})",
             values,
         )
         found: defaultdict[str, list[TaskOutcome]] = defaultdict(list)
-        for _, evaluation_id, task_id, task_type, text, reason, stated in sorted(
-            rows, key=lambda row: row[0]
-        ):
-            outcome = Outcome(text)
-            score = score_of(task_type, outcome, None, stated)
-            found[evaluation_id].append(TaskOutcome(task_id, task_type, outcome, reason, score))
+        known: dict[tuple[Any, ...], TaskOutcome] = {}
+        for _, evaluation_id, *told in sorted(rows, key=itemgetter(0)):
+            key = tuple(told)
+            if (outcome := known.get(key)) is None:
+                outcome = known[key] = _task_outcome(*told)
+            found[evaluation_id].append(outcome)
         return found
 
     def latest_evaluations(
@@ -202,6 +208,14 @@ class EvaluationReads(Reads):
         """
         rows = self.read_for_work(_AFTER, [*place, self.last_seq(), limit])
         return [(ResultPlace(seq, ordinal), decode_evaluation(body)) for seq, ordinal, body in rows]
+
+
+def _task_outcome(
+    task_id: str, task_type: str, text: str, reason: str | None, stated: float | None
+) -> TaskOutcome:
+    outcome = Outcome(text)
+    score = score_of(task_type, outcome, None, stated)
+    return TaskOutcome(task_id, task_type, outcome, reason, score)
 
 
 _NAMES: Final = ", ".join(f"e.{name}" for name in SERVICE)

@@ -1,15 +1,17 @@
-"""Answers of every store about the versions behind a profile's records."""
+"""Answers of every store about a profile's records: their versions, and their outcomes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import Scope, TaskRow
 from collector.store.totals import HOUR_NS
 from collector.store.versions import VersionRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource
-from tests.contracts.store_data import SPACE, evaluation, span
+from tests.contracts.store_data import SPACE, evaluation, profile, span
 from tests.contracts.store_opened import OpenedStore
 from tests.support.store_appends import AppendingStore
 
@@ -122,3 +124,25 @@ class VersionsContract(OpenedStore):
             row("2", 2 * HOUR_NS, 3 * HOUR_NS, 2),
             row("1", MINUTE_NS, HOUR_NS, 2),
         ]
+
+    @pytest.mark.parametrize("aliases", [[], ["answers"], ["answers", "twin"]])
+    def test_outcomes_are_those_made_last(self, store: AppendingStore, aliases: list[str]) -> None:
+        """Of a period, and of each record the latest; a name may be that of several aliases."""
+        for alias in aliases:
+            store.append_profile(profile(f"p of {alias}", alias=alias))
+        for alias in aliases or ["answers"]:
+            append(store, f"{alias} 1", "1", 50, alias=alias, tasks="cab")
+            append(store, f"{alias} 2", "1", 40, alias=alias)
+            append(store, f"{alias} 3", "1", 39, alias=alias)
+            append(store, f"{alias} 4", "1", 70, alias=alias)
+            append(store, f"{alias} 2", "1", 60, alias=alias, revision=2)
+        append(store, "other", "1", 50, alias="other", profile_name="other")
+        query = EvaluationQuery(space=SPACE, profile="answers", since_ns=40, until_ns=70, limit=9)
+        found = store.outcomes(query)
+        newest_first = ["twin", "answers"] if "twin" in aliases else ["answers"]
+        assert [each.record_uid for each in found] == [
+            f"{alias} {number}" for number in (2, 1) for alias in newest_first
+        ]
+        assert [task.task_id for task in found[-1].tasks] == ["c", "a", "b"]
+        assert store.outcomes(replace(query, limit=1)) == found[:1]
+        assert store.outcomes(replace(query, profile="none")) == []

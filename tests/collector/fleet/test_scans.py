@@ -142,12 +142,15 @@ def test_versions_come_from_rollups_and_their_moments_from_an_hour(filled: Watch
 
 
 def test_revisions_are_found_without_a_look_at_all_evaluations(filled: Watched) -> None:
-    """The newest results, evaluations and sessions, and what became of all records."""
+    """The newest results, evaluations and sessions, those of a time, and the sheet of records."""
     query = NewestResultsQuery(space=SPACE, alias="answers", task_id="a", limit=9)
     for ask in (
         lambda: filled.newest_results(query),
         lambda: filled.evaluations(EvaluationQuery(space=SPACE, profile="answers", limit=9)),
         lambda: filled.sessions(SessionQuery(space=SPACE, limit=9)),
+        lambda: filled.outcomes(
+            EvaluationQuery(space=SPACE, profile="answers", until_ns=9 * HOUR_NS, limit=9)
+        ),
     ):
         filled.asked.clear()
         assert ask()
