@@ -1,7 +1,7 @@
 """One side of a comparison: records of a version or a period, or those of an offline run."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,7 +12,7 @@ from collector.store.evaluation_queries import EvaluationQuery, OutcomeRow, Task
 from collector.store.store import Store
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 
@@ -124,8 +124,8 @@ def _live(store: Store, space: str, profile: str, wanted: Wanted) -> Side:
             limit=wanted.limit + 1,
         )
     )
-    specs: dict[tuple[str, str], TaskSpec] = {}
-    found = [_record(row, specs) for row in rows[: wanted.limit]]
+    known: dict[TaskOutcome, EvalTaskResult] = {}
+    found = [_record(row, known) for row in rows[: wanted.limit]]
     is_cut = len(rows) > wanted.limit
     newest_ns = max((each.created_ns for each in found), default=0)
     has_end = wanted.until_ns is not None and wanted.until_ns <= wanted.now_ns
@@ -149,7 +149,7 @@ def _label(wanted: Wanted) -> str:
     return ", ".join(parts)
 
 
-def _record(row: OutcomeRow, specs: dict[tuple[str, str], TaskSpec]) -> RecordResult:
+def _record(row: OutcomeRow, known: dict[TaskOutcome, EvalTaskResult]) -> RecordResult:
     """An evaluation as the engine's comparison reads it, without values and messages.
 
     A record without an id is not to be taken for another one without: its uid is its id. So is a
@@ -161,20 +161,21 @@ def _record(row: OutcomeRow, specs: dict[tuple[str, str], TaskSpec]) -> RecordRe
         row.session_id,
         row.trace_id,
         row.outcome,
-        tuple([_task(task, specs) for task in row.tasks]),
+        tuple([_task(task, known) for task in row.tasks]),
         row.created_ns,
         row.duration_ns,
     )
 
 
-def _task(task: TaskOutcome, specs: dict[tuple[str, str], TaskSpec]) -> EvalTaskResult:
-    """A result; those of one task share their spec."""
-    key = task.task_id, task.task_type
-    spec = specs.get(key)
-    if spec is None:
-        spec = specs[key] = TaskSpec(task_id=task.task_id, task_type=task.task_type, operator="")
-    reason = None if task.reason is None else Reason(task.reason)
-    return EvalTaskResult(spec, task.outcome, reason, None, None, "").scored(task.score)
+def _task(task: TaskOutcome, known: dict[TaskOutcome, EvalTaskResult]) -> EvalTaskResult:
+    """A result; those that say the same are one."""
+    found = known.get(task)
+    if found is None:
+        spec = TaskSpec(task_id=task.task_id, task_type=task.task_type, operator="")
+        reason = None if task.reason is None else Reason(task.reason)
+        result = EvalTaskResult(spec, task.outcome, reason, None, None, "")
+        found = known[task] = result.scored(task.score)
+    return found
 
 
 # --- both sides together -------------------------------------------------------------------
@@ -187,24 +188,20 @@ def with_tasks(results: EvalResults, tasks: Collection[str]) -> EvalResults:
 
 def _with_tasks(records: Iterable[RecordResult], tasks: Collection[str]) -> Iterator[RecordResult]:
     for each in records:
-        kept = tuple(task for task in each.tasks if task.task_id in tasks)
-        if kept:
+        kept = tuple([task for task in each.tasks if task.task_id in tasks])
+        if kept and len(kept) == len(each.tasks):
+            yield each
+        elif kept:
             yield RecordResult(
                 each.record_uid,
                 each.record_id,
                 each.session_id,
                 each.trace_id,
-                _outcome(each, kept),
+                record_outcome(kept),
                 kept,
                 each.created_ns,
                 each.duration_ns,
             )
-
-
-def _outcome(record: RecordResult, kept: Sequence[EvalTaskResult]) -> Outcome:
-    if len(kept) == len(record.tasks):
-        return record.outcome
-    return record_outcome(kept)
 
 
 def shared_ids(before: EvalResults, after: EvalResults) -> Counter[str]:

@@ -29,6 +29,7 @@ _LENGTHS: Final = ((1, "1 record"), (4, "2 to 4 records"), (9, "5 to 9 records")
 _LONG: Final = "10 records or more"
 _ROUTE: Final = ("tool ", "model ", "length ")
 _SHOWN: Final = 20
+_NONE: Final = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,10 @@ def explain(store: Store, space: str, sides: tuple[Side, Side]) -> Explained | N
     Cost: the names in the spans of all records, and that of the split.
     """
     traces = {each.trace_id for side in sides for each in side.results.records if each.trace_id}
-    names = store.trace_names(space, traces)
+    names = {
+        trace_id: frozenset([f"{kind} {name}" for kind, name in some])
+        for trace_id, some in store.trace_names(space, traces).items()
+    }
     before, after = (_results(side, names) for side in sides)
     traits = _common(before) | _common(after)
     before, after = (
@@ -80,30 +84,26 @@ def explain(store: Store, space: str, sides: tuple[Side, Side]) -> Explained | N
     )
 
 
-def _results(side: Side, names: Mapping[str, Collection[tuple[str, str]]]) -> list[Result]:
+def _results(side: Side, names: Mapping[str, frozenset[str]]) -> list[Result]:
     """The records that count, in the order of time, with their traits."""
     records = sorted(side.results.records, key=lambda each: each.created_ns)
     lengths = Counter(each.session_id for each in records if each.session_id)
     known = [(each, passed) for each in records if (passed := passed_of(each)) is not None]
     numbers = conversations_of([Passed(each.session_id, passed) for each, passed in known])
     return [
-        Result(number, passed, frozenset(_traits(each, side, names, lengths)))
+        Result(
+            number, passed, names.get(each.trace_id or "", _NONE).union(_own(each, side, lengths))
+        )
         for number, (each, passed) in zip(numbers, known, strict=True)
     ]
 
 
-def _traits(
-    record: RecordResult,
-    side: Side,
-    names: Mapping[str, Collection[tuple[str, str]]],
-    lengths: Mapping[str, int],
-) -> Iterator[str]:
+def _own(record: RecordResult, side: Side, lengths: Mapping[str, int]) -> Iterator[str]:
+    """Traits that no span tells."""
     for key, value in side.tags.get(record.record_uid, {}).items():
         yield f"tag {key}={value}"
     if record.record_id != record.record_uid:
         yield f"record {record.record_id}"
-    for kind, name in names.get(record.trace_id or "", ()):
-        yield f"{kind} {name}"
     if length := lengths.get(record.session_id):
         yield f"length {next((text for most, text in _LENGTHS if length <= most), _LONG)}"
 
