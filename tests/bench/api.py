@@ -54,7 +54,6 @@ from tests.support.store_appends import AppendingStore
 
 _DAY_NS: Final = 86_400 * 10**9
 _HOUR_NS: Final = 3600 * 10**9
-_TIDY_NS: Final = 600 * 10**9
 _BATCH: Final = 500
 _PER_TRACE: Final = 10
 _COMMIT: Final = 5_000
@@ -202,7 +201,8 @@ def fill_store(
     *,
     has_records: bool = False,
     commit_spans: int = _COMMIT,
-    add_up: Callable[[], None] = lambda: None,
+    period_ns: int = _DAY_NS,
+    first_number: int = 0,
 ) -> None:
     """The same for a store that is open; no record waits.
 
@@ -210,21 +210,22 @@ def fill_store(
         store: Is open.
         spans: How many.
         evaluations: About how many.
-        now_ns: End of the day.
+        now_ns: End of the period.
         has_records: The evaluated records are stored, too.
         commit_spans: Spans of a commit.
-        add_up: Called after every ten minutes of the day.
+        period_ns: The time that all of it came in.
+        first_number: Of the evaluations.
     """
     requests, batch = Requests(1, _STORED_TEXT), min(_BATCH, commit_spans)
-    step_ns = _DAY_NS // spans
+    step_ns = period_ns // spans
     traces_of_all = max(1, spans // _PER_TRACE)
     times = max(2, evaluations // traces_of_all)
     every = max(1, traces_of_all * times // evaluations)
-    done, commit, read, tidied = 0, Commit(), Prepared(), 0
+    done, commit, read = first_number, Commit(), Prepared()
     with ThreadPoolExecutor(1) as pool:
         registry, limits, on_its_way = ProfileRegistry(store), Limits(), pool.submit(int)
         for first in range(0, spans, batch):
-            start_ns = now_ns - _DAY_NS + first * step_ns
+            start_ns = now_ns - period_ns + first * step_ns
             body = requests.make(first, batch, start_ns, step_ns)
             item = Item(Kind.SPANS, "default", start_ns, body)
             contents = read_entry(Entry(first, first + 1, item), registry, limits)
@@ -238,9 +239,6 @@ def fill_store(
                 read.settle(store, None)
                 read.fill(commit)
                 commit.low_seq = on_its_way.result() + 1
-                if start_ns // _TIDY_NS > tidied:
-                    tidied = start_ns // _TIDY_NS
-                    add_up()
                 on_its_way = pool.submit(store.commit, commit)
                 commit, read = Commit(), Prepared()
         on_its_way.result()
