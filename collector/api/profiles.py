@@ -62,11 +62,7 @@ _REFUSED: Final = problems(408, 409, 413, 422)
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "content": {
-            "application/json": {
-                "schema": AgentEvalProfile.model_json_schema(ref_template=SCHEMAS + "{model}")
-            }
-        },
+        "content": {"application/json": {"schema": {"$ref": SCHEMAS + AgentEvalProfile.__name__}}},
     }
 }
 

@@ -19,7 +19,7 @@ from collector.access.caller import BEARER, Needs, Scope, caller_of, may
 from collector.access.tokens import Token
 from collector.api.parameters import PROBLEMS, Reader, api_router
 from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, TheStore, TheTokens, UnreadyNow
-from collector.problem import Problem, ProblemError, problems
+from collector.problem import SCHEMAS, Problem, ProblemError, problems
 from scouter.client.models.answer import Answer
 from scouter.client.models.operation import (
     ConservationSheet,
@@ -30,6 +30,7 @@ from scouter.client.models.operation import (
     StoreStatus,
     TokenStatus,
 )
+from scouter.drift.profile import AgentEvalProfile
 
 
 class Health(Answer):
@@ -115,12 +116,15 @@ def openapi_router() -> APIRouter:
 
 def _mended(document: dict[str, Any]) -> dict[str, Any]:
     """Say what FastAPI does not know: models of errors, and those of bodies that are read here."""
-    document["components"]["schemas"][Problem.__name__] = Problem.model_json_schema()
+    schemas = document["components"]["schemas"]
+    profile = AgentEvalProfile.model_json_schema(ref_template=SCHEMAS + "Profile.{model}")
+    schemas |= {f"Profile.{name}": part for name, part in profile.pop("$defs").items()}
+    schemas |= {Problem.__name__: Problem.model_json_schema(), AgentEvalProfile.__name__: profile}
     for methods in document["paths"].values():
         for route in methods.values():
             for body in route.get("requestBody", {}).get("content", {}).values():
                 models = body.get("schema", {}).pop("$defs", {})
-                document["components"]["schemas"].update(models)
+                schemas.update(models)
     return document
 
 

@@ -80,6 +80,21 @@ def check(
 
 
 @profile.command()
+def schema() -> None:
+    """Print the JSON schema of profile files, for editors that complete and check them.
+
+        scouter profile schema > profile.schema.json
+
+    Then begin a profile with `# yaml-language-server: $schema=profile.schema.json`.
+    """
+    from json import dumps
+
+    from scouter.drift.profile import AgentEvalProfile
+
+    typer.echo(dumps(AgentEvalProfile.model_json_schema(), indent=2))
+
+
+@profile.command()
 def healthy(
     file: Annotated[
         str, typer.Argument(metavar="FILE|NAME", help="Profile file, or a ready-made one.")

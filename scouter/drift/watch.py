@@ -1,9 +1,9 @@
 """A profile's watch: it selects traces that are judged although nobody sent a record."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from scouter.evaluate.tasks.base import JsonInput
 from scouter.evaluate.tasks.span_filter import (
@@ -30,11 +30,6 @@ _SEVERAL: Final = (
     ChildOfFilter, ParentOfFilter, DescendantOfFilter, AncestorOfFilter, SequenceFilter,
 )  # fmt: skip
 """Filters whose answer about a span hangs on other spans."""
-_FILTER_SCHEMA: Final[dict[str, JsonValue]] = {
-    "type": ["object", "null"],
-    "maxProperties": 1,
-    "description": "A span filter under its tag, as trace assertions have it.",
-}
 _RANDOM_DIGITS: Final = 14
 """Hex digits at the end of a trace id that are random: 56 bits."""
 
@@ -56,7 +51,7 @@ class WatchMatch(BaseModel):
 
     service: str | None = Field(default=None, min_length=1, max_length=512)
     attribute: dict[str, JsonInput] = Field(default_factory=dict, max_length=32)
-    filter: Annotated[SpanFilter | None, WithJsonSchema(_FILTER_SCHEMA)] = None
+    filter: SpanFilter | None = None
 
     @field_validator("filter")
     @classmethod
@@ -135,7 +130,7 @@ class Watch(BaseModel):
     sample: float = Field(default=1.0, ge=0, le=1)
     judge_sample: float = Field(default=JUDGE_SAMPLE, ge=0, le=1)
 
-    @field_validator("match", mode="before")
+    @field_validator("match", mode="before", json_schema_input_type=WatchMatch | SpanFilter)
     @classmethod
     def _filter_alone(cls, match: object) -> object:
         """Take a filter, or its wire form, for a match that is nothing else."""

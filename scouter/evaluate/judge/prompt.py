@@ -222,6 +222,10 @@ class PromptMessage(BaseModel):
         return self.content
 
 
+_MESSAGES: Final = str | PromptMessage | list[str | PromptMessage]
+"""Forms of messages in a file."""
+
+
 def _messages(value: object, role: Role) -> object:
     """Read one message or several: texts, objects, or anything with `role` and `content`."""
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -296,18 +300,23 @@ class Prompt(BaseModel):
         extra="forbid", frozen=True, protected_namespaces=(), defer_build=True
     )
 
-    messages: Annotated[tuple[PromptMessage, ...], BeforeValidator(_user_messages)] = Field(
-        min_length=1
-    )
+    messages: Annotated[
+        tuple[PromptMessage, ...],
+        BeforeValidator(_user_messages, json_schema_input_type=_MESSAGES),
+    ] = Field(min_length=1)
     model: str = Field(min_length=1, max_length=256)
     provider: Annotated[Provider | str, BeforeValidator(_provider)]
     system_instructions: Annotated[
-        tuple[PromptMessage, ...], BeforeValidator(_system_messages)
+        tuple[PromptMessage, ...],
+        BeforeValidator(_system_messages, json_schema_input_type=_MESSAGES | None),
     ] = ()
     model_settings: Annotated[dict[str, JsonValue] | None, BeforeValidator(_settings)] = Field(
         default=None, validation_alias=AliasChoices("model_settings", "settings")
     )
-    output_type: Annotated[dict[str, JsonValue] | None, BeforeValidator(_schema)] = None
+    output_type: Annotated[
+        dict[str, JsonValue] | None,
+        BeforeValidator(_schema, json_schema_input_type=dict[str, JsonValue] | str | None),
+    ] = None
     fence: bool = Field(default=True, strict=True, exclude_if=True.__eq__)
     max_value_characters: int = Field(
         default=MAX_VALUE_CHARACTERS,

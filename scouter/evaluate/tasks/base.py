@@ -28,6 +28,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     JsonValue,
     PrivateAttr,
     SerializerFunctionWrapHandler,
@@ -37,6 +38,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import dataclass_transform
 
@@ -70,6 +72,8 @@ if TYPE_CHECKING:
 else:
     Names = list[str]
 """Texts in order, given as any sequence."""
+_DESCRIBED: Final[ContextVar[tuple[type, ...]]] = ContextVar("scouter_described", default=())
+"""Families whose JSON schema is being made."""
 _LAST_WORD: Final = re.compile("(?:Assertion|Filter)$")
 _WORD: Final = re.compile("(?<!^)(?=[A-Z])")
 
@@ -140,6 +144,23 @@ class Tagged(_Model):
             cls.parse,
             serialization=core_schema.plain_serializer_function_ser_schema(cls.to_wire),
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe a family as an object with one of its tags; inside of itself by tags alone."""
+        if cls.kind:
+            return handler(schema)
+        described, bounds = _DESCRIBED.get(), {"minProperties": 1, "maxProperties": 1}
+        if cls in described:
+            return {"type": "object", "propertyNames": {"enum": [*cls.kinds]}, **bounds}
+        token = _DESCRIBED.set((*described, cls))
+        try:
+            wire = handler.resolve_ref_schema(handler(_wire_model(cls).__pydantic_core_schema__))
+        finally:
+            _DESCRIBED.reset(token)
+        return {**wire, "additionalProperties": False, **bounds}
 
     @classmethod
     def parse(cls, value: object) -> Self:
@@ -339,6 +360,9 @@ class TaskBase(BaseModel):
     POSITIONAL: ClassVar[tuple[str, ...]] = ()
     """Arguments that may be given by position, in this order."""
 
+    SHORT: ClassVar[tuple[str, ...]] = ()
+    """Texts that a file may have in the place of a prompt."""
+
     id: str = Field(min_length=1, max_length=256)
     """Unique inside one profile; results and `depends_on` refer to it."""
     expected_value: JsonInput = None
@@ -358,6 +382,17 @@ class TaskBase(BaseModel):
 
     def __init__(self, *args: object, **fields: object) -> None:
         super().__init__(**by_position(type(self), self.POSITIONAL, args, fields))
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe the task as files have it; the kind is never left out there."""
+        found = handler.resolve_ref_schema(handler(schema))
+        found["properties"] |= {name: {"type": "string"} for name in cls.SHORT}
+        made = {"prompt", "operator"} if cls.SHORT else set[str]()
+        found["required"] = ["task_type", *(n for n in found["required"] if n not in made)]
+        return found
 
     @model_validator(mode="before")
     @classmethod

@@ -1,14 +1,14 @@
 """JourneyTask: hold a conversation against the goals of a journey and their order."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, Unpack
 
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from scouter.evaluate.journey.case import SOUND, Case, Compat, case_of
 from scouter.evaluate.journey.case_faults import faults_of
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.base import Scope, ScoredOptions, ScoredTask, is_none
-from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual
+from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, Retries
 
 JourneyMeasure: TypeAlias = Literal["success", "completion", "recall", "precision", "parameter_f1"]
 
@@ -67,9 +67,7 @@ class JourneyTask(ScoredTask):
     model: str | None = Field(default=None, min_length=1, exclude_if=is_none)
     provider: str | None = Field(default=None, min_length=1, exclude_if=is_none)
     max_questions: int = Field(default=_MOST, ge=1, le=10_000, exclude_if=_MOST.__eq__)
-    max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
-        default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
-    )
+    max_retries: Retries = Field(default=DEFAULT_RETRIES, exclude_if=DEFAULT_RETRIES.__eq__)
     sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
 
     if TYPE_CHECKING:

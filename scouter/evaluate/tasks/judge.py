@@ -26,6 +26,7 @@ from pydantic import (
     PlainValidator,
     model_validator,
 )
+from typing_extensions import TypedDict
 
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.shorten import shorten
@@ -65,7 +66,9 @@ def _read(value: object) -> object:
 
 
 Rubric: TypeAlias = Annotated[
-    tuple[Criterion, ...], BeforeValidator(_read), Field(min_length=1, max_length=50)
+    tuple[Criterion, ...],
+    BeforeValidator(_read, json_schema_input_type=list[Criterion] | dict[str, str]),
+    Field(min_length=1, max_length=50),
 ]
 
 _NOTE: Final = (
@@ -158,14 +161,26 @@ class Marks:
 DEFAULT_RETRIES: Final = 3
 
 
-def write_prompt(prompt: Prompt) -> dict[str, Any]:
-    """Write a task's prompt as stored tasks have it."""
+class _PromptFile(TypedDict):
+    path: str
+
+
+def _write(prompt: Prompt) -> dict[str, Any]:
     return prompt.model_dump(mode="json")
 
 
-def retries_or_usual(value: object) -> object:
-    """Read None as the usual number of retries."""
+def _retries(value: object) -> object:
     return DEFAULT_RETRIES if value is None else value
+
+
+AskedPrompt: TypeAlias = Annotated[
+    Prompt,
+    PlainValidator(read_prompt, json_schema_input_type=Prompt | _PromptFile),
+    PlainSerializer(_write),
+]
+"""A judge's question, as a task has it."""
+Retries: TypeAlias = Annotated[int, BeforeValidator(_retries), Field(ge=0, le=20)]
+"""Most times to ask again where the provider failed; None is the usual number."""
 
 
 def _ordered(scale: tuple[float, float]) -> tuple[float, float]:
@@ -246,11 +261,9 @@ class LLMJudgeTask(TaskBase):
     )  # fmt: skip
 
     task_type: Literal["LLMJudge"] = "LLMJudge"
-    prompt: Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(write_prompt)]
+    prompt: AskedPrompt
     context_path: str | None = None
-    max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
-        default=DEFAULT_RETRIES, ge=0, le=20
-    )
+    max_retries: Retries = DEFAULT_RETRIES
     scale: Annotated[tuple[_Bound, _Bound], AfterValidator(_ordered)] | None = Field(
         default=None, exclude_if=is_none
     )

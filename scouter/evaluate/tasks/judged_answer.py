@@ -42,8 +42,6 @@ has what is expected; "critique" is one piece of advice that would improve the a
 
 
 _PATHS: Final = ("question", "answer", "ground_truth")
-_MAKES_PROMPT: Final = ("model", "provider", *_PATHS)
-"""Arguments that a prompt is made of; a task that is stored has the prompt in their place."""
 
 
 def _schema(**fields: str) -> dict[str, JsonValue]:
@@ -58,6 +56,7 @@ class _JudgedAnswer(LLMJudgeTask):
     """A judge task that makes its prompt of a model and the paths of what is judged."""
 
     POSITIONAL: ClassVar[tuple[str, ...]] = ("id", "model", "provider")
+    SHORT: ClassVar[tuple[str, ...]] = ("model", "provider", *_PATHS)
     FORM: ClassVar[str] = ""
     SCHEMA: ClassVar[Mapping[str, JsonValue]] = {}
     USUAL: ClassVar[Mapping[str, object]] = {}
@@ -69,7 +68,7 @@ class _JudgedAnswer(LLMJudgeTask):
         if not isinstance(data, Mapping):
             return data
         fields = {**cls.USUAL, **cast("Mapping[str, object]", data)}
-        given = {name: fields.pop(name) for name in _MAKES_PROMPT if fields.get(name) is not None}
+        given = {name: fields.pop(name) for name in cls.SHORT if fields.get(name) is not None}
         if fields.get("prompt") is not None:
             if given:
                 raise ValueError(f"{min(given)} stands in the prompt, where there is one")
@@ -78,7 +77,7 @@ class _JudgedAnswer(LLMJudgeTask):
         if not (isinstance(model, str) and isinstance(provider, str)):
             raise ValueError("expected model and provider, both texts, or a prompt")
         text = _ASKED.format(**{name: given.get(name, name) for name in _PATHS}) + cls.FORM
-        fields = {name: value for name, value in fields.items() if name not in _MAKES_PROMPT}
+        fields = {name: value for name, value in fields.items() if name not in cls.SHORT}
         fields["prompt"] = Prompt(text, model, provider, output_type=dict(cls.SCHEMA))
         return fields
 

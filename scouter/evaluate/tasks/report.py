@@ -1,14 +1,11 @@
 """ReportTask: hold a report against a reference, field by field."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, Unpack, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, Unpack, cast
 
 from pydantic import (
-    BeforeValidator,
     Field,
     JsonValue,
-    PlainSerializer,
-    PlainValidator,
     ValidationError,
     model_validator,
 )
@@ -18,8 +15,8 @@ from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.report.field_metrics import JUDGE, FieldConfig, MetricsConfig, as_text
-from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none, read_prompt
-from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt
+from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none
+from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, AskedPrompt, Retries
 
 _PATTERN: Final = "regex"
 _VARIABLES: Final = {("field",), ("reference",), ("actual",)}
@@ -80,17 +77,14 @@ class ReportTask(ScoredTask):
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = ("id", "metrics", "reference")
+    SHORT: ClassVar[tuple[str, ...]] = ("model", "provider")
 
     task_type: Literal["Report"] = "Report"
     metrics: dict[str, JsonValue]
     reference: str | dict[str, JsonValue]
     report: str = "report"
-    prompt: Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(write_prompt)] | None = (
-        Field(default=None, exclude_if=is_none)
-    )
-    max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
-        default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
-    )
+    prompt: AskedPrompt | None = Field(default=None, exclude_if=is_none)
+    max_retries: Retries = Field(default=DEFAULT_RETRIES, exclude_if=DEFAULT_RETRIES.__eq__)
     samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
     sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
 

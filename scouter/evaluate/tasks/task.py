@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final, cast, overload
+from typing import Annotated, Final, TypeAlias, cast, overload
 
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypeIs
@@ -24,7 +24,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.agent_work import CallsToldBy
 
-Task = Annotated[
+_OfFiles: TypeAlias = (
     AssertionTask
     | LLMJudgeTask
     | TraceAssertionTask
@@ -36,9 +36,8 @@ Task = Annotated[
     | ReportTask
     | ReliabilityTask
     | CodeTask
-    | FunctionTask,
-    Field(discriminator="task_type"),
-]
+)
+Task = Annotated[_OfFiles | FunctionTask, Field(discriminator="task_type")]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
 
 
@@ -46,6 +45,12 @@ Task = Annotated[
 def task_adapter() -> TypeAdapter[Task]:
     """Reads and writes a task of any kind; made when it is first asked for, as that takes long."""
     return TypeAdapter(Task)
+
+
+@cache
+def file_adapter() -> TypeAdapter[_OfFiles]:
+    """Describes a task of any kind that a file can hold: of any but `FunctionTask`."""
+    return TypeAdapter(Annotated[_OfFiles, Field(discriminator="task_type")])
 
 
 @cache

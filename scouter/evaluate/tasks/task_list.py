@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, GetJsonSchemaHandler, PlainSerializer
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from scouter.evaluate.files.field_errors import ReadAs
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -37,8 +39,23 @@ def _any_kinds() -> object:
     return tuple[Task, ...]
 
 
+class _Described:
+    """Describes the items of a list as what they are read as."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        from scouter.evaluate.tasks.task import file_adapter
+
+        return {**handler(schema), "items": handler(file_adapter().core_schema)}
+
+
 TaskList = Annotated[
-    tuple[Task, ...], BeforeValidator(_read), PlainSerializer(_write), ReadAs(_any_kinds)
+    tuple[Task, ...],
+    BeforeValidator(_read),
+    PlainSerializer(_write),
+    ReadAs(_any_kinds),
+    _Described(),
 ]
 """Tasks as a field of a model: read from tasks, their wire form or a `TasksFile`."""
 

@@ -8,7 +8,6 @@ from typing import (
     Final,
     Literal,
     Self,
-    TypeAlias,
     Unpack,
     cast,
     get_args,
@@ -18,15 +17,13 @@ from pydantic import (
     BeforeValidator,
     Field,
     JsonValue,
-    PlainSerializer,
-    PlainValidator,
     model_validator,
 )
 
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none, read_prompt
-from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt
+from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none
+from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, AskedPrompt, Retries
 from scouter.evaluate.trajectory.call import read_reference
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 from scouter.model.agent_work import CallsToldBy
@@ -120,8 +117,6 @@ TrajectoryMetricName = Literal[
 ]
 _PREFIX: Final = "trajectory_"
 _DEFINITIONS: Final = "tool_definitions"
-_MAKES_PROMPTS: Final = ("model", "provider", "question", "answer")
-"""Arguments that the usual prompts are made of; a stored task has the prompts in their place."""
 
 
 def _metric(value: object) -> object:
@@ -130,11 +125,6 @@ def _metric(value: object) -> object:
 
 def _is_usual(schemas: object) -> bool:
     return schemas == _DEFINITIONS
-
-
-_Asked: TypeAlias = (
-    Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(write_prompt)] | None
-)
 
 
 class TrajectoryTask(ScoredTask):
@@ -182,6 +172,7 @@ class TrajectoryTask(ScoredTask):
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = ("id", "metric", "reference")
+    SHORT: ClassVar[tuple[str, ...]] = ("model", "provider", "question", "answer")
 
     task_type: Literal["Trajectory"] = "Trajectory"
     metric: Annotated[TrajectoryMetricName | None, BeforeValidator(_metric)] = Field(
@@ -191,12 +182,10 @@ class TrajectoryTask(ScoredTask):
     tool_name: str | None = Field(default=None, min_length=1, exclude_if=is_none)
     predicted: str | None = Field(default=None, exclude_if=is_none)
     rules: TrajectoryRules = Field(default_factory=TrajectoryRules)
-    prompt: _Asked = Field(default=None, exclude_if=is_none)
-    prompt_without_reference: _Asked = Field(default=None, exclude_if=is_none)
+    prompt: AskedPrompt | None = Field(default=None, exclude_if=is_none)
+    prompt_without_reference: AskedPrompt | None = Field(default=None, exclude_if=is_none)
     tool_schemas: str | list[JsonValue] = Field(default=_DEFINITIONS, exclude_if=_is_usual)
-    max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
-        default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
-    )
+    max_retries: Retries = Field(default=DEFAULT_RETRIES, exclude_if=DEFAULT_RETRIES.__eq__)
     samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
     sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
     calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=is_none)
@@ -233,7 +222,7 @@ class TrajectoryTask(ScoredTask):
         if not isinstance(data, Mapping):
             return data
         fields = dict(cast("Mapping[str, object]", data))
-        given = {name: fields.pop(name, None) for name in _MAKES_PROMPTS}
+        given = {name: fields.pop(name, None) for name in cls.SHORT}
         given = {name: value for name, value in given.items() if value is not None}
         if not given:
             return fields

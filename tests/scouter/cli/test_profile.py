@@ -1,5 +1,6 @@
-"""`scouter profile healthy`: a saved run becomes what a collector holds an agent to."""
+"""`scouter profile healthy`, by which a saved run is what a collector holds an agent to; `schema`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,9 @@ def test_results_of_other_tasks_are_refused(scouter: Scouter, saved: Path) -> No
     assert done.returncode == 2
     assert "config.healthy names 'right', which no task is called" in done.stderr
     assert not Path("out.json").exists()
+
+
+def test_the_schema_is_that_of_profiles(scouter: Scouter) -> None:
+    printed = scouter("profile", "schema")
+    assert printed.returncode == 0, printed.stderr
+    assert json.loads(printed.stdout) == AgentEvalProfile.model_json_schema()
