@@ -15,7 +15,7 @@ from collector.store.facets import Counts, Facets, IsOver, count_in_steps, count
 from collector.store.json_text import load_json, plain_json
 from collector.store.letter_reads import LetterReads
 from collector.store.letters import LetterQuery
-from collector.store.reads import LAST, Values
+from collector.store.reads import LAST, ROW_BY_ROW, Values
 from collector.store.record_queries import (
     RecordHistory,
     RecordPage,
@@ -67,7 +67,8 @@ _PLACES: Final = f"""
     FROM records r WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND {OF_HASHES.format("$4")}
 """
 _OUTLINES: Final = f"SELECT {RECORD_COLUMNS}, r.uid_hash, r.context_bytes {_PLACES}"
-_CONTEXTS: Final = f"SELECT r.seq, r.uid, r.context {_PLACES}"
+_ROW_BY_ROW: Final = ROW_BY_ROW.format("r.context_bytes")
+_CONTEXTS: Final = f"SELECT r.seq, r.uid, r.context {_PLACES} AND {_ROW_BY_ROW}"
 _OF_SESSIONS: Final = f"""
     SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.space = $1 AND {SESSION} IN (SELECT unnest($2::TEXT[])) LIMIT $3::BIGINT
@@ -416,7 +417,7 @@ class RecordReads(LetterReads):
             return []
         return self.read(
             f"SELECT {columns} FROM records r WHERE r.space = $1 AND {OF_HASHES.format('$2')}"
-            " AND r.uid = ANY($3::TEXT[])",
+            f" AND r.uid = ANY($3::TEXT[]) AND {_ROW_BY_ROW}",
             [space, maybe, wanted],
         )
 

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pydantic import JsonValue
 
 from collector.store.bodies import decompress, trace_hash
-from collector.store.reads import Values, runs, within
+from collector.store.reads import ROW_BY_ROW, Values, runs, within
 from collector.store.span_queries import SpanPosition, SpanQuery, TracePage, TraceQuery, text_match
 from collector.store.spans import commit_steps, span_condition, trace_conditions
 from collector.store.traces import TraceReads, of_period
@@ -134,9 +134,10 @@ _MOST_COMMITS: Final = 1024
 """Of which the traces are looked up at once."""
 _MOST_NS: Final = 2**63 - 2
 _TEXTS: Final = "TEXT[]"
-_BODIES: Final = """
+_BODIES: Final = f"""
     SELECT seq, trace_id, body FROM bodies
     WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_id IN (SELECT unnest($4::TEXT[]))
+      AND {ROW_BY_ROW.format("size_bytes")}
 """
 _COMMITS: Final = """
     SELECT DISTINCT seq FROM bodies

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from collector.store.bodies import best_spans, trace_hash
 from collector.store.evaluation_codec import decode_evaluation
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
-from collector.store.reads import Reads, Values, within
+from collector.store.reads import ROW_BY_ROW, Reads, Values, within
 from collector.store.rows import StoredTrace
 from collector.store.span_queries import (
     SpanPosition,
@@ -232,6 +232,7 @@ class TraceReads(SummaryReads):
             f"{within((seq for (seq,) in self.read(_COMMITS_OF_TRACE, [number])), values)}"
             f" AND trace_hash = {values.of(number, 'BIGINT')}"
             f" AND space = {values.of(space)} AND trace_id = {values.of(trace_id)}"
+            f" AND {ROW_BY_ROW.format('size_bytes')}"
         )
         bodies = self.read(f"SELECT body FROM bodies WHERE {where} ORDER BY seq", values)
         latest: dict[str, int] = {}

@@ -13,6 +13,7 @@ from collector.store.reads import (
     LAST,
     MOST_SPAN_BYTES,
     MOST_SPANS,
+    ROW_BY_ROW,
     Change,
     Connection,
     Reads,
@@ -33,9 +34,10 @@ _SIZES: Final = """
     SELECT trace_id, seq, spans, size_bytes FROM bodies
     WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_hash = ANY($4::BIGINT[])
 """
-_BODIES: Final = """
+_BODIES: Final = f"""
     SELECT trace_id, body FROM bodies
     WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_hash = ANY($4::BIGINT[])
+      AND {ROW_BY_ROW.format("size_bytes")}
     ORDER BY seq
 """
 _KEYS: Final = """
@@ -49,7 +51,9 @@ _DIGESTS: Final = """
 _AT: Final = """
     FROM records r WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
 """
-_RECORDS: Final = f"SELECT {RECORD_COLUMNS}, r.context {_AT}"
+_RECORDS: Final = f"""
+    SELECT {RECORD_COLUMNS}, r.context {_AT} AND {ROW_BY_ROW.format("r.context_bytes")}
+"""
 _OUTLINES: Final = f"SELECT {RECORD_COLUMNS} {_AT}"
 _CONTEXTS: Final = f"SELECT r.uid, r.context_bytes {_AT}"
 _BEGUN: Final = """

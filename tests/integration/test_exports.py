@@ -1,4 +1,4 @@
-"""Exports from a collector that goes on taking what is sent."""
+"""Exports of more than memory holds, from a collector that goes on taking what is sent."""
 
 import json
 import random
@@ -16,8 +16,8 @@ from scouter.client.client import ScouterClient
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
-_LIMIT: Final = "128MB"
-"""Of DuckDB's memory. With less, two exports beside a sender may find none."""
+_LIMIT: Final = "56MB"
+"""Of DuckDB's memory; the contexts take more."""
 _RECORDS, _SIZE, _BATCH = 1_500, 40_000, 50
 
 
