@@ -239,6 +239,7 @@ def _print_list(found: "Iterable[DriftAlert]") -> None:
             )
             for each in found
         ),
+        "Nothing has alarmed; --all lists also alerts that are over",
     )
 
 

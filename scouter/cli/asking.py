@@ -66,6 +66,12 @@ JsonOfOne: TypeAlias = Annotated[
 ]
 
 
+NO_RESULT: Final = (
+    "A record is evaluated once its trace is complete, some ten seconds after the last span. "
+    "Options may leave out what there is"
+)
+
+
 def connect(url: str | None, token_file: Path | None) -> "ScouterClient":
     """Open a client.
 
@@ -152,13 +158,25 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
         raise ConfigError(f"{what} {name!r}; {hint}")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], none: str = NO_RESULT
+) -> None:
     """Print a table to the standard output; one that is no terminal gets lines of any length.
 
     Text of records is printed `visible`.
+
+    Args:
+        columns: Headings.
+        rows: Cells by row. Without any, one line on standard error says that there is nothing.
+        none: Why that may be, or what to do.
     """
     from rich.console import Console
     from rich.table import Table
+
+    rows = list(rows)
+    if not rows:
+        typer.echo(f"scouter: there is none. {none}", err=True)
+        return
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:

@@ -74,6 +74,7 @@ def list_letters(
                 )
                 for each in found
             ),
+            "A dead letter is what was accepted and could not be evaluated",
         )
 
 

@@ -337,6 +337,7 @@ def list_profiles(
                 )
                 for each in known
             ),
+            "Register one with scouter profile push FILE --activate",
         )
     for each in known:
         if each.unusable:

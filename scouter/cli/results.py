@@ -51,11 +51,6 @@ Full = Annotated[
 _REASON: Final = 120
 """Characters of a reason in the table."""
 
-_NONE: Final = (
-    "scouter: there is none. A record is evaluated once its trace is complete, some ten seconds "
-    "after the last span"
-)
-
 results = group("results", "Show what the collector found.")
 
 
@@ -116,10 +111,7 @@ def evaluations(
             columns = (
                 "evaluated", "profile", "record", "outcome", "not passed", "first reason", "trace",
             )  # fmt: skip
-            rows = [*map(_row, some)]
-            print_table(columns, rows)
-            if not rows:
-                typer.echo(_NONE, err=True)
+            print_table(columns, map(_row, some))
 
 
 def _row(each: "Evaluation") -> tuple[str, ...]:

@@ -48,6 +48,15 @@ def body(*alerts: Any) -> dict[str, Any]:
     return whole(Alerts, drift=list(alerts))
 
 
+def test_no_alert_is_one_line_and_no_heading(script: Script, scouter: Scouter) -> None:
+    script.answers = [Say(body=body()), Say(body=SERIES)]
+    done = scouter("alerts", "list")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (
+        "scouter: there is none. Nothing has alarmed; --all lists also alerts that are over\n"
+    )
+
+
 def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -> None:
     over = {**ALERT, "alert_id": "0ld", "state": "resolved"}
     script.answers = [

@@ -1,4 +1,4 @@
-"""`scouter profile healthy`, by which a saved run is what a collector holds an agent to; `schema`."""
+"""`scouter profile`: what was healthy becomes what a collector checks against, and the schema."""
 
 import json
 from pathlib import Path
