@@ -51,6 +51,13 @@ OTEL: Final = Convention(
         F.REQUEST_MODEL: ("gen_ai.request.model",),
         F.RESPONSE_MODEL: ("gen_ai.response.model",),
         F.RESPONSE_ID: ("gen_ai.response.id",),
+        F.PROMPT: ("gen_ai.prompt.name",),
+        F.PROMPT_VERSION: ("gen_ai.prompt.version",),
+        F.PROMPT_TEXT: ("gen_ai.system_instructions",),
+        F.FINGERPRINT: (
+            "openai.response.system_fingerprint", "gen_ai.openai.response.system_fingerprint",
+            "gen_ai.response.system_fingerprint",
+        ),
         F.AGENT: ("gen_ai.agent.name",),
         F.CONVERSATION: ("gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
         F.SESSION: ("session.id",),
@@ -131,6 +138,9 @@ OPENINFERENCE: Final = Convention(
             "embedding.model_name",
         ),
         F.RESPONSE_ID: ("llm.response.id",),
+        F.PROMPT: ("prompt.id",),
+        F.PROMPT_VERSION: ("llm.prompt_template.version",),
+        F.PROMPT_TEXT: ("llm.prompt_template.template",),
         F.AGENT: ("agent.name",),
         F.TOOL: ("tool.name",),
         F.CALL_ID: ("tool_call.id", "tool.id"),
@@ -172,6 +182,10 @@ OPENLLMETRY: Final = Convention(
             "traceloop.association.properties.chat_id",
         ),
         F.SESSION: ("traceloop.association.properties.session_id",),
+        F.PROMPT: ("traceloop.prompt.key",),
+        F.PROMPT_VERSION: ("traceloop.prompt.version", "traceloop.prompt.version_name"),
+        F.PROMPT_HASH: ("traceloop.prompt.version_hash",),
+        F.PROMPT_TEXT: ("traceloop.prompt.template",),
         F.FINISH: (
             "llm.response.finish_reason", "llm.response.stop_reason",
             "gen_ai.completion.0.finish_reason",
@@ -248,6 +262,8 @@ LANGSMITH: Final = Convention(
     fields={
         F.PROVIDER: ("langsmith.metadata.ls_provider",),
         F.REQUEST_MODEL: ("langsmith.metadata.ls_model_name",),
+        F.PROMPT: ("langsmith.metadata.lc_hub_repo",),
+        F.PROMPT_HASH: ("langsmith.metadata.lc_hub_commit_hash",),
         F.AGENT: ("langsmith.metadata.lc_agent_name",),
         F.CONVERSATION: (
             "langsmith.metadata.thread_id", "langsmith.metadata.conversation_id",
@@ -301,6 +317,8 @@ LANGFUSE: Final = Convention(
     },
     fields={
         F.RESPONSE_MODEL: ("langfuse.observation.model.name",),
+        F.PROMPT: ("langfuse.observation.prompt.name",),
+        F.PROMPT_VERSION: ("langfuse.observation.prompt.version",),
         F.SESSION: ("langfuse.session.id",),
         F.USAGE: ("langfuse.observation.usage_details",),
         F.ERROR: ("langfuse.observation.status_message",),

@@ -77,8 +77,8 @@ class _Later:
 class SpanFacts:
     """Facts of one span; the empty text or None where it does not tell.
 
-    Arguments, result, error, messages and usage may be given as functions: most spans are never
-    asked for them, and to read them takes longer than all the rest.
+    Arguments, result, error, messages, usage and setup may be given as functions: most spans are
+    never asked for them, and to read them takes longer than all the rest.
     """
 
     span_id: str = ""
@@ -108,11 +108,15 @@ class SpanFacts:
     output_messages: list[JsonValue] | None = None
     finish_reasons: tuple[str, ...] = ()
     usage: Usage = field(default=NO_USAGE)
+    setup: tuple[str, ...] = ()
+    """What a call ran with, as of `setup_text`: prompt, definitions of tools, answering model."""
     is_merged: bool = False
     """True if the span stands for calls that have spans of their own, and so is no call."""
     runs_tools: bool = False
     """True if a model's call may have run tools itself, without a word: Google's SDK does."""
 
 
-for _name in ("arguments", "result", "error", "input_messages", "output_messages", "usage"):
+for _name in (
+    "arguments", "result", "error", "input_messages", "output_messages", "usage", "setup",
+):  # fmt: skip
     setattr(SpanFacts, _name, _Later(getattr(SpanFacts, _name)))

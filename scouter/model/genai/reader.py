@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from scouter.model.genai.control_flow import is_control_flow
 from scouter.model.genai.convention import ASKING_KINDS, MESSAGES, VALUES, Field
 from scouter.model.genai.conventions import CACHE_APART
-from scouter.model.genai.facts import NO_USAGE, Kind, SpanFacts, Usage
+from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind, SpanFacts, Usage
 from scouter.model.genai.lookup import (
     KNOWN,
     PARAMETERS,
@@ -24,6 +24,18 @@ from scouter.model.genai.lookup import (
 )
 from scouter.model.genai.messages import field, text
 from scouter.model.genai.names import call_of_hand_off
+from scouter.model.genai.setup import (
+    FINGERPRINT,
+    PROMPT,
+    PROMPT_DIGEST,
+    RESPONSE_MODEL,
+    TOOLS_DIGEST,
+    digest_of,
+    fingerprint_in,
+    instructions,
+    setup_text,
+    tools_digest,
+)
 from scouter.model.genai.talk import (
     CHOICE,
     DETAILS,
@@ -70,6 +82,8 @@ _PARAMETERS: Final = "llm.invocation_parameters"
 _OBJECT: Final = re.compile(r"<[\w.]+ (?:object at 0x[0-9a-f]+|\[\d{3} [^\n]*)>")
 """A stream or a response as Python prints it, which tells nothing of what is in it."""
 _DIGITS: Final = 15
+_HASH: Final = 12
+"""Digits of a prompt's hash: as many as those of a digest."""
 
 
 def plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
@@ -314,6 +328,35 @@ class Held:
             return named
         return text(_first_of(self._remarks, _MODELS))
 
+    def setup(self) -> tuple[str, ...]:
+        """Give what the call ran with, see `SpanFacts.setup`."""
+        named = (self.text(Field.PROMPT), self.text(Field.PROMPT_VERSION))
+        found = {
+            PROMPT: " ".join(filter(None, named)),
+            PROMPT_DIGEST: self.text(Field.PROMPT_HASH)[:_HASH],
+        }
+        if self._kind in ASKING_KINDS:
+            found[PROMPT_DIGEST] = found[PROMPT_DIGEST] or self._prompt_digest()
+            found[TOOLS_DIGEST] = tools_digest(self._span)
+            found[FINGERPRINT] = self.text(Field.FINGERPRINT) or self._fingerprint()
+        if self._kind in MODEL_CALLS:
+            found[RESPONSE_MODEL] = self.response_model()
+        return tuple(setup_text(kind, value) for kind, value in found.items() if value)
+
+    def _prompt_digest(self) -> str:
+        for _, value in self._values(Field.PROMPT_TEXT):
+            return digest_of(value)
+        for use, value in self._values(Field.INPUT):
+            if told := instructions(value, use.prefix):
+                return digest_of(told)
+        return ""
+
+    def _fingerprint(self) -> str:
+        for _, value in self._values(Field.OUTPUT):
+            if isinstance(value, str) and (found := fingerprint_in(value)):
+                return found
+        return ""
+
     def _number(self, field: Field) -> int | None:
         for _, value in self._values(field):
             number = integer(value)
@@ -495,6 +538,7 @@ def read_facts(span: Span) -> SpanFacts:
         output_messages=cast(list[JsonValue], told.output_messages) if is_asked else None,
         finish_reasons=told.finish_reasons(),
         usage=cast(Usage, told.usage) if is_asked else NO_USAGE,
+        setup=cast(tuple[str, ...], told.setup),
         is_merged=is_tool and MERGED in span.name,
         runs_tools=kind is Kind.MODEL and told.runs_tools(),
     )

@@ -16,6 +16,7 @@ _LISTS: Final = (TOOL_DEFINITIONS, "ai.prompt.tools")
 """Attributes with all tools: OpenTelemetry's, and those of the Vercel AI SDK 6."""
 _SCHEMA: Final = re.compile(r"llm\.tools\.(\d{1,9})\.tool\.json_schema")
 """OpenInference's, one attribute for each tool."""
+_NUMBERED: Final = ("llm.tools.", "llm.request.functions.")
 _FUNCTION: Final = re.compile(r"llm\.request\.functions\.(\d{1,9})\.(name|description|parameters)")
 """OpenLLMetry's, three attributes for each tool."""
 
@@ -35,19 +36,25 @@ def tool_definitions(spans: Iterable[Span]) -> list[JsonValue]:
     found: dict[str, JsonValue] = {}
     for span in spans:
         for attributes in (span.attributes, *(event.attributes for event in span.events)):
-            for each in _told(attributes):
+            for each in definitions_in(attributes):
                 found.setdefault(json.dumps(each, sort_keys=True), each)
     return list(found.values())
 
 
-def _told(attributes: Mapping[str, AttributeValue]) -> Iterator[JsonValue]:
+def tells_tools(name: str) -> bool:
+    """Tell whether an attribute holds definitions of tools, or a part of one."""
+    return name.startswith(_NUMBERED) or name in _LISTS
+
+
+def definitions_in(attributes: Mapping[str, AttributeValue]) -> Iterator[JsonValue]:
+    """Read the definitions of tools in the attributes of a span or an event."""
     for name in _LISTS:
         if name in attributes:
             yield from _opened(open_json(to_json_value(attributes[name])))
     schemas: dict[int, JsonValue] = {}
     functions: dict[int, dict[str, JsonValue]] = {}
     for name, value in attributes.items():
-        if not name.startswith("llm."):
+        if not name.startswith(_NUMBERED):
             continue
         if schema := _SCHEMA.fullmatch(name):
             schemas[int(schema[1])] = open_json(to_json_value(value))
