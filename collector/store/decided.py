@@ -271,10 +271,11 @@ _TAGGED_OF_TASK: Final = _RESULTS.format(
 )
 _SLICES: Final = f"""
     , steps AS (
-        SELECT s.trace_id, s.span_id, s.start_ns, s.tool_name, s.request_model, s.agent_name
+        SELECT s.trace_id, s.span_id, s.start_ns, s.tool_name, s.request_model, s.agent_name,
+            s.setup
         FROM spans s
-        WHERE s.space = $1 AND s.trace_id IN (SELECT trace_id FROM r)
-          AND (s.tool_name <> '' OR s.request_model <> '' OR s.agent_name <> '')
+        WHERE s.space = $1 AND s.trace_id IN (SELECT trace_id FROM r) AND (s.tool_name <> ''
+            OR s.request_model <> '' OR s.agent_name <> '' OR array_length(s.setup, 1) > 0)
     ), hops AS (
         SELECT trace_id, span_id, start_ns, agent_name, lag(agent_name) OVER (
             PARTITION BY trace_id ORDER BY start_ns, span_id) AS before
@@ -285,6 +286,8 @@ _SLICES: Final = f"""
         SELECT trace_id, 'model', request_model FROM steps WHERE request_model <> ''
         UNION
         SELECT trace_id, 'agent', agent_name FROM steps WHERE agent_name <> ''
+        UNION
+        SELECT trace_id, 'setup', unnest(setup) FROM steps
         UNION
         SELECT trace_id, 'route', string_agg(agent_name, ' > ' ORDER BY start_ns, span_id)
         FROM hops WHERE agent_name IS DISTINCT FROM before
@@ -331,8 +334,8 @@ class SliceReads(Reads):
     def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
         """Passes and fails before and since a moment, of those that have something in common.
 
-        That is a tag, a tool, a model, an agent, the route through several agents, or the version
-        of the service where there are several.
+        That is a tag, a tool, a model, an agent, the route through several agents, a value of the
+        setup, or the version of the service where there are several.
 
         Returns:
             The slices by name, and the results since the moment that were looked at: at most the
@@ -360,7 +363,7 @@ def _name(kind: str, name: str) -> str:
     if kind == "tag":
         ((key, value),) = tags_of([name]).items()
         name = f"{key}={value}"
-    return f"{kind} {name}"
+    return name.replace("=", " ", 1) if kind == "setup" else f"{kind} {name}"
 
 
 def _slice(name: str, counts: Sequence[Any]) -> Slice:

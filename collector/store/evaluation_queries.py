@@ -47,6 +47,8 @@ class EvaluationQuery:
     environment: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
     """Keys and values that are all among the evaluation's tags."""
+    setup: str | None = None
+    """Value that a span of its trace tells, in the form of `setup_text`."""
     since_ns: int | None = None
     until_ns: int | None = None
     as_of: int | None = None
@@ -189,6 +191,11 @@ def _parts(query: EvaluationQuery, first: int, last: int, values: Values) -> Ite
     if query.tags:
         texts = [text for pair in query.tags for text in tag_texts(dict([pair]))]
         yield " AND ".join(f"{values.of(text)} = ANY(e.tags)" for text in texts)
+    if query.setup is not None:
+        yield (
+            f"e.trace_id IN (SELECT s.trace_id FROM spans s WHERE s.space = {space}"
+            f" AND {values.of(query.setup)} = ANY(s.setup))"
+        )
     yield from _service(query, space, values)
     if query.task_id is not None or query.task_outcome is not None:
         task = " AND ".join(task_conditions(query, values))

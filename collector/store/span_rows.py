@@ -15,7 +15,7 @@ from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind
 from scouter.model.genai.names import arguments_text
 from scouter.model.genai.reader import has_facts, read_facts
 from scouter.model.genai.usage import finish_word
-from scouter.model.json_value import plain_texts, to_json_value
+from scouter.model.json_value import plain_text, plain_texts, to_json_value
 from scouter.model.log_event import is_log_event
 from scouter.model.short_text import short_text
 from scouter.model.span import Attributes, Span
@@ -161,6 +161,8 @@ class SpanRow(NamedTuple):
     scope_hash: int
     attributes: str
     """Its short attributes, as of `attribute_text`."""
+    setup: tuple[str, ...]
+    """What a call ran with, as of `SpanFacts.setup`."""
 
     @property
     def key(self) -> SpanKey:
@@ -206,6 +208,7 @@ def span_row(
     resource = span.resource
     process = resource.attributes.get(PROCESS_ID)
     is_event = is_log_event(span)
+    facts, setup = (_event_facts(span), ()) if is_event else _facts(span)
     return SpanRow._make(
         (
             space, received_ns, span.trace_id, span.span_id, span.parent_span_id, span.name,
@@ -213,17 +216,15 @@ def span_row(
             resource.service_name, resource.service_version, resource.environment,
             process if isinstance(process, str) and process else None,
             None if remote is None else int(remote), stamp, int(is_event), size_bytes, checksum,
-            *(_event_facts(span) if is_event else _facts(span)),
-            crc32(span.scope.name.encode()),
-            attribute_text(span.attributes),
+            *facts, crc32(span.scope.name.encode()), attribute_text(span.attributes), setup,
         )
     )  # fmt: skip
 
 
-def _facts(span: Span) -> tuple[Any, ...]:
-    """The columns from `operation` to `arguments_hash`."""
+def _facts(span: Span) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """The columns from `operation` to `arguments_hash`, and what a call ran with."""
     if not has_facts(span):
-        return _NO_FACTS
+        return _NO_FACTS, ()
     facts = read_facts(span)
     kind = facts.kind
     is_tool, is_call = kind is Kind.TOOL, kind in MODEL_CALLS
@@ -232,7 +233,7 @@ def _facts(span: Span) -> tuple[Any, ...]:
     reasons = facts.finish_reasons if kind is Kind.MODEL else ()
     act = facts.call_id if is_tool else facts.response_id if is_call else ""
     arguments = facts.arguments
-    return (
+    columns = (
         str(operation) if operation else _OPERATIONS.get(kind),
         facts.provider or None,
         facts.request_model or None,
@@ -252,6 +253,7 @@ def _facts(span: Span) -> tuple[Any, ...]:
         crc32(act.encode()) if act else None,
         None if arguments is None else crc32(arguments_text(arguments)),
     )
+    return columns, tuple(map(plain_text, facts.setup))
 
 
 def _event_facts(span: Span) -> tuple[Any, ...]:

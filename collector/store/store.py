@@ -18,6 +18,7 @@ from collector.store.profiles import Profiles
 from collector.store.rates import RateReads
 from collector.store.reads import Change
 from collector.store.record_text import SessionTextReads
+from collector.store.setups import SetupReads
 from collector.store.spans import SpanReads
 from collector.store.task_results import TaskResultReads
 from collector.store.tombstones import Tombstones
@@ -40,6 +41,7 @@ class Store(
     SpanReads,
     TraceTextReads,
     TraceFacetReads,
+    SetupReads,
     UsageReads,
     ConservationReads,
     DecidedReads,

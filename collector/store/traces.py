@@ -72,11 +72,17 @@ _TOTALS: Final = """
 """
 _NAMED: Final = """
     WITH own AS MATERIALIZED (
-        SELECT trace_id, tool_name, request_model FROM spans WHERE {spans}
+        SELECT trace_id, tool_name, request_model, setup, service_name, service_version
+        FROM spans WHERE {spans}
     )
     SELECT trace_id, 'tool', tool_name FROM own WHERE tool_name <> ''
     UNION
     SELECT trace_id, 'model', request_model FROM own WHERE request_model <> ''
+    UNION
+    SELECT trace_id, 'setup', unnest(setup) FROM own
+    UNION
+    SELECT trace_id, 'version', trim(service_name || ' ' || service_version) FROM own
+    WHERE service_version <> ''
 """
 _IS_ERROR: Final = f"CASE WHEN status = {_ERROR} OR error_type <> '' THEN 1 ELSE 0 END"
 _STEPS: Final = f"""
@@ -130,13 +136,15 @@ class SummaryReads(Reads):
     def trace_names(
         self, space: str, trace_ids: Collection[str]
     ) -> Mapping[str, Collection[tuple[str, str]]]:
-        """Tools and models that the spans of traces name, as `tool` or `model` and the name.
+        """Tools, models and the setup that the spans of traces name, as kind and name.
 
-        A trace without any is left out.
+        Kinds are `tool`, `model` and those of `scouter.model.genai.setup`. A trace without any is
+        left out.
         """
         found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         for trace_id, kind, name in self._of_traces(_NAMED, space, trace_ids):
-            found[trace_id].add((kind, name))
+            of, _, value = name.partition("=")
+            found[trace_id].add((of, value) if kind == "setup" else (kind, name))
         return dict(found)
 
     def trace_steps(self, space: str, trace_ids: Collection[str]) -> Mapping[str, list[Step]]:

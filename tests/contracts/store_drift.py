@@ -251,7 +251,7 @@ class StoreDriftContract:
         """A trace counts once for each tool, however often it was called."""
         calls = [
             span(1, attributes={"gen_ai.tool.name": "search"}),
-            span(2, attributes={"gen_ai.tool.name": "search"}),
+            span(2, attributes={"gen_ai.tool.name": "search", "gen_ai.prompt.name": "p=1"}),
             span(3, attributes={"gen_ai.request.model": "m", "gen_ai.agent.name": "desk"}),
             span(4, start_ns=12, attributes={"gen_ai.agent.name": "refunds"}),
             span(5, start_ns=13, attributes={"gen_ai.agent.name": "refunds"}),
@@ -271,8 +271,8 @@ class StoreDriftContract:
             found, total = store.slices(query)
             counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
             names = (
-                "agent desk", "agent refunds", "model m", "route desk > refunds > desk",
-                "tag a.b=x y", "tool search",
+                "agent desk", "agent refunds", "model m", "prompt p=1",
+                "route desk > refunds > desk", "tag a.b=x y", "tool search",
             )  # fmt: skip
             assert found == [Slice(name=each, **counts) for each in names]
             assert total == 2

@@ -533,21 +533,24 @@ class StoreUsageContract(OpenedStore):
         }
         assert store.trace_steps(SPACE, []) == {}
 
-    def test_names_of_traces_are_their_tools_and_models(self, store: AppendingStore) -> None:
+    def test_names_of_traces_are_their_tools_models_and_setup(self, store: AppendingStore) -> None:
         """Each once; a trace that names none, another trace and another space stay out."""
         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
         chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
         spans = [
             span(1, attributes=tool),
             span(2, attributes=tool),
-            span(3, attributes=chat),
+            span(3, attributes={**chat, "gen_ai.prompt.name": "a=b", "gen_ai.prompt.version": 2}),
             span(4, trace_id="7" * 32, attributes=tool),
             span(5, trace_id="8" * 32),
+            span(6, resource=Resource(attributes={"service.version": "1.2"})),
         ]
         store.append_spans(SPACE, spans, 1).result()
         store.append_spans("other", [span(9, attributes={**chat, "gen_ai.request.model": "n"})], 1)
         found = store.trace_names(SPACE, [TRACE, "8" * 32])
-        assert found == {TRACE: {("tool", "lookup"), ("model", "m")}}
+        assert found == {
+            TRACE: {("tool", "lookup"), ("model", "m"), ("prompt", "a=b 2"), ("version", "1.2")}
+        }
         assert store.trace_names(SPACE, []) == {}
 
     def test_traces_are_summed_up_by_their_ids(self, store: AppendingStore) -> None:

@@ -12,6 +12,7 @@ from tests.contracts.store_facets import StoreFacetsContract
 from tests.contracts.store_lists import StoreListsContract
 from tests.contracts.store_newest import NewestContract
 from tests.contracts.store_reading import ReadingContract
+from tests.contracts.store_setups import SetupsContract
 from tests.contracts.store_versions import VersionsContract
 from tests.support.store_appends import AppendingStore
 
@@ -30,6 +31,10 @@ class TestReading(ReadingContract):
 
 class TestNewest(NewestContract):
     """The newest results of a task."""
+
+
+class TestSetups(SetupsContract):
+    """The contract of what records ran with."""
 
 
 class TestVersions(VersionsContract):

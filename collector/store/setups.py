@@ -1,0 +1,190 @@
+"""What records ran with: prompt, tools, answering model, fingerprint and versions, over time.
+
+Evaluations know their trace, and the spans of a trace tell its setup.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from collector.store.evaluation_queries import EvaluationQuery, evaluation_condition
+from collector.store.reads import Values
+from collector.store.totals import HOUR_NS
+from collector.store.traces import SummaryReads
+from scouter.evaluate.intervals import wilson
+from scouter.model.genai.setup import KINDS
+
+_MOST: Final = 2_000
+"""Results of which a sample is taken; it has half as many or more."""
+_NEAR: Final = 100
+"""Results before a moment that are as near to it as an hour, if they take longer."""
+_LEAST: Final = 0.1
+"""Largest share of a value before that is a change, and the least rise that is."""
+_TIMES: Final = f"""
+    WITH r AS (SELECT e.evaluated_ns FROM evaluations e WHERE {{where}} AND e.scope = 'record')
+    (SELECT evaluated_ns FROM r ORDER BY evaluated_ns LIMIT 1)
+    UNION ALL
+    (SELECT min(evaluated_ns) FROM (
+        SELECT evaluated_ns FROM r ORDER BY evaluated_ns DESC LIMIT {_NEAR}) near
+     HAVING count(*) > 0)
+"""
+_SAMPLE: Final = f"""
+    SELECT evaluated_ns, trace_id FROM (
+        SELECT e.evaluated_ns, e.trace_id, count(*) OVER () AS total,
+            row_number() OVER (ORDER BY e.evaluated_ns) AS n
+        FROM evaluations e WHERE {{where}} AND e.scope = 'record' AND e.trace_id IS NOT NULL
+    ) r WHERE n % (1 + CAST(floor((total - 1) / {_MOST}.0) AS BIGINT)) = 0
+"""
+_Results: TypeAlias = list[tuple[int, str]]
+"""Time and trace of each."""
+_Setup: TypeAlias = tuple[str, str]
+"""Kind and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupSpan:
+    """A value of the setup of records, in a time."""
+
+    kind: str
+    name: str
+    first_ns: int
+    """Time of the first result with it."""
+    records: int
+    """Results with it."""
+    share: float
+    """Of the results from the first one on whose spans tell this kind."""
+    is_new: bool
+    """True if it was in none of the results before; these are 20 or more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupChange:
+    """A value of the setup that more records had from a moment on than before."""
+
+    kind: str
+    name: str
+    before: float
+    """Share of the results before whose spans tell this kind."""
+    share: float
+    """The same since."""
+    first_ns: int
+    """Time of the first result near the moment that has it."""
+
+
+_FEW: Final = 20
+
+
+class SetupReads(SummaryReads):
+    """Reads of setups."""
+
+    def setups(self, query: EvaluationQuery) -> tuple[list[SetupSpan], int]:
+        """What the records of a time ran with, in the order in which each value came.
+
+        Returns:
+            The values, and how many results were looked at: a sample of 1,000 to 2,000 where there
+            are more.
+
+        Cost: the ids of all results of the time, and the names in the spans of the sample.
+        """
+        results = sorted(self._sample(query))
+        names = self.trace_names(query.space, {trace_id for _, trace_id in results})
+        told: Counter[str] = Counter()
+        """Results so far, by kind."""
+        first: dict[_Setup, tuple[int, int]] = {}
+        has: Counter[_Setup] = Counter()
+        for at_ns, trace_id in results:
+            setup = _setup(names.get(trace_id, ()))
+            for each in setup:
+                first.setdefault(each, (at_ns, told[each[0]]))
+                has[each] += 1
+            told.update({kind for kind, _ in setup})
+        return [
+            SetupSpan(
+                kind=kind, name=name, first_ns=at_ns, records=has[kind, name],
+                share=has[kind, name] / (told[kind] - before), is_new=before >= _FEW,
+            )
+            for (kind, name), (at_ns, before) in first.items()
+        ], len(results)  # fmt: skip
+
+    def setup_changes(self, query: EvaluationQuery, at_ns: int) -> list[SetupChange]:
+        """Find what changed just before a moment, or at it.
+
+        The results of the hour from the moment on are compared with those of the hour that ended
+        an hour before it, so that a change within the hour before counts. The time of the last 100
+        results takes the place of an hour that has fewer; where there are no two hours of results,
+        it is half of their time. A value changed if at most a tenth had it before, its share rose
+        by 10 points or more, and the 95 % intervals are apart.
+
+        Args:
+            query: The results, without a time.
+            at_ns: The moment.
+
+        Returns:
+            The values, those with the largest rise first.
+
+        Cost: the ids of all results of the query, and the names in the spans of at most 6,000.
+        """
+        length_ns = self._near_ns(query, at_ns)
+        begin_ns = at_ns - length_ns
+        before = self._sample(replace(query, since_ns=begin_ns - length_ns, until_ns=begin_ns))
+        until = self._sample(replace(query, since_ns=begin_ns, until_ns=at_ns))
+        since = self._sample(replace(query, since_ns=at_ns, until_ns=at_ns + length_ns))
+        traces = {trace_id for part in (before, until, since) for _, trace_id in part}
+        names = self.trace_names(query.space, traces)
+        was, now = _counts(before, names), _counts(since, names)
+        first: dict[_Setup, int] = {}
+        for time_ns, trace_id in sorted([*until, *since]):
+            for each in _setup(names.get(trace_id, ())):
+                first.setdefault(each, time_ns)
+        found: list[SetupChange] = []
+        for (kind, name), count in now.has.items():
+            old, of_old, of = was.has[kind, name], was.told[kind], now.told[kind]
+            if not of_old or old > _LEAST * of_old or count / of - old / of_old < _LEAST:
+                continue
+            if wilson(count, of)[0] > wilson(old, of_old)[1]:
+                found.append(
+                    SetupChange(
+                        kind=kind, name=name, before=old / of_old, share=count / of,
+                        first_ns=first[kind, name],
+                    )
+                )  # fmt: skip
+        order = {kind: at for at, kind in enumerate(KINDS)}
+        return sorted(found, key=lambda each: (each.before - each.share, order[each.kind]))
+
+    def _near_ns(self, query: EvaluationQuery, at_ns: int) -> int:
+        """How long before a moment is just before."""
+        values = Values()
+        where = evaluation_condition(replace(query, until_ns=at_ns), 0, self.last_seq(), values)
+        times = [at for (at,) in self.read(_TIMES.format(where=where), values)]
+        if not times:
+            return HOUR_NS
+        first_ns, near_ns = times[0], times[-1]
+        return min(max(HOUR_NS, at_ns - near_ns), (at_ns - first_ns) // 2)
+
+    def _sample(self, query: EvaluationQuery) -> _Results:
+        values = Values()
+        where = evaluation_condition(query, 0, self.last_seq(), values)
+        return self.read(_SAMPLE.format(where=where), values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    has: Counter[_Setup]
+    """Results by value."""
+    told: Counter[str]
+    """Results by kind that have a value of it."""
+
+
+def _counts(results: Sequence[tuple[int, str]], names: Mapping[str, Iterable[_Setup]]) -> _Counts:
+    found = _Counts(Counter(), Counter())
+    for _, trace_id in results:
+        setup = _setup(names.get(trace_id, ()))
+        found.has.update(setup)
+        found.told.update({kind for kind, _ in setup})
+    return found
+
+
+def _setup(names: Iterable[_Setup]) -> list[_Setup]:
+    """What a record ran with, of all that its spans name."""
+    return sorted(each for each in names if each[0] in KINDS)
