@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 
@@ -29,12 +29,34 @@ from collector.problem import ProblemError
 from collector.store.evaluation_queries import AskedOutcome, EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.client.models.answer import Page
+from scouter.client.models.comparison import SetupItem, Setups
 from scouter.client.models.evaluations import Evaluation, TaskResult
+from scouter.model.genai.setup import KINDS, VERSION
 
 OutcomeOrBad = Annotated[
     AskedOutcome | None,
     Query(description="`not_passed` is what failed or errored."),
 ]
+
+_SETUPS: Final = tuple(kind for kind in KINDS if kind != VERSION)
+Setup = Annotated[
+    str | None,
+    Query(
+        max_length=512,
+        description="`kind=value` that a span of its trace tells, as `GET /api/v1/setups` has it; "
+        f"a kind is {', '.join(_SETUPS)}.",
+    ),
+]
+
+
+def _read_setup(text: str | None) -> str | None:
+    kind, _, value = (text or "").partition("=")
+    if text is not None and (kind not in _SETUPS or not value):
+        raise ProblemError(
+            400,
+            f"setup: expected KIND=VALUE with a kind of {', '.join(_SETUPS)}; got {text[:100]!r}",
+        )
+    return text
 
 
 async def evaluation_filter(
@@ -50,6 +72,7 @@ async def evaluation_filter(
     service_version: Text = None,
     environment: Text = None,
     tag: Tags = [],  # noqa: B006 FastAPI copies it
+    setup: Setup = None,
     since: Time = None,
     until: Time = None,
 ) -> EvaluationQuery:
@@ -67,6 +90,7 @@ async def evaluation_filter(
         service_version=service_version,
         environment=environment,
         tags=read_tags(tag),
+        setup=_read_setup(setup),
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
     )
@@ -111,6 +135,26 @@ def evaluations_router() -> APIRouter:
         if found is None:
             raise ProblemError(404, f"no evaluation {evaluation_id!r} is stored")
         return evaluation_answer(found, judges)
+
+    @router.get("/setups", responses=NOT_FOUND)
+    def setups(
+        store: TheStore,
+        names: TheNames,
+        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
+    ) -> Setups:
+        """What the records that a filter names ran with, and since when: prompt, tools, model.
+
+        Times are those of evaluation.
+        """
+        found, looked_at = store.setups(query)
+        if not looked_at:
+            names.check(query.space, query.profile, query.task_id)
+        return Setups(
+            items=tuple(
+                answer_of(SetupItem, each, first_at=time_at(each.first_ns)) for each in found
+            ),
+            looked_at=looked_at,
+        )
 
     return router
 

@@ -101,6 +101,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="service_version", label="Version"),
                 Filter(name="environment", label="Environment", is_rare=True),
                 Filter(name=_TAG, label="Tag (key=value)", is_rare=True),
+                Filter(name="setup", label="Ran with (kind=value)", is_rare=True),
                 *_PERIOD,
             ),
         ),

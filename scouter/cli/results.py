@@ -74,6 +74,12 @@ def evaluations(
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
     trace: Annotated[str | None, typer.Option(metavar="TRACE_ID")] = None,
     service_version: ServiceVersion = None,
+    setup: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND=VALUE", help="What the record ran with, such as fingerprint=fp_1."
+        ),
+    ] = None,
     since: Since = None,
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Most lines.")] = 20,
@@ -100,6 +106,7 @@ def evaluations(
             session_id=session,
             trace_id=trace,
             service_version=service_version,
+            setup=setup,
             since=moment(since, "--since"),
             until=moment(until, "--until"),
             limit=min(limit, 1000),

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from scouter.client.connection import Connection
 from scouter.client.models.answer import FacetList
-from scouter.client.models.comparison import Comparison, RemovedRun, RunItem, Versions
+from scouter.client.models.comparison import Comparison, RemovedRun, RunItem, Setups, Versions
 from scouter.client.models.evaluations import (
     Distributions,
     Evaluation,
@@ -34,6 +34,7 @@ class EvaluationSearch(TypedDict, total=False):
     service_version: str | None
     environment: str | None
     tags: Mapping[str, str] | None
+    setup: str | None
     since: Moment | None
     until: Moment | None
 
@@ -64,6 +65,7 @@ class EvaluationRoutes(Connection):
             service_version: Of the record's service.
             environment: Of the record's service.
             tags: Of the record; all of them.
+            setup: `kind=value` that a span tells, such as `fingerprint=fp_1`; see `setups`.
             since: Evaluated at this time or later.
             until: Evaluated before this time.
         """
@@ -219,6 +221,14 @@ class EvaluationRoutes(Connection):
             profile: Alias, name, uid or digest.
         """
         return self._get(Versions, "/versions", arguments(locals()))
+
+    def setups(self, **search: Unpack[EvaluationSearch]) -> Setups:
+        """What the records that a filter names ran with, and since when: prompt, tools, model.
+
+        Args:
+            search: As of `evaluations`.
+        """
+        return self._get(Setups, "/setups", arguments(locals(), EvaluationSearch))
 
     def comparison(
         self,
