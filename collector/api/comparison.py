@@ -43,6 +43,7 @@ from scouter.client.models.comparison import (
     ComparedChange,
     ComparedPart,
     ComparedRate,
+    ComparedSetup,
     ComparedSide,
     ComparedTrait,
     Comparison,
@@ -318,6 +319,7 @@ def _explanation(found: Explained) -> Explanation:
             )
             for each in found.traits
         ),
+        setup=tuple(answer_of(ComparedSetup, each) for each in found.setup),
     )
 
 

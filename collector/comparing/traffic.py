@@ -22,14 +22,29 @@ from scouter.evaluate.statistics.mix import (
     trait_changes,
 )
 from scouter.evaluate.statistics.strata import Result
+from scouter.model.genai.setup import KINDS
 
 _LEAST: Final = 0.02
 """Share of the records of a side from which a trait is looked at."""
 _LENGTHS: Final = ((1, "1 record"), (4, "2 to 4 records"), (9, "5 to 9 records"))
 _LONG: Final = "10 records or more"
 _ROUTE: Final = ("tool ", "model ", "length ")
+_SETUP: Final = tuple(f"{kind} " for kind in KINDS)
 _SHOWN: Final = 20
 _NONE: Final = frozenset[str]()
+_OTHER: Final = 0.1
+"""Difference of the shares of a value from which the sides ran with another setup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupDifference:
+    """A value that the records of one side ran with more often."""
+
+    name: str
+    """Kind and value."""
+    before: float
+    """Share of the records."""
+    after: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +54,8 @@ class Explained:
     split: Split
     traits: Sequence[TraitChange]
     """Those that most records of a side have, the ones that fell furthest first; 20 at most."""
+    setup: Sequence[SetupDifference]
+    """The largest differences first; 20 at most."""
     sentence: str
     """Cause of the change, in words."""
 
@@ -53,7 +70,7 @@ def explain(store: Store, space: str, sides: tuple[Side, Side]) -> Explained | N
     """Split the change of the rate of records into traffic, route and behaviour.
 
     Args:
-        store: Has the spans, which name tools and models.
+        store: Has the spans, which name tools, models and setups.
         space: Whose.
         sides: Live sides, of which nothing is compared in pairs.
 
@@ -74,14 +91,31 @@ def explain(store: Store, space: str, sides: tuple[Side, Side]) -> Explained | N
     )
     is_open = any(side.is_open for side in sides)
     route = {each for each in traits if each.startswith(_ROUTE)}
-    split = split_difference(before, after, traits - route, route, is_open=is_open)
+    setup = {each for each in traits if each.startswith(_SETUP)}
+    split = split_difference(before, after, traits - route - setup, route, is_open=is_open)
     if split is None:
         return None
     return Explained(
         split=split,
         traits=trait_changes(split, traits, is_open=is_open)[:_SHOWN],
-        sentence=split_text(split, traits, route),
+        setup=_setup_differences(setup, before, after)[:_SHOWN],
+        sentence=split_text(split, traits - setup, route),
     )
+
+
+def _setup_differences(
+    setup: Collection[str], before: Sequence[Result], after: Sequence[Result]
+) -> list[SetupDifference]:
+    """The values of which the sides have other shares."""
+    old, new = (
+        Counter(trait for each in side for trait in each.traits) for side in (before, after)
+    )
+    found = (
+        SetupDifference(name=each, before=old[each] / len(before), after=new[each] / len(after))
+        for each in sorted(setup)
+    )
+    other = [each for each in found if abs(each.after - each.before) >= _OTHER]
+    return sorted(other, key=lambda each: -abs(each.after - each.before))
 
 
 def _results(side: Side, names: Mapping[str, frozenset[str]]) -> list[Result]:

@@ -21,6 +21,27 @@ class VersionItem(Answer):
     records: int = Field(description="In each hour results of the task that has the most.")
 
 
+class SetupItem(Answer):
+    """A value that records ran with."""
+
+    kind: str = Field(
+        description="prompt (name and version), prompt_digest, tools_digest, response_model, "
+        "fingerprint, or version (name and version of a service)."
+    )
+    name: str
+    first_at: Time = Field(description="When the first result with it was evaluated.")
+    records: int = Field(description="With it, of those that were looked at.")
+    share: float = Field(description="Of the results from then on whose spans tell this kind.")
+    is_new: bool = Field(description="In none of 20 results or more before it.")
+
+
+class Setups(Answer):
+    """What the records of a time ran with, in the order in which each value came."""
+
+    items: tuple[SetupItem, ...]
+    looked_at: int = Field(description="Results: a sample of 1,000 to 2,000 if there are more.")
+
+
 class Versions(Answer):
     """Versions, the one that began last first."""
 
@@ -169,6 +190,14 @@ class ComparedTrait(Answer):
     is_named: bool = Field(description="adjusted_p is at most 0.05.")
 
 
+class ComparedSetup(Answer):
+    """A value that the records of one side ran with more often."""
+
+    name: str = Field(description="Kind and value, such as `prompt travel 3`.")
+    before: float = Field(description="Share of the records.")
+    after: float
+
+
 class Explanation(Answer):
     """Traffic or behaviour: what the difference of the rates of records comes from."""
 
@@ -178,6 +207,10 @@ class Explanation(Answer):
     alone_after: float = Field(description="Share of records of traffic that only comes now.")
     traits: tuple[ComparedTrait, ...] = Field(
         description="20 at most: the named ones first, then those that make the most of a fall."
+    )
+    setup: tuple[ComparedSetup, ...] = Field(
+        description="Values of prompt, tools, answering model, fingerprint and version whose "
+        "shares differ by 10 points or more; 20 at most, the largest differences first."
     )
 
 

@@ -143,6 +143,8 @@ def test_a_fall_is_split_into_traffic_and_behaviour(service: Service) -> None:
                 attributes={
                     "gen_ai.operation.name": "execute_tool",
                     "gen_ai.tool.name": "pay" if kind == "refund" else "search",
+                    "gen_ai.prompt.name": "desk",
+                    "gen_ai.prompt.version": version,
                 },
             )
             for at, kind in enumerate(kinds)
@@ -160,6 +162,27 @@ def test_a_fall_is_split_into_traffic_and_behaviour(service: Service) -> None:
     assert "because other traffic came: traffic" in why["sentence"]
     assert not any(each["is_named"] for each in why["traits"])
     assert found["advice"][0].startswith("look at what users ask first")
+    assert why["setup"] == [
+        {"name": f"{kind} desk {version}", "before": before, "after": 1 - before}
+        for kind in ("prompt", "version")
+        for version, before in (("1.0", 1.0), ("2.0", 0.0))
+    ]
+    ran_with = service.get("/api/v1/setups", profile="answers")
+    assert ran_with["looked_at"] == 80
+    told = {(each["kind"], each["name"]): each for each in ran_with["items"]}
+    assert told.keys() == {
+        (kind, f"desk {version}") for kind in ("prompt", "version") for version in ("1.0", "2.0")
+    }
+    newer = told["prompt", "desk 2.0"]
+    assert (newer["records"], newer["share"], newer["is_new"]) == (40, 1.0, True)
+    for text, count in (("prompt=desk 2.0", 40), ("prompt=desk 3.0", 0)):
+        listed = service.get("/api/v1/evaluations", setup=text, limit=50)["items"]
+        assert len(listed) == count
+        assert all(each["uid"].startswith("2.0-") for each in listed)
+    for wrong in ("prompt", "prompt=", "colour=red", "version=desk 2.0"):
+        refused = service.http.get("/api/v1/evaluations", params={"setup": wrong})
+        assert refused.status_code == 400
+        assert "setup: expected KIND=VALUE with a kind of prompt, " in refused.json()["detail"]
 
 
 def test_versions_with_common_ids_are_paired(service: Service) -> None:
