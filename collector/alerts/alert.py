@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from collector.store.alerts import DriftEvent
+from collector.store.setups import SetupChange
 from scouter.drift.series.causes import Proven, specificity
 from scouter.drift.series.group import Turn
 from scouter.drift.series.series import Agent, Kind, SeriesKey
@@ -245,6 +246,8 @@ class DriftAlert(_AlertBase):
     parts: tuple[Part, ...] = ()
     """The headline of the first message, then the others as they were proven; empty of a
     condition."""
+    changed: tuple[SetupChange, ...] | None = None
+    """What the records ran with that changed just before the fall; None until it was looked for."""
 
     @property
     def key(self) -> CauseKey | ConditionKey:
@@ -420,6 +423,16 @@ def fell_with(alert: Alert) -> str:
     """Say in one line what fell together with the headline of an alert; empty for nothing."""
     others = alert.others if isinstance(alert, DriftAlert) else []
     return "; ".join(f"{worse(each)}{' (over)' if each.ended_ns else ''}" for each in others)
+
+
+def changed_words(alert: Alert) -> list[str]:
+    """Say for each value of the setup that changed just before a fall what changed, and when."""
+    changed = (alert.changed or ()) if isinstance(alert, DriftAlert) else ()
+    return [
+        f"{each.kind} {each.name} since {moment(each.first_ns)}: {each.before:.0%} of the records "
+        f"before, {each.share:.0%} since"
+        for each in changed
+    ]
 
 
 def proof(alert: Alert) -> str:

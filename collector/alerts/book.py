@@ -21,6 +21,7 @@ from collector.alerts.alert import (
     alert_of,
 )
 from collector.store.alerts import DriftEvent
+from collector.store.setups import SetupChange
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.causes import Proven, is_one_cause
 from scouter.drift.series.group import Turn
@@ -180,6 +181,19 @@ class AlertBook:
             if key not in self._open:
                 self._open[key] = alert
                 self.pending.append(alert)
+
+    def compare_setups(self, changes_of: Callable[[DriftAlert], tuple[SetupChange, ...]]) -> None:
+        """Note with new alerts what the records ran with that changed just before the fall.
+
+        Args:
+            changes_of: Looks for it; where it raises, the next call goes on.
+        """
+        for at, alert in enumerate(self.pending):
+            if isinstance(alert, DriftAlert) and alert.changed is None and not alert.condition:
+                noted = alert.model_copy(update={"changed": changes_of(alert)})
+                self.pending[at] = noted
+                if self._open.get(alert.key) is alert:
+                    self._open[alert.key] = noted
 
     def end(self, key: AlertKey, note: str) -> bool:
         """Resolve an alert by itself; False where none is open."""

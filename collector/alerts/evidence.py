@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from collector.alerts.alert import Alert, Figures, TroubleAlert
+from collector.alerts.alert import Alert, DriftAlert, Figures, TroubleAlert
 from collector.store.decided import SliceQuery
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
+from collector.store.setups import SetupChange
 from collector.store.store import Store
 from scouter.drift.detect.baseline import ENOUGH
 from scouter.drift.detect.slices import Culprit, culprits
@@ -182,6 +183,8 @@ EXAMPLES: Final = 3
 """Newest evaluations that are named where a condition holds, or that errored."""
 CULPRITS: Final = 10
 """Slices that are named."""
+_CHANGES: Final = 5
+"""Changes of the setup that an alert names."""
 
 
 def examples_of(store: Store, alert: Alert) -> list[EvaluationRow]:
@@ -235,6 +238,18 @@ def error_of(row: EvaluationRow, task: str) -> str:
         if each.outcome is Outcome.ERRORED and task in ("", each.task_id)
     )
     return next(reasons, "")
+
+
+def changes_of(store: Store, alert: DriftAlert) -> tuple[SetupChange, ...]:
+    """What the records of the alert's service ran with that changed just before the fall."""
+    service, environment = results_of(Agent(alert.service, alert.environment, alert.version))
+    query = EvaluationQuery(
+        space=alert.space,
+        profile=alert.profile_uid,
+        service_name=service,
+        environment=environment,
+    )
+    return tuple(store.setup_changes(query, alert.opened.since_ns)[:_CHANGES])
 
 
 def culprits_of(store: Store, alert: Alert) -> list[Culprit]:

@@ -26,7 +26,7 @@ from collector.alerts.alert import (
 )
 from collector.alerts.book import AlertBook
 from collector.alerts.conditions import AlertMonitor, held_by
-from collector.alerts.evidence import Standing, TaskFall, falls_of
+from collector.alerts.evidence import Standing, TaskFall, changes_of, falls_of
 from collector.alerts.health import HEALTH
 from collector.store.alerts import DriftState
 from collector.store.store import Store
@@ -330,6 +330,7 @@ class DriftWatcher:
             TransientError: The store cannot be written now; the next call tries it again.
         """
         with self._lock:
+            self._book.compare_setups(lambda alert: changes_of(self._store, alert))
             states = kept_states(self._series)
             events = list(self._book.pending)
             if states or events:

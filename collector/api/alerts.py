@@ -359,6 +359,10 @@ def _item(
         now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
         together=tuple(_part(each) for each in parts),
         fell=tuple(_fallen(each) for each in fell),
+        changed=tuple(
+            answer_of(models.SetupChange, each, first_at=time_at(each.first_ns))
+            for each in (isinstance(alert, DriftAlert) and alert.changed) or ()
+        ),
         stands=stands,
     )
 

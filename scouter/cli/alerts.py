@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Difference,
         DriftAlert,
         DriftSeries,
+        SetupChange,
         Trouble,
     )
 
@@ -110,6 +111,7 @@ def show(
         f"{found.title} ({found.state})",
         f"when it was proven: {found.opened.message}",
         *([f"now: {found.now.message}"] if found.now else []),
+        *(f"changed just before: {_changed(each)}" for each in found.changed),
         *([f"held against {found.opened.against}"] if found.opened.against else []),
         *(
             f"fell with it: {each.title}: {each.message}"
@@ -227,7 +229,7 @@ def send_test(
 
 def _print_list(found: "Iterable[DriftAlert]") -> None:
     print_table(
-        ("alert", "state", "since", "stands", "what", "evidence"),
+        ("alert", "state", "since", "stands", "what", "evidence", "changed just before"),
         (
             (
                 each.alert_id,
@@ -236,6 +238,7 @@ def _print_list(found: "Iterable[DriftAlert]") -> None:
                 "-" if each.condition else "yes" if each.stands else "alone",
                 _with_others(each),
                 (each.now or each.opened).message,
+                ", ".join(f"{one.kind} {one.name}" for one in each.changed),
             )
             for each in found
         ),
@@ -246,6 +249,13 @@ def _print_list(found: "Iterable[DriftAlert]") -> None:
 def _with_others(each: "DriftAlert") -> str:
     more = len(each.together) - 1
     return f"{each.title} (with {more} more)" if more > 0 else each.title
+
+
+def _changed(each: "SetupChange") -> str:
+    return (
+        f"{each.kind} {each.name} since {clock(each.first_at)}: {each.before:.0%} of the records "
+        f"before, {each.share:.0%} since"
+    )
 
 
 def _print(found: "DriftAlert") -> None:

@@ -4,11 +4,17 @@ from typing import Any
 
 from collector.alerts.alert import DriftAlert, DriftAlertState, Figures, Trouble, TroubleAlert
 from collector.alerts.delivery.notice import Example, Notice
+from collector.store.setups import SetupChange
 from scouter.drift.series.series import Kind
 from tests.contracts.store_data import SPACE
 
 START_NS = 1_800_000_000 * 10**9
 """2027-01-15 08:00:00 UTC."""
+
+
+CHANGE = SetupChange(
+    kind="fingerprint", name="fp_2", before=0.02, share=0.95, first_ns=START_NS - 240 * 10**9
+)
 
 
 def drift_alert(alert_id: str = "5f0c", **fields: Any) -> DriftAlert:
@@ -22,7 +28,7 @@ def drift_alert(alert_id: str = "5f0c", **fields: Any) -> DriftAlert:
         "profile_digest": "d" * 64, "task": "right", "kind": Kind.PASS, "service": "bot",
         "environment": "", "version": "2", "state": DriftAlertState.FIRING,
         "opened_ns": START_NS + 60 * 10**9, "changed_ns": START_NS + 60 * 10**9,
-        "opened": figures, "examples": (),
+        "opened": figures, "examples": (), "changed": (CHANGE,),
     }  # fmt: skip
     return DriftAlert(alert_id=alert_id, **(given | fields))
 

@@ -15,6 +15,7 @@ from collector.alerts.alert import (
     DriftAlertState,
     Figures,
     bad_word,
+    changed_words,
     fell_with,
     headline,
     proof,
@@ -53,6 +54,11 @@ class Notice:
     examples: tuple[Example, ...] = ()
     url: str = ""
     """Page of the alert; empty where the collector's address is not known."""
+
+    @property
+    def changed(self) -> list[str]:
+        """What the records ran with that changed just before the fall, in words."""
+        return changed_words(self.alert)
 
     @property
     def is_resolved(self) -> bool:
@@ -120,6 +126,8 @@ class Notice:
         yield text(self.evidence)
         if self.fell_with:
             yield text(f"fell with it: {self.fell_with}")
+        for each in self.changed:
+            yield text(f"changed just before: {each}")
         for each in self.explained_by:
             yield text(f"explained by {each}")
         for each in self.examples:

@@ -97,6 +97,7 @@ def _details(notice: Notice) -> dict[str, object]:
         "version": alert.version,
         "environment": alert.environment,
         **figures,
+        "changed": notice.changed,
         "explained_by": list(notice.explained_by),
         "examples": [each.order for each in notice.examples],
         "more": f"scouter alerts show {alert.alert_id}",

@@ -68,6 +68,7 @@ def _body(notice: Notice) -> dict[str, object]:
         "by": alert.by,
         "note": alert.note,
         "silenced_until": None if until_ns is None else rfc3339(until_ns),
+        "changed": notice.changed,
         "explained_by": list(notice.explained_by),
         "examples": [
             {"name": each.name, "url": each.url, "command": each.order, "reason": each.reason}

@@ -98,6 +98,22 @@ class DriftPart(Answer):
     ended_at: Time | None = Field(description="Null while it goes on.")
 
 
+class SetupChange(Answer):
+    """A value that more records ran with from the beginning of a fall on than before."""
+
+    kind: str = Field(
+        description="prompt (name and version), prompt_digest, tools_digest, response_model, "
+        "fingerprint, or version (name and version of a service)."
+    )
+    name: str
+    before: float = Field(
+        description="Share of the records whose spans tell this kind, in the hour (or 100 results, "
+        "if they take longer) that ended an hour before the fall."
+    )
+    share: float = Field(description="The same in the hour from the beginning of the fall on.")
+    first_at: Time = Field(description="When the first record near the fall has it.")
+
+
 class DriftAlert(Answer):
     """An alert of the detectors that watch every active profile."""
 
@@ -143,6 +159,10 @@ class DriftAlert(Answer):
         description="While it is open, what passes less in its version than in the one before, by"
         " 95 % intervals that are apart: the whole record, then its tasks, the worst "
         "first."
+    )
+    changed: tuple[SetupChange, ...] = Field(
+        description="What the records ran with that changed just before the fall, the largest rise "
+        "first; 5 at most."
     )
     stands: bool = Field(
         description="Stands among all open alerts of the space looked at together (e-BH)."

@@ -18,6 +18,7 @@ from collector.alerts.alert import (
     Finding,
     Trouble,
     alert_of,
+    changed_words,
     evidence,
     fell_with,
     headline,
@@ -38,7 +39,9 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, evaluation, record
+from tests.support.agent_traces import find_clients, load_client
 from tests.support.store_appends import AppendingStore
 
 SECOND = 10**9
@@ -133,6 +136,51 @@ def watch(tmp_path: Path) -> Iterator[Watch]:
     found = Watch(tmp_path)
     yield found
     found.store.close()
+
+
+def recorded(client: str) -> list[Span]:
+    """The spans of the first conversation of a recorded client."""
+    file = next(each for each in find_clients() if each.name.startswith(f"{client}-"))
+    found = load_client(file)
+    (trace_id,) = found.truth["turns"][0]["trace_ids"]
+    return [each for each in found.spans if each.trace_id == trace_id]
+
+
+@pytest.mark.parametrize("client", ["openai-genai", "langchain-openinference"])
+def test_an_alert_names_what_changed_just_before(watch: Watch, client: str) -> None:
+    """Another fingerprint answers from the fall on; all else of the recorded spans stays."""
+    spans = recorded(client)
+
+    def run(outcomes: Sequence[Outcome], fingerprint: str) -> None:
+        for first in range(0, len(outcomes), 50):
+            trace_id = f"{watch.now_ns:032x}"
+            copies = [_ran_with(each, trace_id, fingerprint) for each in spans]
+            watch.store.append_spans(SPACE, copies, 1).result()
+            watch.feed(outcomes[first : first + 50], trace_id=trace_id)
+
+    run(GOOD, "fp_1")
+    begin_ns = watch.now_ns
+    run(BAD, "fp_2")
+    changed = watch.alerts[0].changed
+    assert changed is not None
+    (change,) = changed
+    assert (change.kind, change.name) == ("fingerprint", "fp_2")
+    assert change.before == 0.0
+    assert change.share >= 0.5  # results of the page before have the time at which the fall began
+    assert begin_ns < change.first_ns <= watch.now_ns
+    assert all(each.changed == (change,) for each in watch.alerts)
+    moment = changed_words(watch.alerts[0])[0].removeprefix("fingerprint fp_2 since ")
+    assert moment.endswith(f" UTC: 0% of the records before, {change.share:.0%} since")
+    watch.crash()
+    assert watch.alerts[0].changed == (change,)
+
+
+def _ran_with(each: Span, trace_id: str, fingerprint: str) -> Span:
+    attributes = {
+        name: value.replace("fp_1", fingerprint) if isinstance(value, str) else value
+        for name, value in each.attributes.items()
+    }
+    return replace(each, trace_id=trace_id, attributes=attributes)
 
 
 def test_results_wait_for_records_that_were_created_before_them(watch: Watch) -> None:

@@ -142,10 +142,19 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
     }  # fmt: skip
     look = whole(
         DriftAlertLook,
-        **ALERT,
+        **{name: value for name, value in ALERT.items() if name != "changed"},
         deliveries=[delivery],
         examples=examples,
         explained_by=[culprit],
+        changed=[
+            {
+                "kind": "fingerprint",
+                "name": "fp_2",
+                "before": 0.02,
+                "share": 0.95,
+                "first_at": "2026-01-02T13:58:00Z",
+            }
+        ],
         history=history,
     )
     script.answers = [Say(body=look)]
@@ -153,6 +162,8 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
     assert lines == [
         "answers: task 'right' fails more (firing)",
         "when it was proven: 118 of 400 failed",
+        "changed just before: fingerprint fp_2 since 2026-01-02 13:58:00Z: 2% of the records "
+        "before, 95% since",
         "held against version 1 before it",
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         f"failed: r1  scouter results trace {'a' * 32}",

@@ -126,6 +126,8 @@ def test_slack_within_its_limits(script: Script, limits: Any) -> None:
     assert small.body["blocks"][0]["text"]["text"] == TITLE
     assert small.body["blocks"][1]["text"]["text"].splitlines() == [
         EVIDENCE,
+        "changed just before: fingerprint fp_2 since 2027-01-15 07:56 UTC: 2% of the records "
+        "before, 95% since",
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         "failed: <https://scouter.example/traces/aa|r1>",
         "held against version 1 before it",
