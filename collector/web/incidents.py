@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from collector.web.source import Shown, Source
-from scouter.client.models.alerts import Alerts, DriftAlert, FallenTask
+from scouter.client.models.alerts import Alerts, DriftAlert, FallenTask, SetupChange
 from scouter.client.models.answer import Page, Searched
 from scouter.client.models.operation import ConservationSheet, DeadLetter, Status
 from scouter.client.models.records import RecordItem
@@ -91,6 +91,12 @@ class Incident:
     def since(self) -> datetime:
         """When it most likely began."""
         return min(each.opened.since for each in self.alerts)
+
+    @property
+    def changed(self) -> Sequence[SetupChange]:
+        """What its records ran with that changed just before one of the falls, each once."""
+        every = (one for each in self.alerts for one in each.changed)
+        return list({(one.kind, one.name): one for one in every}.values())
 
     def is_in(self, environment: str) -> bool:
         """Tell whether it is about an environment; a condition alone is about all."""

@@ -19,7 +19,7 @@ from scouter.client.models.alerts import (
     DriftSeriesList,
 )
 from scouter.client.models.answer import written
-from scouter.client.models.comparison import VersionItem, Versions
+from scouter.client.models.comparison import SetupItem, Setups, VersionItem, Versions
 from scouter.client.models.evaluations import (
     Distribution,
     Distributions,
@@ -247,6 +247,8 @@ def _told(measure: str, value: float | None) -> str:
 
 _TASK_WIDTH: Final = 860.0
 _TASK_HEIGHT: Final = 180.0
+_LEAST: Final = 0.1
+"""Share of the records from which a new value of their setup has a mark."""
 _TOGETHER: Final = 0.03
 """Marks that are apart by less of the plot's width share one line."""
 
@@ -277,12 +279,13 @@ async def task_view(
     """
     since = period.since(now_s)
     asked: dict[str, str | int] = {"profile": profile, "since": since, **traffic.asked}
-    counted, whole, found, standings, known = await asyncio.gather(
+    counted, whole, found, standings, known, setups = await asyncio.gather(
         source.get(TaskRates, "tasks", **asked),
         source.get(TaskSeries, "tasks/series", task_id=task_id, points=POINTS, **asked),
         source.get(Alerts, "alerts"),
         source.get(DriftSeriesList, "drift/series", profile=profile),
         source.get(Versions, "versions", profile=profile),
+        source.get(Setups, "setups", **asked),
     )
     versions = known.items
     bucket_s = whole.bucket_s
@@ -302,7 +305,7 @@ async def task_view(
     first_s = min((line.points[0].at_s for line in lines), default=None)
     begin_s = beginning(first_s, since, now_s, bucket_s)
     drawn = _drawn(lines, begin_s, now_s, bucket_s)
-    marks = marks_of(falls, versions if len(versions) > 1 else (), begin_s, now_s)
+    marks = marks_of(falls, versions if len(versions) > 1 else (), setups.items, begin_s, now_s)
     return {
         "rates": [each for each in counted.items if each.task_id == task_id],
         "lines": drawn,
@@ -357,13 +360,19 @@ def _is_about(each: DriftAlert | DriftSeries, profile: str, task_id: str, enviro
 
 
 def marks_of(
-    falls: Iterable[DriftAlert], versions: Sequence[VersionItem], begin_s: float, end_s: float
+    falls: Iterable[DriftAlert],
+    versions: Sequence[VersionItem],
+    setups: Iterable[SetupItem],
+    begin_s: float,
+    end_s: float,
 ) -> list[Shown]:
-    """Marks of a plot: where a version began, where a fall began, and where it alarmed.
+    """Marks of a plot: where a version or a setup began, where a fall began and alarmed.
 
     Args:
         falls: Alerts of the detectors, as the API has them.
         versions: Versions as the API has them.
+        setups: What the records ran with; a new value that a tenth of them or more have since is
+            marked with its share, but for versions that are marked anyway.
         begin_s: Left end of the plot, seconds since 1970.
         end_s: Right end.
 
@@ -375,6 +384,12 @@ def marks_of(
     for each in versions:
         label = f"version {each.version}"
         found.append({"at_s": each.first_at.timestamp(), "kind": "change", "label": label})
+    marked = tuple(each.version for each in versions)
+    for each in setups:
+        is_marked = each.kind == "version" and each.name.endswith(marked)
+        if each.is_new and each.share >= _LEAST and not is_marked:
+            label = f"{each.kind} {each.name} {each.share:.0%}"
+            found.append({"at_s": each.first_at.timestamp(), "kind": "change", "label": label})
     for each in falls:
         found.append({"at_s": each.opened.since.timestamp(), "kind": "change", "label": "falls"})
         found.append({"at_s": each.opened_at.timestamp(), "kind": "alert", "label": "alert"})

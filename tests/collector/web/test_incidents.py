@@ -15,7 +15,7 @@ from collector.web.period import USUAL, Traffic, split_of
 from collector.web.source import Source
 from collector.web.task import marks_of, task_view
 from scouter.client.models.alerts import DriftAlert
-from scouter.client.models.comparison import VersionItem
+from scouter.client.models.comparison import SetupItem, VersionItem
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -189,7 +189,7 @@ def test_an_environment_shows_its_own_falls() -> None:
         "alerts/x": dict(fall),
         "drift/series": {"items": series},
         "conservation/records": {"accepted": 130},
-        "versions": {"items": []},
+        "versions": {"items": []}, "setups": {"items": []},
     }  # fmt: skip
 
     class Told(Source):
@@ -248,7 +248,18 @@ def test_marks_that_stand_together_are_one() -> None:
         opened_at="2026-11-26T09:35:00Z",
     )
     begin_s = NINE + 1_500
-    assert marks_of([fall], VERSIONS, begin_s, begin_s + 1_000) == [
+    values = (
+        ("fingerprint", "fp_2", "2026-11-26T09:38:00Z", 0.95, True),
+        ("fingerprint", "fp_1", "2026-11-26T09:39:00Z", 0.95, False),
+        ("prompt", "rare 2", "2026-11-26T09:39:00Z", 0.09, True),
+        ("version", "bot 2", "2026-11-26T09:30:00Z", 1.0, True),
+    )
+    setups = [
+        answer(SetupItem, kind=kind, name=name, first_at=at, share=share, is_new=is_new)
+        for kind, name, at, share, is_new in values
+    ]
+    assert marks_of([fall], VERSIONS, setups, begin_s, begin_s + 1_000) == [
         {"at_s": NINE + 1_800, "kind": "change", "label": "version 2, falls"},
         {"at_s": NINE + 2_100, "kind": "alert", "label": "alert"},
+        {"at_s": NINE + 2_280, "kind": "change", "label": "fingerprint fp_2 95%"},
     ]
