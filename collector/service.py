@@ -99,7 +99,9 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._collector, self._on_started = collector, on_started
-        self._connections = HttpConnections(collector.max_connections)
+        self._connections = HttpConnections(
+            collector.max_connections, collector.gate.known, collector.settings.trusted_proxies
+        )
         self._repeats = FewerRepeats()
         for handler in logging.getLogger().handlers:
             handler.addFilter(self._repeats)

@@ -59,6 +59,26 @@ class RateLimit:
         return min(self._burst, level + (now - at) * self._per_s), now
 
 
+class KnownAddresses:
+    """Addresses whose callers were let in, the newest 10,000 of them; any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._addresses: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, address: str) -> None:
+        """A caller was let in from there."""
+        with self._lock:
+            self._addresses[address] = None
+            self._addresses.move_to_end(address)
+            if len(self._addresses) > _KEYS:
+                self._addresses.popitem(last=False)
+
+    def __contains__(self, address: str) -> bool:
+        with self._lock:
+            return address in self._addresses
+
+
 OF_PROXIES: Final = frozenset(
     (
         "forwarded",
@@ -112,6 +132,7 @@ class Gate:
         self._open: Final = Caller(space=space, scopes=ALL_SCOPES)
         self._requests = RateLimit(requests_per_s, 2 * requests_per_s, clock)
         self._failures = RateLimit(_FAILURES_PER_S, _FAILURES, clock)
+        self.known: Final = KnownAddresses()
 
     @property
     def space(self) -> str:
@@ -159,10 +180,12 @@ class Gate:
                     403, "without a token, only this machine is answered; see `scouter token`"
                 )
             self._slow_down(("", address))
+            self.known.add(address)
             return self._open
         token = None if authorization is None else self._token(authorization)
         if token is not None:
             self._slow_down((token.id, address))
+            self.known.add(address)
             return Caller(space=token.space, scopes=token.scopes, token_id=token.id)
         # Nobody guesses 256 bits; but who tries must not keep the others of the address out.
         is_attempt = authorization is not None or not is_probe

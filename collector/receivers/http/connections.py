@@ -5,9 +5,10 @@ import logging
 import socket
 import ssl
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Final
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Container, Sequence
+from ipaddress import ip_address, ip_network
+from typing import Final, NamedTuple
 
 _log: Final = logging.getLogger(__name__)
 _AT_A_TIME: Final = 16
@@ -20,6 +21,8 @@ _STUCK_S: Final = 2.0
 """Seconds without a byte taken of its answer, after which a client makes room for others."""
 _UNREAD_MS: Final = 60_000
 """Time after which a client is given up that takes nothing more of its answer."""
+_OF_STRANGER: Final = 64
+"""Connections of an address from which nobody was let in."""
 
 
 class Connection(asyncio.BaseProtocol, ABC):
@@ -35,6 +38,12 @@ class Connection(asyncio.BaseProtocol, ABC):
         """Close it at once, whatever is still to be sent."""
 
 
+class _Place(NamedTuple):
+    taking: "asyncio.Task[None]"
+    """Agrees on TLS."""
+    address: str
+
+
 class HttpConnections:
     """Takes connections up to a bound; beyond, one without a request makes room for each new one.
 
@@ -42,14 +51,20 @@ class HttpConnections:
     request began to come first; without such, the one whose client has taken nothing of its answer
     for longest. While all of them wait for their answers, no new one is taken.
 
+    An address from which nobody was let in has few places, so that it cannot keep everybody else
+    waiting; beyond, a connection of its own makes room, or the new one is closed.
+
     Args:
         limit: Connections at a time.
+        known: Addresses from which somebody was let in.
+        proxies: Networks of proxies, whose connections are those of many clients.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._open: dict[Connection, asyncio.Task[None]] = {}
-        """Each with what took it."""
+    def __init__(self, limit: int, known: Container[str], proxies: Sequence[str] = ()) -> None:
+        self._limit, self._known = limit, known
+        self._proxies = [ip_network(each) for each in proxies]
+        self._open: dict[Connection, _Place] = {}
+        self._of_address = Counter[str]()
         self._waiting: OrderedDict[Connection, None] = OrderedDict()
         """Connections without a request, the one that has waited longest first."""
         self._sending: OrderedDict[Connection, None] = OrderedDict()
@@ -80,9 +95,9 @@ class HttpConnections:
         """Take no more; those that are open stay so, unless they have not agreed on TLS yet."""
         self._pause()
         self._listener.close()
-        for connection, taking in self._open.items():
+        for connection, place in self._open.items():
             if not connection.is_made:
-                taking.cancel()
+                place.taking.cancel()
 
     # --- told by a connection ---------------------------------------------------------------
 
@@ -114,8 +129,16 @@ class HttpConnections:
         """It is closed."""
         self.works(connection)
         self.flows(connection)
-        if self._open.pop(connection, None) is not None:
+        if connection in self._open:
+            self._leave(connection)
             self._resume()
+
+    def _leave(self, connection: Connection) -> _Place:
+        place = self._open.pop(connection)
+        self._of_address[place.address] -= 1
+        if not self._of_address[place.address]:
+            del self._of_address[place.address]
+        return place
 
     # --- taking -----------------------------------------------------------------------------
 
@@ -138,7 +161,7 @@ class HttpConnections:
                     self._loop.call_later(_RETRY_S, self._resume)
                 return
             try:
-                client, _ = self._listener.accept()
+                client, (address, *_) = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -146,29 +169,50 @@ class HttpConnections:
                 return
             if is_full:
                 self._make_room()
-            self._take(client)
+            elif self._has_its_places(address) and not self._make_room(address):
+                client.close()
+                continue
+            self._take(client, address)
+
+    def _has_its_places(self, address: str) -> bool:
+        return (
+            self._of_address[address] >= _OF_STRANGER
+            and address not in self._known
+            and not any(ip_address(address) in each for each in self._proxies)
+        )
 
     @property
     def _is_one_stuck(self) -> bool:
         since = next(iter(self._stuck.values()), None)
         return since is not None and since <= self._loop.time() - _STUCK_S
 
-    def _make_room(self) -> None:
-        """Close the connection that is missed least, at once, unless all are at work."""
+    def _make_room(self, address: str | None = None) -> bool:
+        """Close the connection that is missed least, at once; False if all are at work.
+
+        Args:
+            address: Only its connections are looked at.
+        """
         for some in (self._waiting, self._sending, self._stuck):
-            if some:
+            found = (
+                each
+                for each in some
+                if (place := self._open.get(each)) and address in (None, place.address)
+            )
+            if (connection := next(found, None)) is not None:
                 _log.warning(
-                    "%d connections are open, as many as there is room for: for each new one, the "
-                    "one that has been without a request longest, or takes no answer, is closed",
-                    len(self._open),
+                    "%d connections are open%s, as many as there is room for: for each new one, "
+                    "the one without a request for longest, or that takes no answer, is closed",
+                    len(self._open) if address is None else self._of_address[address],
+                    "" if address is None else f" from {address}, which sent no valid token yet",
                 )
-                connection, _ = some.popitem(last=False)
-                taking = self._open.pop(connection)
+                del some[connection]
+                place = self._leave(connection)
                 if connection.is_made:
                     connection.abort()
                 else:
-                    taking.cancel()
-                return
+                    place.taking.cancel()
+                return True
+        return False
 
     def _give_way(self, error: OSError) -> None:
         """The whole process, or machine, has no descriptor left: let some go, and come back."""
@@ -177,13 +221,14 @@ class HttpConnections:
         self._pause()
         self._loop.call_later(_RETRY_S, self._resume)
 
-    def _take(self, client: socket.socket) -> None:
+    def _take(self, client: socket.socket, address: str) -> None:
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
         connection = self._make(self)
         taking = self._loop.create_task(self._connect(connection, client))
         taking.add_done_callback(lambda _: None if connection.is_made else client.close())
-        self._open[connection] = taking
+        self._open[connection] = _Place(taking, address)
+        self._of_address[address] += 1
         self._waiting[connection] = None
 
     async def _connect(self, connection: Connection, client: socket.socket) -> None:

@@ -7,12 +7,13 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
+from collector.access.tokens import Scope, TokenFile
 from tests.bench.collector import process_id, status_mb
 from tests.support.certificates import make_certificates
 from tests.support.collector_process import CollectorProcess
@@ -39,18 +40,20 @@ def few_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
 
 
 @pytest.fixture
-def sockets() -> Iterator[Callable[[CollectorProcess], socket.socket]]:
-    """Makes connections, and closes them in the end."""
+def sockets() -> Iterator[Callable[..., socket.socket]]:
+    """Makes connections, from any address of this machine, and closes them in the end."""
     with ExitStack() as stack:
 
-        def make(collector: CollectorProcess) -> socket.socket:
+        def make(collector: CollectorProcess, address: str = "127.0.0.1") -> socket.socket:
             host, _, port = collector.address.partition(":")
-            return stack.enter_context(socket.create_connection((host, int(port)), timeout=120))
+            return stack.enter_context(
+                socket.create_connection((host, int(port)), 120, source_address=(address, 0))
+            )
 
         yield make
 
 
-Connect = Callable[[CollectorProcess], socket.socket]
+Connect = Callable[..., socket.socket]
 
 
 def rest(connection: socket.socket) -> bytes:
@@ -224,6 +227,62 @@ def test_who_takes_no_answer_makes_room(few_files: CollectorProcess, sockets: Co
     push(greedy, ask)
     for _ in range(3):
         assert is_healthy(sockets(few_files))
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CollectorProcess, bytes]]:
+    """A collector that asks for a token, and a request that has one."""
+    folder = tmp_path_factory.mktemp("tokens")
+    (folder / "data").mkdir()
+    _, token = TokenFile(folder / "data").create("reader", [Scope.READ], "default")
+    collector = CollectorProcess(folder, "--trusted-proxies", "127.0.0.9")
+    collector.start()
+    head = f"\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    yield collector, LAST.replace(b"\r\n\r\n", head).replace(b"/healthz", b"/api/v1/profiles")
+    collector.close()
+
+
+def test_an_address_without_a_token_has_64_places(
+    reader: tuple[CollectorProcess, bytes], sockets: Connect
+) -> None:
+    """Its idle connections make room for its new ones; those of others stay."""
+    collector, _ = reader
+    other = sockets(collector, "127.0.0.2")
+    own = [sockets(collector) for _ in range(80)]
+    assert [rest(each) for each in own[:16]] == [b""] * 16
+    assert is_healthy(own[16])
+    assert is_healthy(own[-1])
+    assert is_healthy(other)
+    log = (collector.folder / "collector.log").read_text()
+    assert log.count("64 connections are open from 127.0.0.1, which sent no valid token yet") == 1
+
+
+@pytest.mark.parametrize("address", ["127.0.0.3", "127.0.0.9"], ids=["valid token", "proxy"])
+def test_an_address_that_is_known_has_as_many_as_there_are(
+    reader: tuple[CollectorProcess, bytes], sockets: Connect, address: str
+) -> None:
+    collector, request = reader
+    if address != "127.0.0.9":
+        known = sockets(collector, address)
+        known.sendall(request)
+        assert statuses(rest(known)) == [200]
+    own = [sockets(collector, address) for _ in range(80)]
+    assert is_healthy(own[0])
+    assert is_healthy(own[-1])
+
+
+def test_who_asks_again_and_again_without_a_token_starves_nobody(
+    reader: tuple[CollectorProcess, bytes], sockets: Connect
+) -> None:
+    """300 connections of one address that each send 64 KB of requests; 64 of them are served."""
+    collector, request = reader
+    strangers = [sockets(collector, "127.0.0.4") for _ in range(300)]
+    with suppress(OSError):  # those beyond the places are closed
+        push(strangers, HEALTH * (65_536 // len(HEALTH)))
+    for _ in range(5):
+        own = sockets(collector, "127.0.0.5")
+        own.sendall(request)
+        assert statuses(rest(own)) == [200]
 
 
 def test_tls_that_is_never_agreed_on_makes_room(tmp_path: Path, sockets: Connect) -> None:
