@@ -26,7 +26,7 @@ import numpy as np
 from scouter.drift.detect.baseline import divergence
 from scouter.drift.detect.detector import ALPHA, Design, Detector
 from scouter.drift.detect.spending import spend
-from scouter.drift.series.reference import Sample
+from scouter.drift.series.sample import Sample
 from scouter.drift.series.series import Ancestor, Series
 from tests.bench.drift_rivals import RIVALS, delays, false_alarms, median, tuned
 from tests.bench.drift_streams import KEY, Traffic, after_version, differing, healthy_alarms

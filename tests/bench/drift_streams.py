@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scouter.drift.detect.baseline import clopper_pearson_lower
 from scouter.drift.detect.detector import ALPHA, Design
 from scouter.drift.detect.spending import spend
-from scouter.drift.series.reference import GRID, Sample
+from scouter.drift.series.sample import GRID, Sample
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
 
 Floats: TypeAlias = NDArray[np.float64]

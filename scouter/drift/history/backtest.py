@@ -127,7 +127,11 @@ def _alarms_by_lot(each: Recorder, part: Sequence[Unit], seed: int) -> bool:
     """Tell whether the healthy part alarms in an order that is drawn by lot."""
     order, series = list(part), each.anew()
     random.Random(seed).shuffle(order)  # noqa: S311 no secret
-    return any(_take(series, unit) for unit in order)
+    timed = (
+        unit._replace(at_ns=was.at_ns, created_ns=was.created_ns)
+        for unit, was in zip(order, part, strict=True)
+    )
+    return any(_take(series, unit) for unit in timed)
 
 
 def _inject_all(
@@ -185,18 +189,19 @@ def worsened(
             with this chance; a score is made smaller by it.
     """
     draw = random.Random(seed).random  # noqa: S311 no secret
-    for outcome, records, failed, at_ns in units:
+    for unit in units:
+        outcome, records, failed, *_ = unit
         if not is_counted:
-            yield Unit(outcome * (1 - share), records, failed, at_ns)
+            yield unit._replace(outcome=outcome * (1 - share))
             continue
         flipped = sum(draw() < share for _ in range(records - failed))
         if flipped:
             failed += flipped
-            yield Unit((records - failed) / records, records, failed, at_ns)
+            yield unit._replace(outcome=(records - failed) / records, failed=failed)
         else:
-            yield Unit(outcome, records, failed, at_ns)
+            yield unit
 
 
 def _take(series: Series, unit: Unit) -> bool:
     """Take an outcome; True if the series has fallen with it."""
-    return series.take(unit.outcome, unit.records, unit.failed, unit.at_ns) and series.is_fallen
+    return series.take(*unit[:4], created_ns=unit.created_ns) and series.is_fallen

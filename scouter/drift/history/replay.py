@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
@@ -101,12 +101,12 @@ _REMEMBERED: Final = 2_000
 
 
 class Units:
-    """Outcomes of a series in their order, 28 bytes each."""
+    """Outcomes of a series in their order, 36 bytes each."""
 
-    __slots__ = ("_at_ns", "_failed", "_outcomes", "_records")
+    __slots__ = ("_at_ns", "_created_ns", "_failed", "_outcomes", "_records")
 
     def __init__(self) -> None:
-        self._outcomes, self._at_ns = array("d"), array("q")
+        self._outcomes, self._at_ns, self._created_ns = array("d"), array("q"), array("q")
         self._records, self._failed = array("l"), array("l")
 
     def append(self, unit: Unit) -> None:
@@ -114,6 +114,7 @@ class Units:
         self._outcomes.append(unit.outcome)
         self._records.append(unit.records)
         self._failed.append(unit.failed)
+        self._created_ns.append(unit.created_ns)
         # The order is that of creation; a unit counts as seen with the last of those before it.
         self._at_ns.append(max(unit.at_ns, self._at_ns[-1] if self._at_ns else 0))
 
@@ -121,10 +122,14 @@ class Units:
         return len(self._outcomes)
 
     def __getitem__(self, at: int) -> Unit:
-        return Unit(self._outcomes[at], self._records[at], self._failed[at], self._at_ns[at])
+        return Unit(*(column[at] for column in self._columns))
 
     def __iter__(self) -> Iterator[Unit]:
-        return map(Unit, self._outcomes, self._records, self._failed, self._at_ns)
+        return map(Unit, *self._columns)
+
+    @property
+    def _columns(self) -> "tuple[array[Any], ...]":
+        return self._outcomes, self._records, self._failed, self._at_ns, self._created_ns
 
     def before(self, at_ns: int) -> int:
         """Count those before a time."""
@@ -165,12 +170,18 @@ class Recorder(Series):
         self._failures: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=_REMEMBERED)
 
     def take(
-        self, outcome: float, records: int, failed: int, at_ns: int, examples: Iterable[str] = ()
+        self,
+        outcome: float,
+        records: int,
+        failed: int,
+        at_ns: int,
+        examples: Iterable[str] = (),
+        created_ns: int | None = None,
     ) -> bool:
         """Take the outcome of the next unit; see `Series.take`."""
-        named = tuple(examples)
-        turned = super().take(outcome, records, failed, at_ns, named)
-        self.units_taken.append(Unit(outcome, records, failed, at_ns))
+        named, created_ns = tuple(examples), at_ns if created_ns is None else created_ns
+        turned = super().take(outcome, records, failed, at_ns, named, created_ns)
+        self.units_taken.append(Unit(outcome, records, failed, at_ns, created_ns))
         if named:
             self._failures.append((at_ns, named))
         if self.held_from is None and self.watches:
@@ -193,20 +204,21 @@ class Recorder(Series):
         return turned
 
     def _turned(self, at_ns: int) -> None:
-        fall = self.fall()
-        if fall is not None:
+        fall, last = self.fall(), self.alarms[-1] if self.alarms else None
+        is_open = last is not None and last.resolved_ns is None
+        if fall is not None and not is_open:
             before = [e for at, named in self._failures if at < fall.since_ns for e in named]
             alarm = Alarm(
                 opened_ns=at_ns, unit=len(self.units_taken) - 1, fall=fall,
                 before=tuple(before[: -_EXAMPLES - 1 : -1]), since=self.examples,
             )  # fmt: skip
             self.alarms.append(alarm)
-        elif self.alarms:
-            last = self.alarms[-1]
-            self.alarms[-1] = Alarm(
-                opened_ns=last.opened_ns, unit=last.unit, fall=last.fall, before=last.before,
-                since=last.since, resolved_ns=at_ns,
-            )  # fmt: skip
+        elif last is not None and is_open:
+            self.alarms[-1] = (
+                replace(last, resolved_ns=at_ns)
+                if fall is None
+                else replace(last, fall=replace(last.fall, reference=fall.reference))
+            )
 
     def anew(self) -> Series:
         """The series as it was before its first outcome, with the same references."""

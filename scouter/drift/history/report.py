@@ -219,7 +219,7 @@ def _buckets(each: Recorder, bucket_ns: int) -> list[Bucket]:
             found.append(_bucket(begin_ns + place * bucket_ns, count, total, evidence))
             count, total, evidence = 0, 0.0, series.evidence
         place = at
-        series.take(unit.outcome, unit.records, unit.failed, unit.at_ns)
+        series.take(*unit[:4], created_ns=unit.created_ns)
         count += 1
         total += unit.outcome
         if unit.outcome < 1:

@@ -44,7 +44,7 @@ class Pace(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A series has fallen, or recovered."""
+    """A series has fallen, or recovered; or a fall goes on that is not the time of day."""
 
     series: Series
     fall: Fall | None
@@ -55,11 +55,15 @@ class Turn(NamedTuple):
     """Time of the last of them."""
     examples: tuple[str, ...]
     """Evaluations that had failed last by then, the newest first."""
+    note: str
+    """Why a fall that has ended was none; empty where it is one that has recovered."""
 
     @staticmethod
     def of(series: Series) -> "Turn":
         """Note a series as it has turned; it goes on meanwhile."""
-        return Turn(series, series.fall(), series.units, series.last_ns, series.examples)
+        return Turn(
+            series, series.fall(), series.units, series.last_ns, series.examples, series.explained
+        )
 
 
 class _Session:
@@ -225,7 +229,8 @@ class Group:
             for task, kind, total, count, failed, example in first.units:
                 examples = (example,) if example else ()
                 counts = (total, count, failed)
-                yield from self._take_unit((task, kind), counts, first.at_ns, examples)
+                at_ns = (first.at_ns, first.created_ns)
+                yield from self._take_unit((task, kind), counts, at_ns, examples)
 
     def _first_open(self, now_ns: int, pace: Pace) -> tuple[float, Place]:
         """Creation and first result of the first conversation that is open and holds up others."""
@@ -288,15 +293,16 @@ class Group:
         self,
         name: _Name,
         counts: tuple[float, int, int],
-        at_ns: int,
+        at_ns: tuple[int, int],
         examples: tuple[str, ...],
     ) -> Iterator[Turn]:
+        """Let a series take a unit, with the times of its result and of its creation."""
         series = self.series.get(name)
         if series is None:
             series = self.series[name] = self._begin(name)
         total, count, failed = counts
         # Thirds add up to a hair more than 1.
-        if series.take(min(1.0, total / count), count, failed, at_ns, examples):
+        if series.take(min(1.0, total / count), count, failed, at_ns[0], examples, at_ns[1]):
             yield Turn.of(series)
 
     def _begin(self, name: _Name) -> Series:

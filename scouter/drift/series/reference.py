@@ -1,173 +1,21 @@
 """References: the mean that a series is held against, measured or stated by a profile."""
 
-import math
-import random
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from statistics import fmean, pvariance, variance
 from typing import Any, Final
 
 from scouter.alert.config import AlertThreshold
 from scouter.drift.config import Healthy
-from scouter.drift.detect.baseline import ENOUGH, Baseline, of_passes, of_scores
+from scouter.drift.detect.baseline import ENOUGH, Baseline
 from scouter.drift.detect.detector import Design
 from scouter.drift.detect.spending import Start
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.sample import BLOCK, Halves, Sample
 
-GRID: Final = 1_000
-"""Outcomes are counted by thousandths, rounded down: a lower bound of that mean is one of theirs,
-and a sample takes 1,001 numbers at most."""
-_SEED: Final = 36
-
-
-BLOCK: Final = 20
-"""Neighbours whose mean is one outcome where they are alike: as many as the records of most
-conversations."""
-_ALIKE: Final = 4.0
-"""Standard errors of the correlation of neighbours beyond which they are alike: of 30,000 samples
-of single records one is by chance."""
-
-
-_PARTS: Final = (50, 25, 10)
-"""Numbers of parts of a sample that are held against each other."""
-_UNEVEN: Final = 3.0
-"""Standard errors of their variance beyond which parts differ: one of 40 steady samples does."""
-_NO_BLOCKS: Final[tuple[int, ...]] = ()
-
-
-class Sample:
-    """Counts of outcomes without their order, and what is known of it: how alike neighbours are.
-
-    Args:
-        bins: How often each thousandth came.
-        records: Records in the units that were counted.
-    """
-
-    __slots__ = (
-        "_block_total", "_first", "_last", "_products", "bins", "blocks", "records", "units",
-    )  # fmt: skip
-
-    def __init__(self, bins: Mapping[int, int] | None = None, records: int = 0) -> None:
-        self.bins = dict(bins or {})
-        self.records = records
-        self.units = sum(self.bins.values())
-        self.blocks = _NO_BLOCKS
-        """Means of neighbours, in thousandths, in their order; see `BLOCK`."""
-        self._block_total = 0
-        """Sum of the outcomes since the last of them."""
-        self._first = self._last = 0
-        """The first outcome and the last one, in thousandths."""
-        self._products = 0
-        """Sum of the products of neighbours."""
-
-    def add(self, outcome: float, records: int) -> None:
-        """Count one unit's outcome, in [0, 1]."""
-        place = GRID if outcome == 1 else int(outcome * GRID)  # one number in place of many
-        self.bins[place] = self.bins.get(place, 0) + 1
-        if self.units:
-            self._products += self._last * place
-        else:
-            self._first = place
-        self._last = place
-        self.units += 1
-        self.records += records
-        self._block_total += place
-        if not self.units % BLOCK:
-            self.blocks += (self._block_total // BLOCK,)
-            self._block_total = 0
-
-    @property
-    def mean(self) -> float:
-        """Mean outcome of a unit; at most a thousandth too low."""
-        return sum(place * count for place, count in self.bins.items()) / GRID / self.units
-
-    @property
-    def is_alike(self) -> bool:
-        """True if neighbours are alike beyond chance, as are records of one conversation.
-
-        Source: the first autocorrelation, whose standard error is one over the root of the count.
-        """
-        if self.units < BLOCK or not self.blocks:
-            return False
-        total = sum(place * count for place, count in self.bins.items())
-        squares = sum(place * place * count for place, count in self.bins.items())
-        mean = total / self.units
-        ends = 2 * total - self._first - self._last
-        spread = squares - total * mean
-        together = self._products - mean * ends + (self.units - 1) * mean * mean
-        return spread > 0 and together / spread * math.sqrt(self.units) > _ALIKE
-
-    @property
-    def is_even(self) -> bool:
-        """False if parts of the sample differ by more than chance, as those of day and night do.
-
-        Source: the variance of the parts' means over the one that single blocks let expect.
-        """
-        spread = pvariance(self.blocks) if self.blocks else 0.0
-        for parts in _PARTS if spread else ():
-            size = len(self.blocks) // parts
-            if size < 2:
-                continue
-            means = [fmean(self.blocks[at * size : (at + 1) * size]) for at in range(parts)]
-            if variance(means) * size / spread - 1 > _UNEVEN * math.sqrt(2 / (parts - 1)):
-                return False
-        return True
-
-    def baseline(self, alpha: float) -> Baseline:
-        """Take a baseline from the sample.
-
-        Args:
-            alpha: Chance of ever alarming for nothing that bound and detector share.
-
-        Returns:
-            With the bound of Clopper and Pearson where every outcome is 0 or 1, else with the one
-            by betting, which takes the outcomes in an order drawn by lot. Where neighbours are
-            alike, the outcomes are means of `BLOCK`.
-
-        Raises:
-            ValueError: The sample is empty.
-        """
-        bins = Counter(self.blocks) if self.is_alike else self.bins
-        if bins.keys() <= {0, GRID}:
-            return of_passes(bins.get(GRID, 0), sum(bins.values()), alpha)
-        scores = [place / GRID for place in sorted(bins) for _ in range(bins[place])]
-        # Sorted, a bettor would learn the wrong thing first.
-        random.Random(_SEED).shuffle(scores)  # noqa: S311 no secret
-        return of_scores(scores, alpha)
-
-    def __eq__(self, other: object) -> bool:
-        """The same counts."""
-        if not isinstance(other, Sample):
-            return NotImplemented
-        return self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment] it grows
-
-    def copy(self) -> "Sample":
-        """The same counts, to go on with apart."""
-        return Sample.from_json(self.to_json())
-
-    def to_json(self) -> dict[str, Any]:
-        """The counts, from which `from_json` goes on exactly."""
-        return {
-            "bins": sorted(self.bins.items()), "records": self.records,
-            "blocks": self.blocks, "block_total": self._block_total,
-            "first": self._first, "last": self._last, "products": self._products,
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(state: dict[str, Any]) -> "Sample":
-        """Go on from stored counts."""
-        found = Sample(dict(state["bins"]), state["records"])
-        found.blocks, found._block_total = tuple(state["blocks"]), state["block_total"]
-        found._first, found._last = state["first"], state["last"]
-        found._products = state["products"]
-        return found
-
-
+SPREADS: Final = 2.0
+"""Standard deviations of a rate that moves by itself, below which it is not healthy any more."""
 _HIGHEST: Final = 0.999
 """A stated level of 1 would turn the first failure ever into a proof."""
 
@@ -184,7 +32,7 @@ class ReferenceKind(StrEnum):
     OLDEST = "oldest"
     """The oldest version with this profile: many small falls add up against it."""
     FIRST = "first"
-    """The first outcomes of the series itself, healthy or not."""
+    """Outcomes of the series itself, healthy or not."""
     LEVEL = "level"
     """A number that somebody has stated."""
 
@@ -196,9 +44,16 @@ class Reference:
     Args:
         kind: Where it comes from.
         name: The version's name, where it comes from one.
-        baseline: The mean and its lower bound. Of a level both are the level.
+        baseline: The mean and its lower bound. Of a level both are the level; of halves of the day
+            they are those of the better half.
         margin: How far below the mean is healthy anyway: of a small run, or as a profile states.
         is_alike: Neighbours are alike, so that it is one of means of `BLOCK` units.
+        spread: Standard deviation of the rate beyond chance; twice that below the mean is healthy.
+        halves: Halves of the day whose means differ.
+        other: The same as `baseline` of the other half, where two days have confirmed them;
+            otherwise `baseline` is the worse half's.
+        is_early: It holds no whole day, or no second one has confirmed the halves: a fall below it
+            may be the time of the day.
     """
 
     kind: ReferenceKind
@@ -206,29 +61,45 @@ class Reference:
     baseline: Baseline
     margin: float = 0.0
     is_alike: bool = False
+    spread: float = 0.0
+    halves: Halves | None = None
+    other: Baseline | None = None
+    is_early: bool = False
 
-    @property
-    def design(self) -> Design:
-        """The bets against it; a level is known exactly, so that its detector has all of alpha."""
-        alpha = self.baseline.alpha
-        is_exact = self.kind is ReferenceKind.LEVEL
-        return _design(self.baseline.lower, alpha if is_exact else alpha / 2)
+    def lower_in(self, hour: int) -> float:
+        """The lower bound of the healthy mean in an hour since 1970."""
+        if self.other is None or self.halves is None or self.halves.is_better(hour):
+            return self.baseline.lower
+        return self.other.lower
 
-    def design_of(self, run_length: float | None) -> Design:
-        """The bets of a detector that is told how long healthy runs are on average.
+    def design(self, run_length: float | None = None, hour: int = 0) -> Design:
+        """The bets against it; a level is known exactly, so that its detector has all of alpha.
 
         Args:
             run_length: Least average number of units between two false alarms (e-SR); None for a
-                bounded chance of ever alarming, which is `design`.
+                bounded chance of ever alarming.
+            hour: Of the outcome, since 1970.
         """
-        if run_length is None:
-            return self.design
-        return _design(self.baseline.lower, 1 / run_length, Start.ALWAYS)
+        lower = self.lower_in(hour)
+        if run_length is not None:
+            return _design(lower, 1 / run_length, Start.ALWAYS)
+        is_exact = self.kind is ReferenceKind.LEVEL
+        return _design(lower, self.baseline.alpha / (1 if is_exact else 2))
 
     @property
     def is_usable(self) -> bool:
         """False where nothing lower can be, as of an agent that never passed."""
-        return 0 < self.baseline.lower < 1
+        return all(0 < each.lower < 1 for each in (self.baseline, self.other) if each)
+
+    @property
+    def rates(self) -> str:
+        """The healthy mean in words, by half of the day where they differ, and its own spread."""
+        rate = f"{self.baseline.mean:.1%}"
+        if self.other is not None:
+            rate = f"{rate} {self.halves}, {self.other.mean:.1%} at other times"
+        if self.spread:
+            rate = f"{rate}, moving by itself by {self.spread:.1%} (standard deviation)"
+        return rate
 
     def sentence(self) -> str:
         """Say in words what the series is held against, and what that can see."""
@@ -247,31 +118,34 @@ class Reference:
                 return f"the stated level of {self.baseline.lower:.1%}"
         why = "it is no live traffic" if self.kind is ReferenceKind.RUN else "the profile says so"
         margin = f", of which {self.margin:.1%} less is healthy: {why}" if self.margin else ""
-        alike = (
-            f"; neighbours are alike, so that means of {BLOCK} are compared: give session ids"
-            if self.is_alike
-            else ""
-        )
-        return f"{words} ({self.baseline.mean:.1%}{margin}); {self.baseline.sentence()}{alike}"
+        more = ""
+        if self.is_alike:
+            more += (
+                f"; neighbours are alike, so that means of {BLOCK} are compared: give session ids"
+            )
+        if self.is_early:
+            more += "; its first days are not over, so that a fall may be the time of day"
+        return f"{words} ({self.rates}{margin}); {self.baseline.sentence()}{more}"
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for `from_json`."""
-        known = self.baseline
         return {
-            "kind": self.kind.value, "name": self.name, "mean": known.mean, "lower": known.lower,
-            "count": known.count, "alpha": known.alpha, "margin": self.margin,
-            "is_alike": self.is_alike,
+            "kind": self.kind.value, "name": self.name, "baseline": asdict(self.baseline),
+            "margin": self.margin, "is_alike": self.is_alike, "spread": self.spread,
+            "halves": self.halves, "is_early": self.is_early,
+            "other": None if self.other is None else asdict(self.other),
         }  # fmt: skip
 
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Reference":
         """Read what `to_json` wrote."""
-        known = Baseline(
-            mean=state["mean"], lower=state["lower"], count=state["count"], alpha=state["alpha"]
-        )
+        halves, other = state["halves"], state["other"]
         return Reference(
-            kind=ReferenceKind(state["kind"]), name=state["name"], baseline=known,
-            margin=state["margin"], is_alike=state["is_alike"],
+            kind=ReferenceKind(state["kind"]), name=state["name"],
+            baseline=Baseline(**state["baseline"]), margin=state["margin"],
+            is_alike=state["is_alike"], spread=state["spread"], is_early=state["is_early"],
+            halves=None if halves is None else Halves(*halves),
+            other=None if other is None else Baseline(**other),
         )  # fmt: skip
 
 
@@ -294,9 +168,22 @@ def of_sample(
         margin: How far below its own lower bound the mean is still healthy.
         part: Of the chance that the bound is wrong, where several bounds share it.
     """
-    known = sample.baseline(alpha * part)
-    known = replace(known, alpha=alpha, lower=max(0.0, known.lower - margin))
-    return Reference(kind=kind, name=name, baseline=known, margin=margin, is_alike=sample.is_alike)
+    halves = sample.halves()
+    spread = sample.spread(halves)
+    parts = 1 if halves is None else 2
+    known = [
+        replace(each, alpha=alpha, lower=max(0.0, each.lower - margin - SPREADS * spread))
+        for each in (
+            sample.baseline(alpha * part / parts, halves, side) for side in (True, False)[:parts]
+        )
+    ]
+    is_confirmed = halves is not None and halves.is_confirmed
+    return Reference(
+        kind=kind, name=name, margin=margin, is_alike=sample.is_alike, spread=spread,
+        halves=halves, other=known[1] if is_confirmed else None,
+        baseline=known[0] if is_confirmed else min(known, key=lambda each: each.lower),
+        is_early=sample.days < 1 or (sample.days < 2 and halves is not None and not is_confirmed),
+    )  # fmt: skip
 
 
 def of_level(level: float, alpha: float) -> Reference:

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.baseline import ENOUGH
 from scouter.drift.detect.detector import ALPHA
-from scouter.drift.series.reference import Reference, ReferenceKind, Sample, Standard, of_sample
+from scouter.drift.series.reference import Reference, ReferenceKind, Standard, of_sample
+from scouter.drift.series.sample import COMPLETE, HOUR_NS, Sample
 from scouter.drift.series.watch import Fall, Mark, Watch
 
 FEWEST: Final = 300
@@ -15,10 +16,11 @@ FEWEST: Final = 300
 COMPARABLE: Final = 100
 """Units of the version before from which on a new version is held against it."""
 MOST: Final = 5_000
-"""Units that a sample grows to."""
-STAGES: Final = ((ENOUGH, 0.8), (2_000, 0.1), (5_000, 0.1))
-"""Own first records from which a reference is taken, and then a better one, and the part of the
-chance of a wrong bound that each gets: the first one has most, as falls are seen soon by it."""
+"""Units up to which a series awaits the version before."""
+FIRST_PART: Final = 0.8
+LATER_PART: Final = 0.05
+"""Parts of the chance of a wrong bound that the reference of the first records gets, as falls are
+seen soon by it, and each of up to four later ones."""
 BURST: Final = 20
 """Records in which errors count once: they come in bursts, such as from a rate limit."""
 RECENT: Final = 500
@@ -92,6 +94,7 @@ class Unit(NamedTuple):
     records: int
     failed: int
     at_ns: int
+    created_ns: int
 
 
 class Series:
@@ -111,10 +114,10 @@ class Series:
     """
 
     __slots__ = (
-        "_alpha", "_awaited", "_burst", "_is_fallen", "_last_part", "_last_total", "_learns",
-        "_margin", "_part", "_part_total", "_run_length", "_stage", "_stated", "examples",
-        "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
-        "units", "watches",
+        "_alpha", "_awaited", "_before_fall", "_burst", "_is_fallen", "_last_part",
+        "_last_total", "_learns", "_margin", "_part", "_part_total", "_run_length", "_stage",
+        "_stated", "examples", "explained", "failed", "key", "last_ns", "oldest",
+        "oldest_version", "records", "sample", "total", "units", "watches",
     )  # fmt: skip
 
     def __init__(
@@ -146,7 +149,11 @@ class Series:
         self._burst = 0
         """Records that are left of a burst of errors."""
         self._stage = 0
-        """References taken from its own first outcomes, of `STAGES`."""
+        """Sizes of its sample at which it was looked at, see `_look`."""
+        self._before_fall: Sample | None = None
+        """The sample without the fall, where one goes on in the first days."""
+        self.explained = ""
+        """How the time of day explained the fall that ended last; empty for another end."""
         self._part, self._part_total = 0, 0.0
         """Units of the part that grows, and the sum of their outcomes."""
         self._last_part, self._last_total = 0, 0.0
@@ -196,7 +203,8 @@ class Series:
         was_fallen = self._is_fallen
         self._is_fallen = any(watch.fall is not None for watch in self.watches)
         if self._is_fallen:
-            self.sample = Sample()  # what was bad from the first outcomes on is no measure
+            # What was bad from the first outcomes on is no measure.
+            self.sample, self._before_fall = Sample(), Sample()
         return self._is_fallen and not was_fallen
 
     def _look_back(self, units: Sequence[Unit]) -> None:
@@ -204,6 +212,7 @@ class Series:
         watch, mark = self.watches[-1], Mark(0, 0, 0.0, 0, 0)
         for unit in units:
             before = mark._replace(at_ns=unit.at_ns)
+            watch.turn(unit.created_ns // HOUR_NS)
             mark = Mark(
                 unit.at_ns, mark.units + 1, mark.total + unit.outcome, mark.records + unit.records,
                 mark.failed + unit.failed,
@@ -283,7 +292,13 @@ class Series:
         return max(lines, default=0.0) / self._alpha
 
     def take(
-        self, outcome: float, records: int, failed: int, at_ns: int, examples: Sequence[str] = ()
+        self,
+        outcome: float,
+        records: int,
+        failed: int,
+        at_ns: int,
+        examples: Sequence[str] = (),
+        created_ns: int | None = None,
     ) -> bool:
         """Take the outcome of the next unit.
 
@@ -293,30 +308,58 @@ class Series:
             failed: Of them the ones that failed.
             at_ns: Time of its last result, so that a fall since then has the results that make it.
             examples: Evaluations in it that failed, the newest first.
+            created_ns: Time at which its first record was made; that of the last result else.
 
         Returns:
-            True if the series has fallen, or recovered, with this unit.
+            True if the series has fallen, or recovered, with this unit; or if its first days ended
+            and an alarm goes on.
         """
+        created_ns = at_ns if created_ns is None else created_ns
+        hour = created_ns // HOUR_NS
+        was_fallen, self.explained, is_settled = self._is_fallen, "", False
+        if self._gathers and self.sample.ends_day(hour):
+            is_settled = self._look()
+        for watch in self.watches:
+            watch.turn(hour)
         self.last_ns = at_ns
         self._show(outcome)
         if self.key.kind is Kind.ERROR:
             once = self._once(outcome, records, failed)
             if once is None:
-                return False
+                return was_fallen is not self._is_fallen or is_settled
             outcome = once
         if self._awaited is not None:
-            self._awaited.append(Unit(outcome, records, failed, at_ns))
+            self._awaited.append(Unit(outcome, records, failed, at_ns, created_ns))
         if examples and self._is_bad(outcome):
             self.examples = (*examples, *self.examples)[:_EXAMPLES]
-        was_fallen = self._is_fallen
         turned = self._take_good(records) if outcome == 1 else self._take(outcome, records, failed)
         if turned:
-            self._is_fallen = any(watch.fall is not None for watch in self.watches)
-        if not (was_fallen or self._is_fallen) and self.sample.units < MOST:
-            self.sample.add(outcome, records)  # frozen while an alarm is open
-            if self._stage < len(STAGES) and (self._learns or self._stage):
-                self._learn()
-        return was_fallen is not self._is_fallen
+            self._settle()
+        if self._gathers:
+            self.sample.add(outcome, records, hour)
+            if not (self.sample.days and self._stage):
+                self._look()
+        return was_fallen is not self._is_fallen or is_settled
+
+    def _settle(self) -> None:
+        """Note a fall or its end. In the first days the sample grows with it, and a copy waits."""
+        self._is_fallen = any(watch.fall is not None for watch in self.watches)
+        if self._is_fallen and self._is_early:
+            self._before_fall = self._before_fall or self.sample.copy()
+            return
+        if self._is_fallen and self._before_fall is not None:
+            self.sample = self._before_fall
+        self._before_fall = None
+
+    @property
+    def _is_early(self) -> bool:
+        """True while all falls may be the time of day."""
+        return all(watch.reference.is_early for watch in self.watches if watch.fall is not None)
+
+    @property
+    def _gathers(self) -> bool:
+        """True while its sample grows: to the end of the first days, and never with a fall."""
+        return not self.sample.is_complete and (not self._is_fallen or self._is_early)
 
     def _once(self, outcome: float, records: int, failed: int) -> float | None:
         """Let an error and the records behind it be one unit that failed; see `BURST`.
@@ -328,7 +371,7 @@ class Series:
             self._burst -= records
             self.records += records
             self.failed += failed
-            if not self._is_fallen and self.sample.units < MOST:
+            if self._gathers:
                 self.sample.records += records
             return None
         if outcome == 1:
@@ -342,33 +385,63 @@ class Series:
             return outcome < 1
         return outcome < self.watches[0].reference.baseline.lower
 
-    def _learn(self) -> None:
-        """Take a reference from its own first outcomes, or a better one, if they are enough.
+    def _look(self) -> bool:
+        """Take a reference from its own outcomes, or a better one, where they are enough.
 
-        A time in which nothing was good is no measure, and another is learnt.
+        That is at 1,000 and 5,000 records, at the first and the second whole day, and at the whole
+        day that makes the sample complete. After the first day the sample is looked at only when
+        another one is whole.
+
+        Returns:
+            True if an alarm goes on that the time of day does not explain.
         """
-        records, part = STAGES[self._stage]
-        if self.sample.records < records or self.sample.units < FEWEST:
-            return
-        if self._stage and not self.sample.is_even:  # a narrow bound would be one of its good hours
-            self._stage += 1
-            return
+        sample = self.sample
+        is_known = sample.records >= ENOUGH and sample.units >= FEWEST
+        stage = min(sample.days, 2) + is_known + (is_known and sample.records >= COMPLETE)
+        if stage <= self._stage or not (is_known or sample.days > 1):
+            return False
+        if self._learns:
+            if is_known:
+                self._learn(stage)
+            return False
+        halves = sample.halves()
+        if halves is not None and not halves.is_confirmed and sample.days < 2:
+            return False  # one change, or the time of day: the second day says which
+        self._stage = stage
         share = self._share(None)
-        reference = self._measured(ReferenceKind.FIRST, "", self.sample, share, part)
-        if self._stage:
-            self._stage += 1
-            for watch in self.watches:
-                if watch.reference.kind is ReferenceKind.FIRST:
-                    watch.refer(reference)
+        own = self._measured(ReferenceKind.FIRST, "", sample, share, LATER_PART)
+        was_early = self._is_fallen and self._is_early
+        for watch in self.watches:
+            self._refer(watch, own)
+        self.watches = list({watch.reference: watch for watch in self.watches}.values())
+        self._settle()
+        if was_early and not self._is_fallen:
+            self.explained = f"two days show that this is usual: {own.rates}"
+        return was_early and self._is_fallen and not self._is_early
+
+    def _refer(self, watch: Watch, own: Reference) -> None:
+        """Let a watch take a reference that was taken from the series' own outcomes."""
+        reference = watch.reference
+        if reference.kind in _STATED:
             return
-        self._learns = not reference.is_usable
+        is_own = watch.fall is None and reference.kind is ReferenceKind.FIRST
+        if is_own or (reference.is_early and watch.is_usual(own, self._mark())):
+            watch.refer(own)
+        elif self.sample.days > 1:
+            watch.settle()
+
+    def _learn(self, stage: int) -> None:
+        """Take the first reference; where nothing was good there is none, and another is learnt."""
+        share = self._share(None)
+        own = self._measured(ReferenceKind.FIRST, "", self.sample, share, FIRST_PART)
+        self._learns = not own.is_usable
         if self._learns:
             self.sample = Sample()
         else:
-            self._stage = 1
+            self._stage = stage
         if not self._learns or self.units >= MOST:
             self._awaited = None  # the chance of a false alarm is given away
-        self._watch(reference)
+        self._watch(own)
 
     def _take_good(self, records: int) -> bool:
         """Take an outcome of 1, at which no fall begins; most are, so this is short."""
@@ -434,7 +507,8 @@ class Series:
         A version that ran too shortly, or was bad from its first records on, hands on the oldest
         one: what comes next is not its own measure.
         """
-        if self.sample.units < COMPARABLE:
+        sample = self._before_fall or self.sample
+        if sample.units < COMPARABLE:
             if self.oldest is None:
                 return None
             known = self.oldest_version
@@ -444,8 +518,8 @@ class Series:
         version = self.key.agent.version
         return Ancestor(
             version=version,
-            sample=self.sample.copy(),
-            oldest=self.sample.copy() if self.oldest is None else self.oldest,
+            sample=sample.copy(),
+            oldest=sample.copy() if self.oldest is None else self.oldest,
             oldest_version=version if self.oldest is None else self.oldest_version,
         )
 
@@ -453,7 +527,7 @@ class Series:
         """Gather evidence anew against the same references, as after an alarm that is settled."""
         for watch in self.watches:
             watch.restart()
-        self._is_fallen = False
+        self._is_fallen, self._before_fall = False, None
 
     def accept(self) -> None:
         """Take what comes from now on for healthy: references that were measured are learnt anew.
@@ -478,6 +552,7 @@ class Series:
             "stated": self._stated, "units": self.units, "total": self.total,
             "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
             "examples": self.examples, "sample": self.sample.to_json(),
+            "before_fall": None if self._before_fall is None else self._before_fall.to_json(),
             "oldest": None if self.oldest is None else self.oldest.to_json(),
             "oldest_version": self.oldest_version, "learns": self._learns, "stage": self._stage,
             "burst": self._burst,
@@ -498,6 +573,8 @@ class Series:
         found.records, found.failed = state["records"], state["failed"]
         found.last_ns, found.examples = state["last_ns"], tuple(state["examples"])
         found.sample = Sample.from_json(state["sample"])
+        before_fall = state["before_fall"]
+        found._before_fall = None if before_fall is None else Sample.from_json(before_fall)
         found.oldest = None if state["oldest"] is None else Sample.from_json(state["oldest"])
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.detector import Design, Detector
-from scouter.drift.series.reference import BLOCK, Reference
+from scouter.drift.series.reference import SPREADS, Reference
+from scouter.drift.series.sample import BLOCK
 from scouter.evaluate.intervals import wilson
 
 _CLOSEST: Final = 1e-6
@@ -63,11 +64,12 @@ class Watch:
 
     Args:
         reference: The healthy mean.
-        run_length: See `Reference.design_of`.
+        run_length: See `Reference.design`.
     """
 
     __slots__ = (
-        "_block", "_marks", "detector", "fall", "is_quick", "recovery", "reference", "run_length",
+        "_block", "_gap", "_hour", "_marks", "detector", "fall", "is_quick", "recovery",
+        "reference", "run_length",
     )  # fmt: skip
 
     def __init__(self, reference: Reference, run_length: float | None = None) -> None:
@@ -77,13 +79,38 @@ class Watch:
         """It takes a pass by `take_pass` without more."""
         self._block = _EMPTY
         """Units of the block that grows, their sum, and the series before them."""
-        self.detector = Detector(reference.design_of(run_length))
+        self._hour = 0
+        """Hour since 1970 of the last unit, where the reference is one of halves of the day."""
+        self.detector = Detector(reference.design(run_length))
         self.recovery: Detector | None = None
         """Gathers evidence that the fall is over, while there is one."""
+        self._gap = 0.0
+        """How far below the healthy bound the mean has to be above for that."""
         self.fall: Mark | None = None
         """The beginning of the proven fall; None while none is proven."""
         self._marks: Sequence[Mark] = ()
         """By component of the detector the outcome after which the change may have begun."""
+
+    def turn(self, hour: int) -> None:
+        """Compare with the half of the day that an hour since 1970 is in."""
+        if self.reference.other is None:
+            return
+        was, self._hour = self._hour, hour
+        if self.reference.lower_in(was) == self.reference.lower_in(hour):
+            return
+        self.detector.redesign(self._design)
+        if self.recovery is not None:
+            self.recovery.redesign(self._recovery_design)
+
+    @property
+    def _design(self) -> Design:
+        return self.reference.design(self.run_length, self._hour)
+
+    @property
+    def _recovery_design(self) -> Design:
+        bound = self.reference.lower_in(self._hour) - self._gap
+        bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
+        return Design(healthy=1 - bound, alpha=self.reference.design().alpha)
 
     def take(self, outcome: float, before: Mark, after: Mark) -> bool:
         """Take the next outcome, which is below 1.
@@ -148,37 +175,60 @@ class Watch:
         # The mean of the few records that proved the fall is lower than the agent's own: so the
         # upper end of its interval is taken, and never more than the healthy mean. The interval is
         # wide, as a bound below the agent's own rate resolves the alarm of one that stays bad.
-        units, healthy = now.units - fall.units, self.reference.baseline.lower
+        units, healthy = now.units - fall.units, self.detector.design.healthy
         confidence = 1 - self.detector.design.alpha / _UNSURE
         total = math.ceil(now.total - fall.total)
         if not self.is_quick:
             total, units = math.ceil(total / BLOCK), math.ceil(units / BLOCK)
         fallen = min(wilson(total, units, confidence)[1], healthy)
-        bound = (healthy + fallen) / 2
-        bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
-        design = Design(healthy=1 - bound, alpha=self.reference.design.alpha)
-        self.fall, self.recovery = fall, Detector(design)
+        self.fall, self._gap = fall, (healthy - fallen) / 2
+        self.recovery = Detector(self._recovery_design)
 
     def refer(self, reference: Reference) -> None:
         """Compare with a better known healthy mean from the next outcome on.
 
         Args:
-            reference: Of the same kind, taken from the outcomes so far. It counts only where its
-                lower bound is higher, so that a fall which is among these outcomes changes nothing;
-                or where it found neighbours to be alike, as the evidence so far is none then.
+            reference: Taken from the outcomes so far. Its lower bound counts only where it is
+                higher, so that a fall which is among these outcomes changes nothing. Where it found
+                neighbours to be alike, a rate that moves by itself or halves of the day, it counts
+                in any case: the evidence so far is none then.
         """
-        if reference.is_alike == self.is_quick:  # of other units
-            if reference.is_alike:
-                self.reference, self.is_quick = reference, False
-                self.restart()
-            return
-        if reference.baseline.lower > self.reference.baseline.lower:
+        is_smaller = self.reference.is_alike and not reference.is_alike
+        is_larger = reference.is_alike and not self.reference.is_alike
+        if not reference.is_usable or is_smaller:
+            self.settle(is_early=reference.is_early)
+        elif is_larger or reference.spread or reference.halves:
+            self.reference, self.is_quick = reference, not reference.is_alike
+            self.restart()
+        elif reference.baseline.lower > self.reference.baseline.lower:
             self.reference = reference
-            self.detector.redesign(reference.design_of(self.run_length))
+            self.detector.redesign(self._design)
+        else:
+            self.settle(is_early=reference.is_early)
+
+    def is_usual(self, own: Reference, now: Mark) -> bool:
+        """Tell whether what two days show explains all that is below the reference.
+
+        Args:
+            own: Of two days of the series itself. They explain it by the time of day, if the better
+                half of the day, and as much again as halves of the day vary around it, reaches the
+                reference; or by a rate that moves by itself, if so does the mean since the fall.
+            now: The series now.
+        """
+        mean, swing = own.baseline.mean, SPREADS * own.spread
+        if own.other is not None:
+            swing += (mean - own.other.mean) / 2
+        elif self.fall is not None:
+            mean = (now.total - self.fall.total) / (now.units - self.fall.units)
+        return swing > 0 and mean >= self.reference.baseline.lower - swing
+
+    def settle(self, *, is_early: bool = False) -> None:
+        """Note whether the first days of its reference are over."""
+        self.reference = replace(self.reference, is_early=is_early)
 
     def restart(self) -> None:
         """Forget the evidence, be there a fall or none; the reference stays."""
-        self.detector = Detector(self.reference.design_of(self.run_length))
+        self.detector = Detector(self._design)
         self.recovery, self.fall, self._marks = None, None, ()
         self._block = _EMPTY
 
@@ -209,9 +259,9 @@ class Watch:
             "run_length": self.run_length,
             "detector": self.detector.to_json(),
             "fall": self.fall,
-            "recovery": None
-            if recovery is None
-            else {"healthy": recovery.design.healthy, "state": recovery.to_json()},
+            "recovery": None if recovery is None else recovery.to_json(),
+            "gap": self._gap,
+            "hour": self._hour,
             "marks": self._marks_by_start(),
             "block": self._block,
         }
@@ -220,15 +270,13 @@ class Watch:
     def from_json(state: dict[str, Any]) -> "Watch":
         """Go on from a stored state."""
         found = Watch(Reference.from_json(state["reference"]), state["run_length"])
-        design = found.detector.design
-        found.detector = Detector.from_json(design, state["detector"])
+        found._gap, found._hour = state["gap"], state["hour"]
+        found.detector = Detector.from_json(found._design, state["detector"])
         count, total, first = state["block"]
         found._block = (count, total, None if first is None else Mark(*first))
         found.fall = None if state["fall"] is None else Mark(*state["fall"])
         if state["recovery"] is not None:
-            alpha = found.reference.design.alpha
-            against = Design(healthy=state["recovery"]["healthy"], alpha=alpha)
-            found.recovery = Detector.from_json(against, state["recovery"]["state"])
+            found.recovery = Detector.from_json(found._recovery_design, state["recovery"])
         marks = {start: Mark(*mark) for start, *mark in state["marks"]}
         if marks:
             found._marks = [marks[start] for start in found.detector.starts]

@@ -167,7 +167,7 @@ def test_what_is_worsened_is_never_better(
     drawn: list[tuple[int, float]], share: float, seed: int
 ) -> None:
     units = [
-        Unit((count - int(part * count)) / count, count, int(part * count), at)
+        Unit((count - int(part * count)) / count, count, int(part * count), at, at)
         for at, (count, part) in enumerate(drawn)
     ]
     worse = list(worsened(units, share, seed))
@@ -181,7 +181,7 @@ def test_what_is_worsened_is_never_better(
 
 def test_the_share_that_is_flipped() -> None:
     """A ninth of 9,000 passes is 1,000; the standard deviation is the root of 9,000 · 1/9 · 8/9."""
-    units = [Unit(1.0, 9, 0, at) for at in range(1_000)]
+    units = [Unit(1.0, 9, 0, at, at) for at in range(1_000)]
     failed = sum(each.failed for each in worsened(units, 1 / 9, seed=3))
     assert abs(failed - 1_000) <= 3 * (9_000 / 9 * 8 / 9) ** 0.5
 

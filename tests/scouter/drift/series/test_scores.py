@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scouter.drift.detect.detector import Design
 from scouter.drift.series.observed import RECORD, Yardstick, yardsticks
-from scouter.drift.series.reference import Sample
+from scouter.drift.series.sample import Sample
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
 from scouter.drift.series.series_set import SeriesSet
 from scouter.evaluate.operators.comparison import ComparisonOperator
