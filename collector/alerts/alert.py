@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -139,16 +139,24 @@ class Figures(BaseModel):
     """Mean outcome of these; None where a condition holds."""
     run_length: float | None = None
     """Units between two false alarms on average, where that is the promise in place of a chance."""
+    halves: str = ""
+    """The half of the day of which `healthy` and `lower` are; empty for the whole one."""
+    other_lower: float | None = None
+    """Lower bound of the other half."""
+    first_days: bool = False
+    """It may be the time of day, as two days are not known yet."""
 
     @staticmethod
     def of(fall: Fall) -> "Figures":
         """Take the figures of a proven fall."""
-        known = fall.reference.baseline
+        known, other = fall.reference.baseline, fall.reference.other
         return Figures(
             since_ns=fall.since_ns, records=fall.records, failed=fall.failed,
             evidence=fall.evidence, healthy=known.mean, lower=known.lower,
             against=fall.reference.sentence(), units=fall.units, mean=fall.mean,
-            run_length=fall.run_length,
+            run_length=fall.run_length, first_days=fall.reference.is_early,
+            halves="" if other is None else str(fall.reference.halves),
+            other_lower=None if other is None else other.lower,
         )  # fmt: skip
 
 
@@ -285,6 +293,16 @@ class DriftAlert(_AlertBase):
         return SeriesKey(
             self.space, self.profile_uid, self.agent, part.task, part.kind, part.slice
         )  # fmt: skip
+
+    def settled(self, name: SeriesKey) -> Self:
+        """The same, where the fall of a series is not the time of day."""
+        parts = [
+            each.model_copy(update={"opened": each.opened.model_copy(update={"first_days": False})})
+            if self.key_of(each) == name
+            else each
+            for each in self.parts
+        ]
+        return self.with_parts(parts)
 
     def joined(self, part: Part, *, is_told: bool) -> Self:
         """Take a fall with the same cause, in place of an earlier one of the same series.
@@ -450,26 +468,34 @@ def evidence(figures: Figures, kind: Kind) -> str:
     if kind is Kind.SCORE:
         return (
             f"mean {figures.mean:.3f} of {figures.records:,} records since "
-            f"{moment(figures.since_ns)}; healthy is at least {figures.lower:.3f}; "
-            f"{_sureness(figures)}"
+            f"{moment(figures.since_ns)}; healthy is at least "
+            f"{_by_half(figures, lambda lower: f'{lower:.3f}')}; {_sureness(figures)}"
         )
     if kind is Kind.ERROR:
         units, mean = figures.units, figures.mean or 0.0
         return (
             f"{figures.failed:,} of {figures.records:,} errored since {moment(figures.since_ns)}, "
             f"in {round(units * (1 - mean)):,} of {units:,} separate stretches; healthy is at most "
-            f"{_most(figures, units):,} of {units:,}; {_sureness(figures)}"
+            f"{_by_half(figures, lambda lower: _most(lower, units))}; {_sureness(figures)}"
         )
     records = figures.records
     return (
         f"{figures.failed:,} of {records:,} failed since {moment(figures.since_ns)}; "
-        f"healthy is at most {_most(figures, records):,} of {records:,}; {_sureness(figures)}"
+        f"healthy is at most {_by_half(figures, lambda lower: _most(lower, records))}; "
+        f"{_sureness(figures)}"
     )
 
 
-def _most(figures: Figures, count: int) -> int:
+def _most(lower: float, count: int) -> str:
     """The most of so many that are bad while the agent is healthy."""
-    return math.floor(count * (1 - figures.lower) + _ROUNDING)
+    return f"{math.floor(count * (1 - lower) + _ROUNDING):,} of {count:,}"
+
+
+def _by_half(figures: Figures, words: Callable[[float], str]) -> str:
+    """The healthy bound in words, by half of the day where there are two."""
+    if figures.other_lower is None:
+        return words(figures.lower)
+    return f"{words(figures.lower)} {figures.halves}, {words(figures.other_lower)} at other times"
 
 
 def bad_word(alert: Alert, reason: str = "") -> str:
@@ -484,6 +510,11 @@ def bad_word(alert: Alert, reason: str = "") -> str:
 
 
 def _sureness(figures: Figures) -> str:
+    if figures.first_days:
+        return (
+            "it may be the time of day, as two days are not known yet, or else chance: "
+            f"{odds(figures.evidence)}"
+        )
     if figures.run_length is None:
         return f"chance of this while nothing is wrong: {odds(figures.evidence)}"
     return f"while nothing is wrong it comes once in {figures.run_length:,.0f} on average"

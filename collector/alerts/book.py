@@ -29,6 +29,8 @@ from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.watch import Fall
 
 _State = DriftAlertState
+_RECOVERED: Final = "recovered: the evidence of its end has reached its line"
+_SETTLED: Final = "two days are known: it is not the time of day"
 
 
 class AlertBook:
@@ -91,7 +93,7 @@ class AlertBook:
         return self._open[key].state is _State.SHADOW
 
     def turned(self, turns: Sequence[Turn], at_ns: int) -> None:
-        """Open and end the alerts of series that fell or recovered.
+        """Open and end the alerts of series that fell or recovered, or whose first days are over.
 
         Args:
             turns: In order.
@@ -100,9 +102,11 @@ class AlertBook:
         for turn in turns:
             name, fall = turn.series.key, turn.fall
             if fall is None:
-                self.over(name, "recovered: the evidence of its end has reached its line", at_ns)
+                self.over(name, turn.note or _RECOVERED, at_ns)
             elif name not in self.names():
                 self._fell(turn, fall, at_ns)
+            elif not fall.reference.is_early:
+                self._settled(name)
 
     def _fell(self, turn: Turn, fall: Fall, at_ns: int) -> None:
         proven = Proven(turn.series.key, fall.since_ns, turn.at_ns)
@@ -114,6 +118,17 @@ class AlertBook:
             self._put(alert.joined(part, is_told=is_told))
         else:
             self._put(self._opened(turn, part, at_ns))
+
+    def _settled(self, name: SeriesKey) -> None:
+        """Say that a fall is not the time of day; those who were told of it are told that, too."""
+        for alert in self._falls():
+            settled = alert.settled(name)
+            if settled == alert or all(each.key != name for each in alert.falling):
+                continue
+            self._put(settled)
+            is_new = alert.opened.first_days and not settled.opened.first_days
+            if is_new and alert.state is _State.FIRING:
+                self.change(alert.key, _State.FIRING, note=_SETTLED)
 
     def over(self, name: SeriesKey, note: str, at_ns: int) -> bool:
         """End the fall of a series, and its alert with the last one; False where none is open."""

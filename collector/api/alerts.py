@@ -373,7 +373,7 @@ def _opened(alert: Alert) -> models.DriftFigures:
         return _figures(alert.opened, proof(alert))
     return models.DriftFigures(
         since=time_at(alert.opened_ns), records=0, failed=0, evidence=0.0, mean=None,
-        healthy=None, healthy_lower=None, against="", message=proof(alert),
+        healthy=None, healthy_lower=None, against="", first_days=False, message=proof(alert),
     )  # fmt: skip
 
 

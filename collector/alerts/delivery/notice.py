@@ -9,7 +9,6 @@ from typing import Final
 from urllib.parse import quote
 
 from collector.alerts.alert import (
-    ATTENDED,
     Alert,
     DriftAlert,
     DriftAlertState,
@@ -100,12 +99,12 @@ class Notice:
     def evidence(self) -> str:
         """Counts, the healthy count and the chance, or the trouble found.
 
-        Of an alert that is over, or that a person looks after, the reason comes first.
+        Of an alert that has changed since it was opened, the reason comes first.
         """
         proven, note = proof(self.alert), self.alert.note
         if self.is_resolved:
             return f"{note}; it was: {proven}"
-        return f"{note}; {proven}" if note and self.alert.state in ATTENDED else proven
+        return f"{note}; {proven}" if note else proven
 
     @property
     def fell_with(self) -> str:

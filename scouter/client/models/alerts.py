@@ -52,6 +52,10 @@ class DriftFigures(Answer):
     healthy: float | None = Field(description="Mean of the reference; of trouble null.")
     healthy_lower: float | None = Field(description="Lower bound of that mean.")
     against: str = Field(description="The reference, in words; of trouble empty.")
+    first_days: bool = Field(
+        description="It may be the time of day, as two days are not known yet: it ends once these "
+        "show that it is usual, and otherwise it goes on without this."
+    )
     message: str = Field(description="The evidence in one line.")
 
 

@@ -298,8 +298,19 @@ def test_the_words_by_hand(watch: Watch) -> None:
     watch.feed(BAD)
     alert = next(alert for alert in watch.alerts if alert.task)
     said = alert.opened.model_copy(
-        update={"since_ns": START, "records": 400, "failed": 118, "lower": 0.9, "evidence": 1e4}
+        update={"since_ns": START, "records": 400, "failed": 118, "lower": 0.9, "evidence": 1e4,
+                "first_days": False}
+    )  # fmt: skip
+    early = said.model_copy(update={"first_days": True})
+    assert evidence(early, alert.kind).endswith(
+        "; it may be the time of day, as two days are not known yet, or else chance: 1 in 10,000"
     )
+    halves = said.model_copy(
+        update={"halves": "from 06:00 to 18:00 UTC", "other_lower": 0.8, "records": 1_000}
+    )
+    assert (
+        "healthy is at most 100 of 1,000 from 06:00 to 18:00 UTC, 200 of 1,000 at other times; "
+    ) in evidence(halves, alert.kind)
     once = said.model_copy(update={"run_length": 200_000.0})
     assert evidence(once, alert.kind).endswith(
         "at most 40 of 400; while nothing is wrong it comes once in 200,000 on average"
@@ -586,8 +597,9 @@ def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
     assert alert.opened.mean == pytest.approx(0.6)
     assert headline(alert).startswith("answers: task 't1' has lower scores in version 1 since ")
     said = alert.opened.model_copy(
-        update={"since_ns": START, "records": 40, "lower": 0.8, "evidence": 250.0, "mean": 0.6}
-    )
+        update={"since_ns": START, "records": 40, "lower": 0.8, "evidence": 250.0, "mean": 0.6,
+                "first_days": False}
+    )  # fmt: skip
     assert evidence(said, alert.kind) == (
         "mean 0.600 of 40 records since 2027-01-15 08:00 UTC; healthy is at least 0.800; "
         "chance of this while nothing is wrong: 1 in 250"
