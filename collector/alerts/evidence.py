@@ -11,10 +11,11 @@ from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
 from collector.store.setups import SetupChange
 from collector.store.store import Store
-from scouter.drift.detect.baseline import ENOUGH
+from scouter.drift.detect.many import e_bh
 from scouter.drift.detect.slices import Culprit, culprits
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Group
+from scouter.drift.series.observed import Name
 from scouter.drift.series.series import (
     COMPARABLE,
     FEWEST,
@@ -25,6 +26,7 @@ from scouter.drift.series.series import (
     SeriesState,
 )
 from scouter.drift.series.series_set import results_of
+from scouter.drift.series.slices import MOST as MOST_SLICES
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 
@@ -60,7 +62,7 @@ class Tally:
             group: The version.
             task: Empty for the whole record.
         """
-        passes, errors = (group.series.get((task, kind)) for kind in (Kind.PASS, Kind.ERROR))
+        passes, errors = (group.series.get(Name(task, kind)) for kind in (Kind.PASS, Kind.ERROR))
         decided, failed = (passes.records, passes.failed) if passes else (0, 0)
         errored = errors.failed if errors else 0
         if not decided + errored:
@@ -85,7 +87,7 @@ def falls_of(group: Group) -> Sequence[TaskFall]:
     if group.before is None:
         return ()
     found: list[TaskFall] = []
-    for task in dict.fromkeys(task for task, _ in group.series):
+    for task in dict.fromkeys(name.task for name in group.series):
         now, before = Tally.of(group, task), Tally.of(group.before, task)
         if now is not None and before is not None and now.is_below(before):
             found.append(TaskFall(task=task, now=now, before=before))
@@ -126,7 +128,7 @@ class Standing:
     @staticmethod
     def of(series: Series, profile: AgentEvalProfile, group: Group) -> "Standing":
         """Look at a series of a group; nobody may feed it meanwhile."""
-        task, is_pass = series.key.task, series.key.kind is Kind.PASS
+        task, is_pass = series.key.task, series.key.kind is Kind.PASS and not series.key.slice
         tally = Tally.of(group, task) if is_pass else None
         before = Tally.of(group.before, task) if is_pass and group.before else None
         units, total = series.recent
@@ -152,6 +154,54 @@ class Standing:
         )
 
 
+def stands_of(found: Sequence[Standing], alpha: float) -> list[bool]:
+    """Tell which falls stand among all series looked at together (e-BH).
+
+    The slices of one version count as one series, as they share the chance of one.
+
+    Args:
+        found: All series of a space.
+        alpha: Of each series.
+    """
+    families: dict[tuple[object, ...], float] = {}
+    names = [each.key[:3] if each.key.slice else each.key for each in found]
+    for each, name in zip(found, names, strict=True):
+        evidence = each.evidence / (MOST_SLICES if each.key.slice else 1)
+        families[name] = max(evidence, families.get(name, 0.0))
+    stands = dict(zip(families, e_bh(list(families.values()), alpha), strict=True))
+    return [
+        stands[name] and (each.fall is not None or not each.key.slice)
+        for each, name in zip(found, names, strict=True)
+    ]
+
+
+def promise_of(found: Sequence[Standing], alpha: float, run_length: float | None) -> str:
+    """Say how many false alerts all series and slices of a user may raise together.
+
+    Args:
+        found: The series of the versions that ran last.
+        alpha: Of each series; the slices of one version share it.
+        run_length: Units between two false alarms of a series, in place of alpha.
+    """
+    tasks = sum(not each.key.slice for each in found)
+    slices, versions = len(found) - tasks, len({each.key[:3] for each in found if each.key.slice})
+    what = f"{tasks:,} series of tasks and records"
+    if slices:
+        what += f", and {slices:,} slices in {versions:,} version{'s' if versions > 1 else ''}"
+    if run_length is not None:
+        count = max(1, tasks + versions)
+        often = f"one false alert in {run_length / count:,.0f} conversations or single records"
+        return f"{what}: on steady traffic at most {often} of a series, on average"
+    expected = alpha * (tasks + versions)
+    most = (
+        f"a false alert comes with a chance of at most {expected:.1%}"
+        if expected < 1
+        else f"at most {expected:.1f} false alerts are to be expected"
+    )
+    each = f"{alpha:.1%} for each series" + (" and for all slices of a version" if slices else "")
+    return f"{what}: on steady traffic {most} in the life of these versions ({each})"
+
+
 def _words(series: Series, before: Group | None) -> str:
     against = [watch.reference.sentence() for watch in series.watches]
     if series.state is SeriesState.NEVER_PASSED:
@@ -162,7 +212,7 @@ def _words(series: Series, before: Group | None) -> str:
     elif series.is_learning:
         against.append(f"still learning what is healthy: {_learnt(series)}")
     if series.awaits and before is not None:
-        known = before.series.get((series.key.task, series.key.kind))
+        known = before.series.get(Name(*series.key[3:]))
         units = 0 if known is None else known.sample.units
         against.append(
             f"from its first record on against version {before.agent.version or '(none)'}, once "
@@ -174,8 +224,8 @@ def _words(series: Series, before: Group | None) -> str:
 def _learnt(series: Series) -> str:
     """Say how far a series has come with its own first results."""
     sample = series.sample
-    if sample.records < ENOUGH:
-        return f"{sample.records:,} of its first {ENOUGH:,} records"
+    if sample.records < series.enough:
+        return f"{sample.records:,} of its first {series.enough:,} records"
     return f"{sample.units:,} of its first {FEWEST:,} conversations"
 
 

@@ -26,7 +26,7 @@ from collector.alerts.alert import (
 )
 from collector.alerts.book import AlertBook
 from collector.alerts.conditions import AlertMonitor, held_by
-from collector.alerts.evidence import Standing, TaskFall, changes_of, falls_of
+from collector.alerts.evidence import Standing, TaskFall, changes_of, falls_of, promise_of
 from collector.alerts.health import HEALTH
 from collector.store.alerts import DriftState
 from collector.store.store import Store
@@ -91,6 +91,7 @@ class DriftWatcher:
         save_every_s: float = 10.0,
     ) -> None:
         self.alpha: Final = alpha
+        self._run_length: Final = run_length
         self._store, self._told, self._now_ns, self._pace = store, told, now_ns, pace
         self._refer = refer
         self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
@@ -186,6 +187,23 @@ class DriftWatcher:
                 if space in (None, group.space)
                 for series in group.series.values()
             ]
+
+    def promise(self, space: str) -> str:
+        """Say how many false alerts are to be expected of all series and slices of a space."""
+        return promise_of(self.standings(space), self.alpha, self._run_length)
+
+    def left_out(self, space: str) -> list[str]:
+        """Slices with enough traffic for which a version has no room, with their profile."""
+        with self._lock:
+            return sorted(
+                {
+                    f"{self._profiles[name].alias}: {each}"
+                    for group in self._series.latest()
+                    if (name := (group.space, group.profile_uid)) in self._active
+                    if group.space == space
+                    for each in group.slices.left_out
+                }
+            )
 
     def standing_of(self, alert: DriftAlert) -> Standing | None:
         """The standing of the series of an alert's headline; None where it is forgotten."""
@@ -287,7 +305,11 @@ class DriftWatcher:
             low, last = self._store.first_waiting_seq(), self._store.last_seq()
             page: list[Observed] = []
             if last != self._seen:
-                page = self._store.decided_after(self._series.place, PAGE, until_seq=last)
+                known = self._profiles.values()
+                wanted = {each for profile in known for each in profile.config.slices}
+                page = self._store.decided_after(
+                    self._series.place, PAGE, until_seq=last, slices=wanted
+                )
             if page or self._series.has_early:
                 # As of the same commit: what is decided by then is in this page, or in one before.
                 since_ns = self._now_ns() - self._pace.wait_ns
@@ -367,6 +389,8 @@ class DriftWatcher:
             if self._series.find(name) is None:
                 version = name.agent.version or "(none)"
                 note = f"version {version} is followed no longer: {MOST_VERSIONS} others came"
+                if GroupKey(*name[:3]) in self._series.groups:
+                    note = f"{name.slice} is watched no longer: the profile does not name it"
                 self._book.over(name, note, now_ns)
 
     def _end(self, key: GroupKey, note: str, now_ns: int) -> None:

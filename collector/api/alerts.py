@@ -35,6 +35,7 @@ from collector.alerts.evidence import (
     error_of,
     errored_of,
     examples_of,
+    stands_of,
 )
 from collector.alerts.health import HealthWatch
 from collector.alerts.watcher import DriftWatcher
@@ -77,7 +78,6 @@ from scouter.client.models.alerts import (
     UnwatchedAlert,
     VersionTally,
 )
-from scouter.drift.detect.many import e_bh
 from scouter.drift.detect.slices import Culprit
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.series import Kind
@@ -138,7 +138,7 @@ def alerts_router() -> APIRouter:
         """The standing of every task of every active profile, with its reference."""
         found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
         # Evidence is weighed against that of all series, asked for or not.
-        stands = e_bh([each.evidence for each in found], watcher.alpha)
+        stands = stands_of(found, watcher.alpha)
         asked = [
             (standing, stand)
             for standing, stand in zip(found, stands, strict=True)
@@ -146,7 +146,11 @@ def alerts_router() -> APIRouter:
         ]
         if not asked:
             names.check(caller.space, profile)
-        return DriftSeriesList(items=tuple(_series(*each) for each in asked))
+        return DriftSeriesList(
+            items=tuple(_series(*each) for each in asked),
+            promise=watcher.promise(caller.space),
+            left_out=tuple(watcher.left_out(caller.space)),
+        )
 
     @router.get("/alerts", dependencies=[Depends(caught_up)])
     def alerts(
@@ -319,10 +323,10 @@ def _shown(
     held = {each.profile.uid: figures_of(each) for each in conditions}
     now = falls | {each.alert_id: held.get(each.profile_uid) for each in opened if each.condition}
     fell = {each.alert_id: watcher.falls_with(each) for each in opened}
-    e_values = [standings[name].evidence for name in falls]
-    count = len(watcher.standings(opened[0].space)) if opened else 0
-    padded = [*e_values, *[0.0] * max(0, count - len(e_values))]
-    stands = dict(zip(falls, e_bh(padded, watcher.alpha), strict=False))
+    every = {each.key: each for each in watcher.standings(opened[0].space)} if opened else {}
+    every |= {each.key: each for each in standings.values()}
+    by_key = dict(zip(every, stands_of(list(every.values()), watcher.alpha), strict=True))
+    stands = {name: by_key[each.key] for name, each in standings.items()}
     return [
         _item(
             each,

@@ -56,6 +56,7 @@ def drift_router() -> APIRouter:
     @router.get("/drift/results", responses=NOT_FOUND)
     def results(
         store: TheStore,
+        registry: TheRegistry,
         names: TheNames,
         caller: Reader,
         profile: Profile = None,
@@ -76,7 +77,12 @@ def drift_router() -> APIRouter:
             since_ns=read_time("since", since),
             until_ns=read_time("until", until),
         )
-        found = store.decided_after(Place(*behind) if behind else BEFORE_ALL, limit, query)
+        slices = {
+            each for known in registry.all(caller.space) for each in known.profile.config.slices
+        }
+        found = store.decided_after(
+            Place(*behind) if behind else BEFORE_ALL, limit, query, slices=slices
+        )
         if not found and cursor is None:
             names.check(caller.space, profile)
         has_more = len(found) == limit
@@ -159,6 +165,7 @@ def _result(each: Observed) -> DriftResult:
             DriftOutcome(task=task, outcome=outcome) for task, outcome in each.outcomes
         ),
         numbers=tuple(DriftNumber(task=task, number=value) for task, value in each.numbers),
+        traits=each.traits,
     )  # fmt: skip
 
 

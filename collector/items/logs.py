@@ -25,6 +25,7 @@ from collector.items.record_items import read_json
 from collector.items.traces import fitting
 from collector.items.wire import Refused, RequestParts
 from scouter.errors import DataError
+from scouter.model.attributes import RESOURCE_TAGS
 from scouter.model.json_value import to_json_value
 from scouter.model.log_event import EVENT_NAME as EVENT_ATTRIBUTE
 from scouter.model.log_event import is_genai_event
@@ -47,7 +48,6 @@ from scouter.model.span import AttributeValue, Span
 EVENT_NAME: Final = "scouter.eval_record"
 """Event name of a log record that is an EvalRecord."""
 
-_RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 _DEFAULT: Final = Limits()
 
 
@@ -258,7 +258,7 @@ def _tags(
 ) -> dict[str, str]:
     """Attributes that can be tags; what cannot is left out, as it was not meant as one."""
     found: dict[str, str] = {}
-    named = {name: resource[name] for name in _RESOURCE_TAGS if name in resource}
+    named = {name: resource[name] for name in RESOURCE_TAGS if name in resource}
     for name, value in {**named, **attributes}.items():
         if isinstance(value, bool):
             text = "true" if value else "false"

@@ -1,7 +1,7 @@
 """First final results: what alerts and live detectors look at, and comparisons of two versions."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -9,12 +9,16 @@ from collector.store.commit import tags_of
 from collector.store.evaluation_codec import decode_evaluation
 from collector.store.reads import Reads
 from collector.store.rows import Scope
+from collector.store.traces import SummaryReads
 from scouter.drift.canary import Result
+from scouter.drift.config import SLICES
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.series import Agent
+from scouter.drift.series.slices import attributes_of
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import ASSERTIONS, as_score, plain_score
+from scouter.model.attributes import RESOURCE_TAGS
 
 _FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
 """SQL for the first evaluation on a record or session that is not pending."""
@@ -27,7 +31,7 @@ _LAST_OUTCOMES: Final = f"""
 _DECIDED: Final = f"""
     SELECT e.seq, e.ordinal, e.space, e.evaluation_id, e.session_id, e.profile_uid, e.outcome,
         e.service_name, e.environment, e.service_version, e.evaluated_ns, e.created_ns, e.scope,
-        e.is_partial
+        e.is_partial, e.tags, e.trace_id
     FROM evaluations e
     WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT) AND {_FIRST}
       AND ($3::TEXT IS NULL OR e.space = $3::TEXT)
@@ -112,7 +116,7 @@ class _Tasks(NamedTuple):
     numbers: list[tuple[str, float]]
 
 
-class DecidedReads(Reads):
+class DecidedReads(SummaryReads):
     """Reads of first final results."""
 
     def last_outcomes(
@@ -132,6 +136,7 @@ class DecidedReads(Reads):
         limit: int,
         within: DecidedQuery | None = None,
         until_seq: int | None = None,
+        slices: Collection[str] = SLICES,
     ) -> list[Observed]:
         """First final results behind a place, in the order of completion.
 
@@ -144,6 +149,7 @@ class DecidedReads(Reads):
             limit: So many at most.
             within: Those that are asked for; of all spaces and times if none is given.
             until_seq: Only those of commits up to this one; None for all.
+            slices: Slices that profiles name: spans are looked at for theirs alone.
         """
         last_seq = self.last_seq() if until_seq is None else until_seq
         given = (
@@ -152,9 +158,11 @@ class DecidedReads(Reads):
             else [within.space, within.profile, within.since_ns, within.until_ns]
         )
         rows = self.read(_DECIDED, [*place, *given, last_seq, limit])
-        tasks = self._tasks(rows)
+        tasks, traits = self._tasks(rows), self._traits(rows, slices)
         found: list[Observed] = []
-        for seq, nth, space, each, session, uid, outcome, *agent, at_ns, made, scope, part in rows:
+        for seq, nth, space, each, session, uid, outcome, *agent, at_ns, made, scope, part in (
+            row[:-2] for row in rows
+        ):
             own, is_record = tasks[each], scope == Scope.RECORD
             whole = [(RECORD, Outcome(outcome))] if is_record and not part else []
             found.append(
@@ -169,9 +177,32 @@ class DecidedReads(Reads):
                     evaluation_id=each,
                     outcomes=(*whole, *own.outcomes),
                     numbers=tuple(own.numbers),
+                    traits=traits.get(each, ()),
                 )
             )
         return found
+
+    def _traits(
+        self, evaluations: Sequence[tuple[Any, ...]], slices: Collection[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Traits of records by evaluation, of rows of `_DECIDED`."""
+        named: dict[tuple[str, str], Collection[tuple[str, str]]] = {}
+        if any(not each.startswith("tag") for each in slices):
+            attributes = attributes_of(slices)
+            by_space: defaultdict[str, set[str]] = defaultdict(set)
+            for row in evaluations:
+                if row[-1]:
+                    by_space[row[2]].add(row[-1])
+            named = {
+                (space, trace_id): names
+                for space, trace_ids in by_space.items()
+                for trace_id, names in self.trace_names(space, trace_ids, attributes).items()
+            }
+        return {
+            row[3]: tuple(_traits(row[-2], named.get((row[2], row[-1]), ())))
+            for row in evaluations
+            if row[12] == Scope.RECORD
+        }
 
     def _tasks(self, evaluations: Sequence[tuple[Any, ...]]) -> dict[str, _Tasks]:
         """Outcomes and numbers of tasks by evaluation, of rows of `_DECIDED`."""
@@ -226,6 +257,15 @@ class DecidedReads(Reads):
             )
             for version, session, scope, at_ns, outcome in rows
         ]
+
+
+def _traits(tags: Iterable[str], names: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write tags and names as traits; the tags that tell the agent are none."""
+    for key, value in tags_of(tags or ()).items():
+        if key not in RESOURCE_TAGS:
+            yield f"tag {key}={value}"
+    for kind, name in sorted(names):
+        yield f"{kind} {name}"
 
 
 def _measures(body: str) -> list[tuple[str, float]]:

@@ -63,7 +63,8 @@ class StoredHistory:
             until_ns=period.until_ns,
         )  # fmt: skip
         place = BEFORE_ALL
-        while page := self._store.decided_after(place, _PAGE, query):
+        slices = {each for known in self.profiles().values() for each in known.stated.slices}
+        while page := self._store.decided_after(place, _PAGE, query, slices=slices):
             yield from page
             place = page[-1].place
 

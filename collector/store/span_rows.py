@@ -61,9 +61,18 @@ def has_attribute(key: str, value: str, values: Values) -> str:
     return f"({' OR '.join(forms)})"
 
 
+def names_attribute(key: str, values: Values) -> str:
+    """SQL that is true of texts with an attribute of this name, whatever its value."""
+    return f"position({values.of(_head(key))} IN attributes) > 0"
+
+
+def _head(key: str) -> str:
+    return f"\n  {_json(key)}: "
+
+
 def _forms(key: str, value: str) -> Iterator[str]:
     """The ways in which an attribute may stand in a text; the end of a number tells it whole."""
-    head = f"\n  {_json(key)}: "
+    head = _head(key)
     yield head + _json(value)
     if value in ("true", "false"):
         yield head + value

@@ -1,5 +1,6 @@
 """Traces: lists for people, in the order of their newest spans that meet the first condition."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from collector.store.bodies import best_spans, trace_hash
 from collector.store.evaluation_codec import decode_evaluation
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
+from collector.store.json_text import dump_json
 from collector.store.reads import ROW_BY_ROW, Reads, Values, within
 from collector.store.rows import StoredTrace
 from collector.store.span_queries import (
@@ -19,6 +21,7 @@ from collector.store.span_queries import (
     TraceSummary,
     TraceTotals,
 )
+from collector.store.span_rows import names_attribute
 from collector.store.spans import (
     below,
     commit_steps,
@@ -84,6 +87,7 @@ _NAMED: Final = """
     SELECT trace_id, 'version', trim(service_name || ' ' || service_version) FROM own
     WHERE service_version <> ''
 """
+_ATTRIBUTES: Final = "SELECT DISTINCT trace_id, attributes FROM spans WHERE {spans}"
 _IS_ERROR: Final = f"CASE WHEN status = {_ERROR} OR error_type <> '' THEN 1 ELSE 0 END"
 _STEPS: Final = f"""
     SELECT trace_id, tool, is_error, error_type, end_ns FROM (
@@ -134,17 +138,28 @@ class SummaryReads(Reads):
         return {trace_id: TraceTotals(*totals) for trace_id, *totals in rows}
 
     def trace_names(
-        self, space: str, trace_ids: Collection[str]
+        self, space: str, trace_ids: Collection[str], attributes: Collection[str] = ()
     ) -> Mapping[str, Collection[tuple[str, str]]]:
         """Tools, models and the setup that the spans of traces name, as kind and name.
 
         Kinds are `tool`, `model` and those of `scouter.model.genai.setup`. A trace without any is
         left out.
+
+        Args:
+            space: Theirs.
+            trace_ids: The traces.
+            attributes: Keys whose values are wanted, too, as `attribute` and `key=value`; long
+                values are not found.
         """
         found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         for trace_id, kind, name in self._of_traces(_NAMED, space, trace_ids):
             of, _, value = name.partition("=")
             found[trace_id].add((of, value) if kind == "setup" else (kind, name))
+        for key in attributes:
+            for trace_id, text in self._of_traces(_ATTRIBUTES, space, trace_ids, key):
+                value = json.loads(text).get(key)
+                name = value if isinstance(value, str) else dump_json(value)
+                found[trace_id].add(("attribute", f"{key}={name}"))
         return dict(found)
 
     def trace_steps(self, space: str, trace_ids: Collection[str]) -> Mapping[str, list[Step]]:
@@ -159,8 +174,17 @@ class SummaryReads(Reads):
             found[trace_id].append(Step(tool, bool(is_error), error_type, end_ns))
         return dict(found)
 
-    def _of_traces(self, sql: str, space: str, trace_ids: Iterable[str]) -> list[tuple[Any, ...]]:
-        """Run a query about the spans of traces, which stand in it as `{spans}`."""
+    def _of_traces(
+        self, sql: str, space: str, trace_ids: Iterable[str], key: str | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run a query about the spans of traces, which stand in it as `{spans}`.
+
+        Args:
+            sql: The query.
+            space: Theirs.
+            trace_ids: The traces.
+            key: Only spans with this attribute; None for all.
+        """
         wanted = list(trace_ids)
         hashes = self.maybe("traces", [trace_hash(each) for each in wanted])
         if not hashes:
@@ -171,6 +195,8 @@ class SummaryReads(Reads):
             f" AND space = {values.of(space)} AND is_event = 0"
             f" AND trace_id IN (SELECT unnest({values.of(wanted, 'TEXT[]')}))"
         )
+        if key is not None:
+            spans += f" AND {names_attribute(key, values)}"
         return self.read(sql.format(spans=spans, error=_ERROR, most=_MOST), values)
 
     def _trace_records(self, space: str, trace_ids: Sequence[str]) -> dict[str, TraceRecords]:

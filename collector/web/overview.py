@@ -212,7 +212,7 @@ def _rows(
     series_of = {
         (each.profile, each.task, each.environment): each
         for each in standings
-        if each.kind == "pass"
+        if each.kind == "pass" and not each.slice
     }
     rows: list[ProfileRows] = []
     for profile in profiles:

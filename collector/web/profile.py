@@ -317,4 +317,6 @@ async def _users(source: Source, item: ProfileItem) -> list[DriftSeries]:
     if not item.is_active or item.unusable:
         return []
     standings = await source.get(DriftSeriesList, "drift/series", profile=item.uid)
-    return [each for each in standings.items if each.kind == "pass" and not each.task]
+    return [
+        each for each in standings.items if each.kind == "pass" and not (each.task or each.slice)
+    ]

@@ -50,7 +50,7 @@ from collector.web.review import TOLD, review_routes
 from collector.web.source import AskError, Source
 from collector.web.task import spread_view, task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
-from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook
+from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook, DriftSeriesList
 from scouter.client.models.evaluations import Failures
 from scouter.client.models.operation import ConservationSheet, ReplayedLetter, ReplayedLetters
 from scouter.client.models.traces import TraceAgents
@@ -296,8 +296,12 @@ def _accepts(request: Request) -> str:
 
 
 async def _alerts(request: Request, source: Source) -> Response:
-    found = await source.get(Alerts, "alerts")
-    return await render(request, "alerts.html", incidents=incidents_of(found.drift), **dict(found))
+    found, known = await asyncio.gather(
+        source.get(Alerts, "alerts"), source.get(DriftSeriesList, "drift/series")
+    )
+    return await render(
+        request, "alerts.html", incidents=incidents_of(found.drift), known=known, **dict(found)
+    )
 
 
 async def _alert(request: Request, source: Source) -> Response:

@@ -16,13 +16,11 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
+from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD, RESOURCE_TAGS
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Resource, struct
 
-_RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
-"""Tags that name the process of a record whose spans nobody looked at."""
 _UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
 
 
@@ -340,7 +338,7 @@ def named_by_tags(row: EvaluationRow) -> EvaluationRow:
     """An evaluation with the process that its tags name, where no span does."""
     if row.service_name or not row.tags:
         return row
-    service, version, environment = (row.tags.get(name, "") for name in _RESOURCE_TAGS)
+    service, version, environment = (row.tags.get(name, "") for name in RESOURCE_TAGS)
     if not (service or version or environment):
         return row
     return replace(row, service_name=service, service_version=version, environment=environment)

@@ -58,13 +58,16 @@ def list_alerts(
     """
     with connect(url, token_file) as client:
         answer = client.alerts()
-        series = () if json else client.drift_series().items
+        watched = None if json else client.drift_series()
     found = [each for each in answer.drift if every or each.state != "resolved"]
-    if json:
+    if watched is None:
         print_lines([answer.model_copy(update={"drift": tuple(found)})])
     else:
         _print_all(answer.trouble, found)
-        _print_unwatched(series)
+        _print_unwatched(watched.items)
+        for each in watched.left_out:
+            typer.echo(for_output(f"no series of its own: {each}"))
+        typer.echo(for_output(f"watched: {watched.promise}"))
     if answer.trouble or any(each.state == "firing" for each in found):
         raise typer.Exit(1)
 
@@ -85,7 +88,7 @@ def _print_unwatched(series: "Iterable[DriftSeries]") -> None:
     """Print the tasks about which no fall can be proven yet: their silence says nothing."""
     tasks: dict[tuple[str, str, str], list[str]] = {}
     for each in series:
-        if each.kind == "pass" and each.state in _UNWATCHED:
+        if each.kind == "pass" and each.state in _UNWATCHED and not each.slice:
             key = (each.profile, each.version, each.against)
             tasks.setdefault(key, []).append(each.task or "the whole record")
     for (profile, version, against), names in tasks.items():

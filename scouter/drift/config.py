@@ -167,6 +167,14 @@ class Healthy(BaseModel):
         return sorted(named - {_WHOLE, *known})
 
 
+SLICES: Final = ("tag", "tool", "model")
+"""Slices that are watched unless a profile says otherwise."""
+_SLICE: Final = (
+    "^(tag|tool|model|prompt|prompt_digest|tools_digest|response_model|fingerprint|version)( .+)?$"
+    "|^attribute .+$"
+)
+
+
 _ORDER: Final = ("space", "name", "version", "sample_ratio", "alert_config")
 """The original's."""
 
@@ -180,6 +188,10 @@ class AgentEvalConfig(BaseModel):
         version: A label for people; records are evaluated by the digest.
         alert_config: Condition at which people are told.
         healthy: References of the collector's detectors, besides those that they measure.
+        slices: Parts of the records with a series of their own, where they have enough traffic:
+            `tag`, `tool` and `model` for each value, `tag tier` for each value of one key, `tool
+            search` for one tool, `prompt` and other kinds of `scouter.model.genai.setup`,
+            `attribute http.route` for each value that spans have of it.
         sample_ratio: Share of the alias' records that a queue sends, in [0, 1], of those whose
             traces are kept; all records of one trace are sent or none. Does not thin a replay.
         uid: The profile's identity; a profile fills it in, and what a file says is not taken over.
@@ -192,6 +204,9 @@ class AgentEvalConfig(BaseModel):
     version: str = Field(default="0.1.0", max_length=64)
     alert_config: AgentAlertConfig = Field(default_factory=AgentAlertConfig)
     healthy: Healthy | None = Field(default=None, exclude_if=lambda value: value is None)
+    slices: tuple[Annotated[str, Field(max_length=512, pattern=_SLICE)], ...] = Field(
+        default=SLICES, max_length=50, exclude_if=lambda value: value == SLICES
+    )
     sample_ratio: float = Field(default=1.0, ge=0.0, le=1.0)
     uid: str = Field(default="", max_length=128)
 

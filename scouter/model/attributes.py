@@ -22,6 +22,9 @@ SCENARIO_OUTSIDE: Final = "-"
 SCENARIO_ID_MAX_CHARS: Final = 512
 """Longest id of a scenario; baggage with a longer one, from another process, is left alone."""
 
+RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
+"""Tags that name the process of a record whose spans nobody looked at."""
+
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
 """Span attribute of the semantic conventions; in a replay each try is a conversation."""
 

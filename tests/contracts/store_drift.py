@@ -125,6 +125,33 @@ class StoreDriftContract:
         assert found(since_ns=6, until_ns=7, profile="p1") == ["evaluation of there"]
         assert found(profile="x") == found(profile="y") == ["evaluation of other"]
 
+    def test_traits_of_a_record_are_its_tags_and_what_its_spans_name(
+        self, store: AppendingStore
+    ) -> None:
+        """Spans are looked at only for slices of theirs; tags of the agent are no traits."""
+        names = {"gen_ai.tool.name": "search", "http.route": "/x"}
+        store.append_spans(SPACE, [span(1, attributes=names)], 1).result()
+        store.append_spans("other", [span(1, attributes=names)], 1).result()
+        tags = {"tier": "free", "service.name": "bot", "service.version": "2"}
+        rows = [
+            evaluation("u1", tags=tags, trace_id=TRACE),
+            evaluation("u2", tags={}, trace_id=None),
+            evaluation("s", FAILED, scope=Scope.SESSION, tags=tags, trace_id=TRACE),
+            evaluation("u3", tags={}, trace_id=TRACE, space="other"),
+        ]
+        store.append_evaluations(rows).result()
+
+        def traits(*slices: str) -> list[tuple[str, ...]]:
+            found = store.decided_after(BEFORE_ALL, 10, slices=slices)
+            return [each.traits for each in found]
+
+        free = "tag tier=free"
+        assert traits("tag") == [(free,), (), (), ()]
+        assert traits("tool") == [(free, "tool search"), (), (), ("tool search",)]
+        assert traits("attribute http.route")[0] == (
+            free, "attribute http.route=/x", "tool search",
+        )  # fmt: skip
+
     def test_a_part_of_a_record_is_not_the_record(self, store: AppendingStore) -> None:
         left_out = (task("t", PASSED), task("j", Outcome.SKIPPED, "budget"))
         store.append_evaluations([evaluation("u1", PASSED, left_out)]).result()

@@ -553,6 +553,24 @@ class StoreUsageContract(OpenedStore):
         }
         assert store.trace_names(SPACE, []) == {}
 
+    def test_traces_name_values_of_attributes_that_are_asked_for(
+        self, store: AppendingStore
+    ) -> None:
+        """A text, a number, a key with a quote; a value that has the key in it is none."""
+        given = [
+            {"http.route": "/a'b", "n": 7}, {"http.route": "/x", 'a"b': True},
+            {"other": '"http.route": 1'},
+        ]  # fmt: skip
+        spans = [span(at, attributes=each) for at, each in enumerate(given, 1)]
+        store.append_spans(SPACE, spans, 1).result()
+        found = store.trace_names(SPACE, [TRACE], ["http.route", "n", 'a"b', "none"])
+        assert found == {
+            TRACE: {
+                ("attribute", "http.route=/a'b"), ("attribute", "http.route=/x"),
+                ("attribute", "n=7"), ("attribute", 'a"b=true'),
+            }
+        }  # fmt: skip
+
     def test_traces_are_summed_up_by_their_ids(self, store: AppendingStore) -> None:
         """Those of another space, and those without spans, are left out."""
         chat = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}

@@ -60,6 +60,7 @@ def identity(each: Any, known: Replayed) -> dict[str, Any]:  # noqa: ANN401 a re
         "profile": "" if profile is None else profile.alias,
         "profile_version": "" if profile is None else profile.digest,
         "profile_uid": key.profile_uid, "task": key.task, "kind": key.kind.value,
+        "slice": key.slice,
         "service": key.agent.service, "environment": key.agent.environment,
         "version": key.agent.version,
     }  # fmt: skip

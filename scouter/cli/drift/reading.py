@@ -78,9 +78,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Every series of a history, and the profiles that judged."""
+    """The series of a history, and the profiles that evaluated."""
 
     series: "list[Recorder]"
+    """Those of tasks and records, and those of slices that would have fired."""
     profiles: "dict[str, KnownProfile]"
     end_ns: int
 
@@ -92,7 +93,8 @@ class Replayed:
         agent = " ".join(filter(None, key.agent[:2]))
         version = f"version {key.agent.version}" if key.agent.version else ""
         kind = "" if key.kind.value == "pass" else key.kind.value
-        return ", ".join(filter(None, (profile, agent, version, key.task or "(record)", kind)))
+        what = key.slice or key.task or "(record)"
+        return ", ".join(filter(None, (profile, agent, version, what, kind)))
 
 
 def replayed(
@@ -135,7 +137,8 @@ def replayed(
         end_ns=end_ns,
         told=lambda count: told(f"replayed {count:,} results"),
     )
-    return Replayed(series=found, profiles=profiles, end_ns=end_ns)
+    shown = [each for each in found if each.alarms or not each.key.slice]
+    return Replayed(series=shown, profiles=profiles, end_ns=end_ns)
 
 
 def moment_ns(text: str | None, option: str) -> int | None:

@@ -298,6 +298,12 @@ class DriftSeriesList(Answer):
     """All of a space, by alias and task."""
 
     items: tuple[DriftSeries, ...]
+    promise: str = Field(
+        description="False alerts that are to be expected of all series and slices of the space."
+    )
+    left_out: tuple[str, ...] = Field(
+        description="Slices with enough traffic and no series, as a version has 50 at most."
+    )
 
 
 class DriftOutcome(Answer):
@@ -329,6 +335,10 @@ class DriftResult(Answer):
     evaluation_id: str
     outcomes: tuple[DriftOutcome, ...]
     numbers: tuple[DriftNumber, ...]
+    traits: tuple[str, ...] = Field(
+        description="Tags of the record, and tools, models and the attributes that a profile names "
+        "as slices: `tool search`."
+    )
 
 
 class DriftSlice(Answer):

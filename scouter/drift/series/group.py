@@ -10,15 +10,18 @@ pause of the traffic would alarm, as the slow ones come last.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
-from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
-from scouter.drift.series.reference import NOTHING, Stated
+from scouter.drift.detect.many import e_bh
+from scouter.drift.series.observed import BEFORE_ALL, Name, Observed, Place
+from scouter.drift.series.reference import NOTHING, Standard, Stated
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
+from scouter.drift.series.slices import MOST as MOST_SLICES
+from scouter.drift.series.slices import Slices
 from scouter.drift.series.watch import Fall
 
 MOST_OPEN: Final = 10_000
@@ -28,8 +31,6 @@ MOST_EARLY: Final = 10_000
 LONG: Final = 4
 """Times the mean length of conversations, after which an open one holds up no other. One chat that
 never rests would else delay every alert by its deadline."""
-
-_Name = tuple[str, Kind]
 
 
 class Pace(NamedTuple):
@@ -81,9 +82,9 @@ class _Session:
         """Time of its last result itself, which is taken later."""
         self.holds_up = True
         """Outcomes that were created later wait for it."""
-        self.counts: dict[_Name, tuple[float, int, int]] = {}
+        self.counts: dict[Name, tuple[float, int, int]] = {}
         """Sum of the outcomes, records and those of them that failed, by series."""
-        self.examples: dict[_Name, str] = {}
+        self.examples: dict[Name, str] = {}
         """The last evaluation that was not good."""
 
 
@@ -94,7 +95,7 @@ class _Early(NamedTuple):
     place: Place
     """Of the first result in it, as several are created at one time."""
     at_ns: int
-    units: tuple[tuple[str, Kind, float, int, int, str], ...]
+    units: tuple[tuple[Name, float, int, int, str], ...]
     """Of each series the sum of the outcomes, records, those that failed, and an example."""
 
 
@@ -129,7 +130,8 @@ class Group:
         self.space, self.profile_uid, self.agent = space, profile_uid, agent
         self.before, self.number = before, number
         self.first_ns = self.last_ns = 0
-        self.series: dict[_Name, Series] = {}
+        self.series: dict[Name, Series] = {}
+        self.slices = Slices(stated.slices, () if before is None else before.slices.begun)
         self._alpha, self._stated, self._run_length = alpha, stated, run_length
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
@@ -140,7 +142,7 @@ class Group:
         """Conversations that came to rest, and the sum of their lengths in ns."""
         self._early: list[_Early] = []
         """Heap."""
-        self._awaiting: set[_Name] = set()
+        self._awaiting: set[Name] = set()
         """Series for which the version before may become comparable."""
 
     @property
@@ -172,11 +174,12 @@ class Group:
         created_ns = min(observed.created_ns, at_ns)  # a sender's clock may be ahead
         self.first_ns = self.first_ns or at_ns
         self.last_ns = max(self.last_ns, at_ns)
+        slices = self.slices.of(observed.traits) if observed.is_record else ()
         if not observed.session:
             units = tuple(
-                (task, kind, outcome, 1, int(is_failed),
-                 "" if outcome == 1 else observed.evaluation_id)
-                for task, kind, outcome, is_failed in observed.counted()
+                (each.name, each.outcome, 1, int(each.is_failed),
+                 "" if each.outcome == 1 else observed.evaluation_id)
+                for each in observed.counted(slices)
             )  # fmt: skip
             heappush(self._early, _Early(created_ns, observed.place, at_ns, units))
             yield from self._in_order(now_ns, pace, decided_ns)
@@ -192,11 +195,12 @@ class Group:
                 heappush(self._open, (created_ns, session.place, digest))
         self._sessions[digest] = session
         session.last_ns, session.result_ns = now_ns, max(session.result_ns, at_ns)
-        for task, kind, outcome, is_failed in observed.counted():
-            total, count, failed = session.counts.get((task, kind), (0.0, 0, 0))
-            session.counts[task, kind] = (total + outcome, count + 1, failed + is_failed)
+        for each in observed.counted(slices):
+            name, outcome = each.name, each.outcome
+            total, count, failed = session.counts.get(name, (0.0, 0, 0))
+            session.counts[name] = (total + outcome, count + 1, failed + each.is_failed)
             if outcome < 1:
-                session.examples[task, kind] = observed.evaluation_id
+                session.examples[name] = observed.evaluation_id
         if now_ns >= session.first_ns + pace.deadline_ns:
             self._close(digest)
         elif len(self._sessions) > MOST_OPEN:
@@ -226,11 +230,11 @@ class Group:
             if is_early and len(self._early) <= MOST_EARLY:
                 return
             heappop(self._early)
-            for task, kind, total, count, failed, example in first.units:
+            for name, total, count, failed, example in first.units:
                 examples = (example,) if example else ()
                 counts = (total, count, failed)
                 at_ns = (first.at_ns, first.created_ns)
-                yield from self._take_unit((task, kind), counts, at_ns, examples)
+                yield from self._take_unit(name, counts, at_ns, examples)
 
     def _first_open(self, now_ns: int, pace: Pace) -> tuple[float, Place]:
         """Creation and first result of the first conversation that is open and holds up others."""
@@ -283,7 +287,7 @@ class Group:
     def _close(self, digest: str) -> None:
         session = self._sessions.pop(digest)
         units = tuple(
-            (*name, *counts, session.examples.get(name, ""))
+            (name, *counts, session.examples.get(name, ""))
             for name, counts in session.counts.items()
         )
         early = _Early(session.created_ns, session.place, session.result_ns, units)
@@ -291,30 +295,54 @@ class Group:
 
     def _take_unit(
         self,
-        name: _Name,
+        name: Name,
         counts: tuple[float, int, int],
         at_ns: tuple[int, int],
         examples: tuple[str, ...],
     ) -> Iterator[Turn]:
         """Let a series take a unit, with the times of its result and of its creation."""
         series = self.series.get(name)
+        if series is None and name.slice and name.slice not in self.slices.begun:
+            return  # nobody wants it any more
         if series is None:
             series = self.series[name] = self._begin(name)
         total, count, failed = counts
         # Thirds add up to a hair more than 1.
-        if series.take(min(1.0, total / count), count, failed, at_ns[0], examples, at_ns[1]):
+        mean = min(1.0, total / count)
+        if series.take(mean, count, failed, at_ns[0], examples, at_ns[1]) or (
+            name.slice and failed and self._stands(series) and series.prove()
+        ):
             yield Turn.of(series)
 
-    def _begin(self, name: _Name) -> Series:
-        task, kind = name
-        key = SeriesKey(self.space, self.profile_uid, self.agent, task, kind)
-        stated = self._stated.of_task(task) if kind is Kind.PASS else ()
+    def _stands(self, series: Series) -> bool:
+        """Tell whether the evidence of a slice that has not fallen stands among all slices.
+
+        The line of each is that of the first one by e-BH. Of several that fell together each needs
+        less.
+        """
+        if series.is_fallen or series.evidence * self._alpha < 1:
+            return False
+        rest = [each for name, each in self.series.items() if name.slice and each is not series]
+        evidence = [each.evidence for each in (series, *rest)]
+        return e_bh([*evidence, *[0.0] * (MOST_SLICES - len(evidence))], self._alpha)[0]
+
+    def _begin(self, name: Name) -> Series:
+        key = SeriesKey(self.space, self.profile_uid, self.agent, *name)
+        stated = self._stated_of(name)
+        alpha, run_length = self._alpha, self._run_length
+        if name.slice:  # all of them share what one series has
+            alpha /= MOST_SLICES
+            run_length = run_length and run_length * MOST_SLICES
         before = self._ancestor(name)
         awaits = before is None and self.before is not None
         if awaits:
             self._awaiting.add(name)
-        margin = 0.0 if kind is Kind.ERROR else self._stated.margin
-        return self._make(key, self._alpha, stated, before, self._run_length, awaits, margin)
+        margin = 0.0 if name.kind is Kind.ERROR else self._stated.margin
+        return self._make(key, alpha, stated, before, run_length, awaits, margin)
+
+    def _stated_of(self, name: Name) -> Sequence[Standard]:
+        is_stated = name.kind is Kind.PASS and not name.slice
+        return self._stated.of_task(name.task) if is_stated else ()
 
     def _adopt(self) -> Iterator[Turn]:
         """Hold series against the version before that became comparable after they began."""
@@ -326,7 +354,7 @@ class Group:
             if series.awaits and series.adopt(before):
                 yield Turn.of(series)
 
-    def _ancestor(self, name: _Name) -> Ancestor | None:
+    def _ancestor(self, name: Name) -> Ancestor | None:
         if self.before is None or name not in self.before.series:
             return None
         found = self.before.series[name].hand_on()
@@ -342,9 +370,13 @@ class Group:
         if stated == self._stated:
             return False
         self._stated = stated
-        for (task, kind), series in self.series.items():
-            if kind is Kind.PASS:
-                series.restate(stated.of_task(task), stated.margin)
+        self.slices.restate(stated.slices)
+        for name, series in list(self.series.items()):
+            if name.slice and name.slice not in self.slices.begun:
+                del self.series[name]
+                self._awaiting.discard(name)
+            elif name.kind is Kind.PASS:
+                series.restate(self._stated_of(name), stated.margin)
         return True
 
     def to_json(self) -> dict[str, Any]:
@@ -355,13 +387,13 @@ class Group:
             "before": None if self.before is None else self.before.number,
             "first_ns": self.first_ns, "last_ns": self.last_ns,
             "alpha": self._alpha, "run_length": self._run_length, "stated": self._stated.to_json(),
+            "slices": self.slices.to_json(),
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
                     digest, each.first_ns, each.last_ns, each.result_ns, each.holds_up,
                     each.created_ns, each.place,
-                    [[*name, *counts] for name, counts in each.counts.items()],
-                    [[*name, example] for name, example in each.examples.items()],
+                    list(each.counts.items()), list(each.examples.items()),
                 ]
                 for digest, each in self._sessions.items()
             ],
@@ -376,11 +408,12 @@ class Group:
         found = Group(space, profile_uid, agent, state["alpha"], stated, run_length=run_length)
         found.number = state["number"]
         found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]
+        found.slices = Slices.from_json(stated.slices, state["slices"])
         for each in state["series"]:
             series = Series.from_json(space, profile_uid, agent, each)
-            found.series[series.key.task, series.key.kind] = series
+            found.series[name := _name(series.key[3:])] = series
             if series.awaits:
-                found._awaiting.add((series.key.task, series.key.kind))
+                found._awaiting.add(name)
         count, total_ns = state["rested"]
         found._rested = count, total_ns
         for digest, first_ns, last_ns, result_ns, *first, counts, examples in state["sessions"]:
@@ -388,14 +421,18 @@ class Group:
             session = found._sessions[digest] = _Session(first_ns, created_ns, Place(*place))
             session.last_ns, session.result_ns, session.holds_up = last_ns, result_ns, holds_up
             session.counts = {
-                (task, Kind(kind)): (total, count, failed)
-                for task, kind, total, count, failed in counts
+                _name(name): (total, count, failed) for name, (total, count, failed) in counts
             }
-            session.examples = {(task, Kind(kind)): example for task, kind, example in examples}
+            session.examples = {_name(name): example for name, example in examples}
         found._order_open()
         found._early = [
             _Early(created_ns, Place(*place), at_ns,
-                   tuple((task, Kind(kind), *rest) for task, kind, *rest in units))
+                   tuple((_name(name), *rest) for name, *rest in units))
             for created_ns, place, at_ns, units in state["early"]
         ]  # fmt: skip
         return found
+
+
+def _name(parts: Sequence[str]) -> Name:
+    task, kind, part = parts
+    return Name(task, Kind(kind), part)

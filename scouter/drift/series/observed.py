@@ -109,6 +109,14 @@ class Place(NamedTuple):
 BEFORE_ALL: Final = Place(0, -1)
 
 
+class Name(NamedTuple):
+    """The name of a series inside its group."""
+
+    task: str
+    kind: Kind
+    slice: str = ""
+
+
 class Counted(NamedTuple):
     """One result in one series."""
 
@@ -118,6 +126,13 @@ class Counted(NamedTuple):
     """In [0, 1]; 1 is best."""
     is_failed: bool
     """Counts among the ones that failed, or erred."""
+    slice: str = ""
+    """Part of the records; empty for all of them."""
+
+    @property
+    def name(self) -> "Name":
+        """The series inside its group."""
+        return Name(self.task, self.kind, self.slice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +155,23 @@ class Observed:
     """Numbers beside decided outcomes, by task: scores, and what trace assertions measured."""
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
     """Measures of the tasks whose numbers count; the other tasks are in no series."""
+    traits: tuple[str, ...] = ()
+    """Tags of the record, and tools, models and attributes that its spans name: `tool search`."""
 
-    def counted(self) -> "Iterator[Counted]":
+    @property
+    def is_record(self) -> bool:
+        """True if it is decided whether a whole record passed."""
+        decided = (Outcome.PASSED, Outcome.FAILED)
+        return any(task == RECORD and each in decided for task, each in self.outcomes)
+
+    def counted(self, slices: Iterable[str] = ()) -> "Iterator[Counted]":
         """Each series that the result belongs to, with its outcome there.
 
         An error is no failure of the agent: it is in a series of its own, and a task that was
         skipped or awaits its judge is in none.
+
+        Args:
+            slices: Those that the whole record is in.
         """
         failed: set[str] = set()
         for task, outcome in self.outcomes:
@@ -155,6 +181,8 @@ class Observed:
                 if not is_good:
                     failed.add(task)
                 yield Counted(task, Kind.PASS, float(is_good), not is_good)
+                for each in slices if task == RECORD else ():
+                    yield Counted(task, Kind.PASS, float(is_good), not is_good, each)
             if is_decided or outcome is Outcome.ERRORED:
                 yield Counted(task, Kind.ERROR, float(is_decided), not is_decided)
         for task, number in self.numbers:

@@ -262,23 +262,29 @@ class Stated:
         standards: In any order.
         version: The version that others are held against; empty for the one before.
         margin: How far below a measured pass rate or score is still healthy.
+        slices: Parts of the records that are watched for themselves.
     """
 
     standards: Sequence[Standard] = ()
     version: str = ""
     margin: float = 0.0
+    slices: Sequence[str] = ()
 
     @staticmethod
-    def of(healthy: Healthy | None, level: float | None = None) -> "Stated":
+    def of(
+        healthy: Healthy | None, level: float | None = None, slices: Sequence[str] = ()
+    ) -> "Stated":
         """Take what a profile states.
 
         Args:
             healthy: References in the profile; None without any.
             level: Of whole records, where nothing else is said about them.
+            slices: See the class.
         """
         rates = {} if level is None else {"": level}
         if healthy is None:
-            return Stated(standards=[Standard(task=t, level=rate) for t, rate in rates.items()])
+            standards = [Standard(task=task, level=rate) for task, rate in rates.items()]
+            return Stated(standards=standards, slices=slices)
         rates |= healthy.rates
         standards = [Standard(task=task, level=rate) for task, rate in rates.items()]
         run = healthy.run
@@ -287,7 +293,9 @@ class Stated:
                 Standard(task=task, name=run.name, run=Sample(bins), margin=run.margin)
                 for task, bins in run.tasks.items()
             ]
-        return Stated(standards=standards, version=healthy.version, margin=healthy.margin)
+        return Stated(
+            standards=standards, version=healthy.version, margin=healthy.margin, slices=slices
+        )
 
     def of_task(self, task: str) -> list[Standard]:
         """The standards of one task."""
@@ -297,14 +305,16 @@ class Stated:
         """All of it, for `from_json`."""
         return {
             "standards": [each.to_json() for each in self.standards], "version": self.version,
-            "margin": self.margin,
+            "margin": self.margin, "slices": self.slices,
         }  # fmt: skip
 
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Stated":
         """Read what `to_json` wrote."""
-        standards = [Standard.from_json(each) for each in state["standards"]]
-        return Stated(standards=standards, version=state["version"], margin=state["margin"])
+        return Stated(
+            standards=[Standard.from_json(each) for each in state["standards"]],
+            version=state["version"], margin=state["margin"], slices=tuple(state["slices"]),
+        )  # fmt: skip
 
 
 NOTHING: Final = Stated()
@@ -317,4 +327,4 @@ def stated_by(profile: AgentEvalProfile) -> Stated:
     level = None
     if condition is not None and condition.alert_threshold is not AlertThreshold.Above:
         level = max(condition.lower_bound(), 0.0) or None
-    return Stated.of(profile.config.healthy, level)
+    return Stated.of(profile.config.healthy, level, profile.config.slices)

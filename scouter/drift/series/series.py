@@ -262,6 +262,11 @@ class Series:
         return bool(self.watches)
 
     @property
+    def enough(self) -> int:
+        """Own first records from which it takes a reference: a slice has few for a long time."""
+        return FEWEST if self.key.slice else ENOUGH
+
+    @property
     def is_learning(self) -> bool:
         """True while its own first outcomes are gathered, to be held against them."""
         return self._learns
@@ -273,7 +278,7 @@ class Series:
             return SeriesState.FALLEN
         if self.watches:
             return SeriesState.WATCHED
-        is_known = self.records >= ENOUGH and self.units >= FEWEST
+        is_known = self.records >= self.enough and self.units >= FEWEST
         return SeriesState.LEARNING if self.total or not is_known else SeriesState.NEVER_PASSED
 
     @property
@@ -288,8 +293,7 @@ class Series:
         That of each reference counts by its share of alpha, so that 1 / alpha is the line. With a
         run length it is a detector in place of an e-value, on the same scale.
         """
-        lines = (w.detector.evidence * w.detector.design.alpha for w in self.watches)
-        return max(lines, default=0.0) / self._alpha
+        return max(map(_weighed, self.watches), default=0.0) / self._alpha
 
     def take(
         self,
@@ -388,16 +392,17 @@ class Series:
     def _look(self) -> bool:
         """Take a reference from its own outcomes, or a better one, where they are enough.
 
-        That is at 1,000 and 5,000 records, at the first and the second whole day, and at the whole
-        day that makes the sample complete. After the first day the sample is looked at only when
-        another one is whole.
+        That is at 1,000 and 5,000 records (of a slice 300 and 1,000), at the first and the second
+        whole day, and at the whole day that makes the sample complete. After the first day the
+        sample is looked at only when another one is whole.
 
         Returns:
             True if an alarm goes on that the time of day does not explain.
         """
         sample = self.sample
-        is_known = sample.records >= ENOUGH and sample.units >= FEWEST
-        stage = min(sample.days, 2) + is_known + (is_known and sample.records >= COMPLETE)
+        is_known = sample.records >= self.enough and sample.units >= FEWEST
+        many = ENOUGH if self.key.slice else COMPLETE
+        stage = min(sample.days, 2) + is_known + (is_known and sample.records >= many)
         if stage <= self._stage or not (is_known or sample.days > 1):
             return False
         if self._learns:
@@ -523,6 +528,17 @@ class Series:
             oldest_version=version if self.oldest is None else self.oldest_version,
         )
 
+    def prove(self) -> bool:
+        """Note a fall that is proven by less evidence than its own line wants, as a slice's is.
+
+        Returns:
+            True if it has fallen with that.
+        """
+        is_proven = max(self.watches, key=_weighed).prove(self._mark())
+        if is_proven:
+            self._settle()
+        return is_proven
+
     def restart(self) -> None:
         """Gather evidence anew against the same references, as after an alarm that is settled."""
         for watch in self.watches:
@@ -547,7 +563,8 @@ class Series:
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
         return {
-            "task": self.key.task, "kind": self.key.kind.value, "alpha": self._alpha,
+            "task": self.key.task, "kind": self.key.kind.value, "slice": self.key.slice,
+            "alpha": self._alpha,
             "run_length": self._run_length, "margin": self._margin,
             "stated": self._stated, "units": self.units, "total": self.total,
             "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
@@ -566,7 +583,8 @@ class Series:
     @staticmethod
     def from_json(space: str, profile_uid: str, agent: Agent, state: dict[str, Any]) -> "Series":
         """Go on from a stored state."""
-        key = SeriesKey(space, profile_uid, agent, state["task"], Kind(state["kind"]))
+        name = state["task"], Kind(state["kind"]), state["slice"]
+        key = SeriesKey(space, profile_uid, agent, *name)
         found = Series(key, state["alpha"], run_length=state["run_length"])
         found._stated, found._margin = state["stated"], state["margin"]
         found.units, found.total = state["units"], state["total"]
@@ -585,3 +603,7 @@ class Series:
         (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]
         found._is_fallen = any(watch.fall is not None for watch in found.watches)
         return found
+
+
+def _weighed(watch: Watch) -> float:
+    return watch.detector.evidence * watch.detector.design.alpha

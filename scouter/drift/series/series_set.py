@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.series.group import Group, Pace, Turn
-from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
+from scouter.drift.series.observed import BEFORE_ALL, Name, Observed, Place
 from scouter.drift.series.reference import NOTHING, Stated
 from scouter.drift.series.series import Agent, Series, SeriesKey
 
@@ -156,7 +156,7 @@ class SeriesSet:
     def find(self, key: SeriesKey) -> Series | None:
         """The series of this name; None where it has no result, or is followed no longer."""
         group = self.groups.get(GroupKey(*key[:3]))
-        return None if group is None else group.series.get((key.task, key.kind))
+        return None if group is None else group.series.get(Name(*key[3:]))
 
     def remove(self, key: GroupKey) -> None:
         """Follow a group no longer."""

@@ -184,6 +184,17 @@ class Watch:
         self.fall, self._gap = fall, (healthy - fallen) / 2
         self.recovery = Detector(self._recovery_design)
 
+    def prove(self, now: Mark) -> bool:
+        """Note a fall at a bad outcome though the evidence has not reached the line of the watch.
+
+        Returns:
+            False where that outcome waits in a block of neighbours.
+        """
+        if self.detector.changed_after not in self.detector.starts:
+            return False
+        self._open(now)
+        return True
+
     def refer(self, reference: Reference) -> None:
         """Compare with a better known healthy mean from the next outcome on.
 

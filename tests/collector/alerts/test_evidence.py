@@ -4,11 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from collector.alerts.alert import DriftAlert, DriftAlertState, Figures
-from collector.alerts.evidence import Tally, errored_of, falls_of
+from collector.alerts.evidence import Tally, errored_of, falls_of, promise_of, stands_of
 from collector.store.evaluation_queries import EvaluationQuery
 from scouter.drift.series.group import Group, Pace
 from scouter.drift.series.observed import Observed, Place
-from scouter.drift.series.series import Agent, Kind
+from scouter.drift.series.series import Agent, Kind, SeriesKey
 from scouter.evaluate.outcome import Outcome
 
 PACE = Pace(1, 1)
@@ -30,6 +30,44 @@ def group(version: str, before: Group | None, *results: tuple[int, dict[str, Out
 def record(task: Outcome, other: Outcome = Outcome.PASSED) -> dict[str, Outcome]:
     """The outcomes of a record; it ends as its task `slow`."""
     return {"": task, "slow": task, "kind": other}
+
+
+def standing(task: str, evidence: float = 0.0, part: str = "", *, has_fallen: bool = False) -> Any:
+    """What is looked at of a series of version 2."""
+    key = SeriesKey("s", "p", Agent("bot", "", "2"), task, Kind.PASS, part)
+    return SimpleNamespace(key=key, evidence=evidence, fall=object() if has_fallen else None)
+
+
+def test_the_promise_for_all_series_and_slices_of_a_user() -> None:
+    """Three series at 1 %, and 1 % for the slices of one version."""
+    tasks = [standing(name) for name in ("", "a", "b")]
+    slices = [standing("", part=name) for name in ("tool x", "tool y")]
+    assert promise_of(tasks, 0.01, None) == (
+        "3 series of tasks and records: on steady traffic a false alert comes with a chance of at "
+        "most 3.0% in the life of these versions (1.0% for each series)"
+    )
+    assert promise_of([*tasks, *slices], 0.01, None) == (
+        "3 series of tasks and records, and 2 slices in 1 version: on steady traffic a false alert "
+        "comes with a chance of at most 4.0% in the life of these versions (1.0% for each series "
+        "and for all slices of a version)"
+    )
+    assert "at most 1.5 false alerts are to be expected" in promise_of(tasks, 0.5, None)
+    assert promise_of([*tasks, *slices], 0.01, 200_000).endswith(
+        "at most one false alert in 50,000 conversations or single records of a series, on average"
+    )
+
+
+def test_slices_stand_as_one_series_among_all() -> None:
+    """With the slices of one version there are two series: the line of the first is 2 / 0.01."""
+    whole, fallen = standing("", 1.0), standing("", 50 * 200.0, "tool x", has_fallen=True)
+    other = standing("", 50 * 150.0, "tool y")
+    assert stands_of([whole, fallen, other], 0.01) == [False, True, False]
+    assert stands_of([whole, standing("", 50 * 199.0, "tool x", has_fallen=True)], 0.01) == [
+        False, False,
+    ]  # fmt: skip
+    # Two series with 100 each stand together: 2 * 100 reaches the line.
+    two = [standing("", 100.0), standing("", 50 * 100.0, "tool x", has_fallen=True)]
+    assert stands_of(two, 0.01) == [True, True]
 
 
 def test_what_erred_is_counted_beside_what_failed() -> None:

@@ -82,7 +82,16 @@ def test_tasks_that_are_not_watched_are_listed_with_the_reason(
         for task, state, records in (("", "learning", 9), ("right", "learning", 9),
                                      ("kind", "never_passed", 7), ("fast", "watched", 5))
     ]  # fmt: skip
-    script.answers = [Say(body=body()), Say(body=whole(DriftSeriesList, items=series))]
+    series.append(
+        whole(
+            DriftSeries, profile="answers", task="", slice="tool x", kind="pass", state="learning"
+        )
+    )
+    known = whole(
+        DriftSeriesList, items=series, left_out=["answers: tag user=7"],
+        promise="4 series of tasks and records",
+    )  # fmt: skip
+    script.answers = [Say(body=body()), Say(body=known)]
     done = scouter("alerts", "list")
     assert done.returncode == 0
     assert [line for line in done.stdout.splitlines() if line.startswith("not watched yet")] == [
@@ -91,6 +100,9 @@ def test_tasks_that_are_not_watched_are_listed_with_the_reason(
         "not watched yet: answers in version 2 (kind): still learning: 7 of its first 1,000 "
         "records",
     ]
+    assert done.stdout.splitlines()[-2:] == [
+        "no series of its own: answers: tag user=7", "watched: 4 series of tasks and records",
+    ]  # fmt: skip
 
 
 def test_alerts_for_programs(script: Script, scouter: Scouter) -> None:

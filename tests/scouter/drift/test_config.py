@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from scouter.cli.saved_results import load_one
 from scouter.drift.config import AgentEvalConfig, Healthy, SavedRun
@@ -13,6 +14,7 @@ from scouter.evaluate.api.saved import RECORDS
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.genai.setup import KINDS
 from scouter.model.record import EvalRecord
 
 TASK = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
@@ -38,6 +40,26 @@ def test_a_profile_keeps_what_it_states(tmp_path: Path) -> None:
     assert (
         "healthy" not in json.loads(AgentEvalProfile([TASK], alias="d").model_dump_json())["config"]
     )
+
+
+def test_slices_are_kinds_and_keys() -> None:
+    """By default all tags, tools and models; they are no part of the digest."""
+    assert AgentEvalConfig().slices == ("tag", "tool", "model")
+    named = AgentEvalConfig(slices=("tag tier", "attribute http.route", "tool search"))
+    profile = AgentEvalProfile([TASK], named, "desk")
+    assert AgentEvalProfile.model_validate_json(profile.model_dump_json()).config.slices[0] == (
+        "tag tier"
+    )
+    assert profile.digest == AgentEvalProfile([TASK], alias="desk").digest
+    assert "slices" not in json.loads(AgentEvalConfig().model_dump_json())
+    assert AgentEvalConfig(slices=()).slices == ()
+    assert AgentEvalConfig(slices=KINDS).slices == KINDS
+
+
+@pytest.mark.parametrize("slice_", ["tags", "attribute", "attribute ", "tag ", "", "tier=free"])
+def test_what_is_no_slice_is_refused(slice_: str) -> None:
+    with pytest.raises(ValidationError, match=r"slices\.0"):
+        AgentEvalConfig(slices=(slice_,))
 
 
 def test_a_task_that_the_profile_lacks_is_named() -> None:
