@@ -1,4 +1,4 @@
-"""The command `scouter store copy`."""
+"""The commands `scouter store copy` and `scouter store past`."""
 
 import os
 import time
@@ -21,6 +21,7 @@ DIFFERENT: Final = 1
 _PASSWORD: Final = "SCOUTER_COLLECTOR_POSTGRESQL_PASSWORD"  # noqa: S105 of a variable
 _URLS: Final = ("postgresql://", "postgres://")
 _PARTITIONS: Final[int] = CollectorSettings.model_fields["fleet_partitions"].default
+_NEEDS: Final = "a copy needs {}: pip install 'scouter-agents[fleet]'"
 _LATER: Final = "; this goes on by itself once it does"
 """What processes of a fleet say of PostgreSQL, and is not true of a command."""
 _SHOWN: Final = 20
@@ -31,13 +32,8 @@ store: Final = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # panels cut the names of environment variables off at 80 columns
-    help="Move what a collector has stored between a data folder and a fleet's database.",
+    help="Copy what a collector has stored: into a fleet's database, a data folder, or files.",
 )
-
-
-@store.callback()
-def _group() -> None:
-    """Let `copy` have its name, though it is the only one."""
 
 
 @store.command()
@@ -95,9 +91,7 @@ def copy(
                 ends = _into_folder(source, Path(target), stack)
             told, found = _copy(*ends, tell)
     except ImportError as error:
-        raise ConfigError(
-            f"a copy needs {error.name}: pip install 'scouter-agents[fleet]'"
-        ) from error
+        raise ConfigError(_NEEDS.format(error.name)) from error
     except TransientError as error:
         what = str(error).removesuffix(_LATER)
         raise TransientError(f"{what}: run this again, it goes on where it was") from error
@@ -121,6 +115,48 @@ def copy(
         )
     else:
         typer.echo(f"start a collector on it: scouter collector --data {target}", err=True)
+
+
+@store.command()
+def past(
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="URL",
+            help="The fleet's database: postgresql://USER@HOST:PORT/DATABASE. Its password is in "
+            f"the environment: {_PASSWORD}.",
+        ),
+    ],
+    target: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Gets a folder for each day.")
+    ],
+) -> None:
+    """Write everything that a fleet has stored as Parquet files of days, as its --past does.
+
+    For scouter reevaluate, and any reader of such files. The fleet may run meanwhile. The folder is
+    a copy: erasures do not reach it. Days that have a folder there are not written again, so the
+    same command goes on after whatever ended it.
+
+    \b
+        scouter store past --from postgresql://scouter@db:5432/scouter --to copy
+        scouter reevaluate desk.json --past copy
+    """  # noqa: D301 as above
+    if not source.startswith(_URLS):
+        raise ConfigError("--from: expected a database (postgresql://…)")
+    old_mask = os.umask(0o077)
+    try:
+        from collector.fleet.past import Past
+        from collector.fleet.store import FleetStore
+
+        url = _with_password(source)
+        with closing(FleetStore(url)) as fleet, closing(Past(target, fleet, url, late_s=0)) as days:
+            written = days.write_copy()
+    except ImportError as error:
+        raise ConfigError(_NEEDS.format(error.name)) from error
+    finally:
+        os.umask(old_mask)
+    typer.echo(f"{visible(str(target))}: {written} days written")
 
 
 def _into_database(

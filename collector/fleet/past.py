@@ -145,14 +145,29 @@ class Past:
                     shutil.rmtree(each)
                 if self._owed.read():
                     self._sweep()
-            written = 0
-            while not self._stopping.is_set():
-                last, after = self._last()
-                day = self._next(last)
-                if day is None or (day + 1) * DAY_NS + self._late_ns > now_ns:
-                    break
-                written += self._write_day(day, after)
-            return written
+            return self._write_until(now_ns - self._late_ns)
+
+    def write_copy(self) -> int:
+        """Write every day that has rows and no folder, whether it is over or not.
+
+        Returns:
+            Number of days that were written.
+
+        Raises:
+            TransientError: As of `write_days`.
+        """
+        with _disk(self._folder):
+            return self._write_until(None)
+
+    def _write_until(self, end_ns: int | None) -> int:
+        written = 0
+        while not self._stopping.is_set():
+            last, after = self._last()
+            day = self._next(last)
+            if day is None or (end_ns is not None and (day + 1) * DAY_NS > end_ns):
+                break
+            written += self._write_day(day, after)
+        return written
 
     def safe_ns(self, time_ns: int) -> int:
         """The time up to which retention may go, as every older row is in a folder.

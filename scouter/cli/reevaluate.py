@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,6 +19,13 @@ from scouter.cli.asking import (
     moment,
     print_lines,
     print_table,
+)
+from scouter.cli.check_options import (
+    AnswerCache,
+    JudgeBudget,
+    JudgeTimeout,
+    OwnJudge,
+    Providers,
 )
 from scouter.cli.profile import line_of
 from scouter.errors import ConfigError, ScouterError
@@ -95,6 +102,11 @@ def reevaluate(
             metavar="FILE", help="With --past: all results in one file, for `scouter compare`."
         ),
     ] = None,
+    judge: OwnJudge = None,
+    providers: Providers = None,
+    judge_cache: AnswerCache = None,
+    judge_budget: JudgeBudget = None,
+    judge_timeout: JudgeTimeout = None,
     url: Url = None,
     token_file: TokenFile = None,
     *,
@@ -115,22 +127,33 @@ def reevaluate(
 
     With --past the profile is a file, and judges the records of its space and alias in that folder
     as they are, each file in a process. Nothing is compared with what was found before: save two
-    runs for that. If it is interrupted, the same command goes on with the files that are left.
+    runs for that. If it is interrupted, the same command goes on with the files that are left. A
+    profile that asks judges is evaluated in one process; --judge and the options behind it are as
+    those of `scouter eval`.
 
         scouter reevaluate geographer.json --since 7d
         scouter reevaluate geographer.json --outcome failed --check
         scouter reevaluate geographer.json --apply
         scouter reevaluate geographer.json --past /srv/past --workers 8 --save new.json
     """
+    judging = {
+        "judge": judge, "providers": providers, "judge_cache": judge_cache,
+        "judge_budget_usd": judge_budget, "judge_timeout_s": judge_timeout,
+    }  # fmt: skip
     if past is not None:
         others = {
             "--apply": apply, "--check": check, "--outcome": outcome, "--record": record,
             "--session": session, "--trace": trace, "--json": json,
         }  # fmt: skip
-        _past(profile, past, engine, workers, out, save, moment(since, "--since"), others)
+        began = moment(since, "--since")
+        _past(profile, past, engine, workers, out, save, began, judging, others)
         return
-    if engine != "local" or workers is not None or out is not None or save is not None:
-        raise ConfigError("--engine, --workers, --out and --save belong to --past")
+    if engine != "local" or any(
+        each is not None for each in (workers, out, save, *judging.values())
+    ):
+        raise ConfigError(
+            "--engine, --workers, --out, --save and the options of judges need --past"
+        )
     sums = _Sums(is_json=json)
     cursor: str | None = None
     found, began = _read(profile), moment(since, "--since")
@@ -172,6 +195,7 @@ def _past(
     out: Path | None,
     save: Path | None,
     since: str | None,
+    judging: Mapping[str, Any],
     others: Mapping[str, object],
 ) -> None:
     """Judge past days; see `reevaluate`."""
@@ -182,8 +206,14 @@ def _past(
     if isinstance(profile, str):
         raise ConfigError(f"{name!r} is no profile file, which --past needs")
     from scouter.cli.reevaluate_past import PastRun, reevaluate_past  # the engine is large
+    from scouter.client.judge_cache import named_cache, usual_collector_cache
+    from scouter.replay.named_run import NamedJudging
 
-    run = PastRun(past=past, engine=engine, workers=workers, out=out, save=save, since=since)
+    given: dict[str, Any] = {**judging, "judge_cache": named_cache(judging["judge_cache"])}
+    named = NamedJudging(**given, usual_cache=usual_collector_cache())
+    run = PastRun(
+        past=past, engine=engine, workers=workers, out=out, save=save, since=since, judging=named
+    )
     if not reevaluate_past(profile, run):
         typer.echo("nothing was judged: no record is of the profile's space and alias", err=True)
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import typer
 
@@ -16,9 +16,8 @@ from scouter.cli.outputs import check_writable
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
-
-if TYPE_CHECKING:
-    from scouter.replay.past import Counts
+from scouter.replay.named_run import NamedJudging, answering_judge
+from scouter.replay.past import Counts, all_results, past_tasks, run_local, run_ray
 
 _SHOWN: Final = tuple(each.value for each in Outcome if each is not Outcome.PENDING)
 
@@ -33,6 +32,7 @@ class PastRun:
     out: Path | None
     save: Path | None
     since: str | None
+    judging: NamedJudging
 
 
 def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
@@ -44,24 +44,33 @@ def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
     Raises:
         ConfigError: A folder, the profile or an option is wrong.
     """
-    from scouter.replay.past import Counts, all_results, past_tasks, run_local, run_ray
-
-    engines = {"local": run_local, "ray": run_ray}
-    if run.engine not in engines:
+    if run.engine not in ("local", "ray"):
         raise ConfigError(f"--engine {run.engine}: expected local or ray")
     if run.workers is not None and run.workers < 1:
         raise ConfigError(f"--workers {run.workers}: expected 1 or more")
+    if profile.plan.asks and (run.engine != "local" or (run.workers or 1) > 1):
+        raise ConfigError(
+            "a profile that asks judges is evaluated in one process, which waits for many answers "
+            "at a time and has one budget: leave out --engine and --workers"
+        )
     if run.save is not None:
         check_writable("--save", run.save)
     since = None if run.since is None else _day(run.since)
     out = run.out or Path("reevaluated") / f"{profile.alias or 'profile'}-{profile.digest[:12]}"
-    tasks = past_tasks(run.past, profile, out, since)
+    tasks = past_tasks(run.past, profile, out, since, run.judging.judge_name)
     done = sum(each.results.is_file() for each in tasks)
     if done:
         typer.echo(f"{done} of {len(tasks)} files were judged before, see {out}", err=True)
-    sums = Counts()
-    with _progress(len(tasks)) as told:
-        for counts in engines[run.engine](tasks, run.workers or os.cpu_count() or 1):
+    sums, workers = Counts(), run.workers or os.cpu_count() or 1
+    own = run.judging.own_judge()
+    with (
+        answering_judge(run.judging, {profile.alias: profile}, (), own) as judge,
+        _progress(len(tasks)) as told,
+    ):
+        done_files = (
+            run_ray(tasks, workers) if run.engine == "ray" else run_local(tasks, workers, judge)
+        )
+        for counts in done_files:
             sums.add(counts)
             told.advance()
     _tell(sums)
@@ -83,7 +92,7 @@ def _day(text: str) -> datetime.date:
     return (at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC).date()
 
 
-def _tell(sums: "Counts") -> None:
+def _tell(sums: Counts) -> None:
     shown = [each for each in _SHOWN if any(counts[each] for counts in sums.tasks.values())]
     rows = (
         (task, *(f"{counts[each]:,}" for each in shown), _rate(counts["passed"], counts["failed"]))
@@ -92,7 +101,8 @@ def _tell(sums: "Counts") -> None:
     if sums.tasks:
         print_table(("task", *shown, "pass rate"), rows)
     ends = ", ".join(f"{sums.outcomes[each]:,} {each}" for each in _SHOWN if sums.outcomes[each])
-    typer.echo(f"{sums.records:,} records judged{f': {ends}' if ends else ''}")
+    sessions = f", and {sums.sessions:,} sessions" if sums.sessions else ""
+    typer.echo(f"{sums.records:,} records judged{f': {ends}' if ends else ''}{sessions}")
 
 
 def _rate(passed: int, failed: int) -> str:

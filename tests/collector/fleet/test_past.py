@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,9 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from collector.fleet.copy_command import store
 from collector.fleet.operation import FleetOperation
 from collector.fleet.past import Past
 from collector.fleet.schema import DAY_NS
@@ -39,6 +42,7 @@ from scouter.model.span import SpanEvent
 from scouter.replay.past import past_tasks, run_local
 from tests.collector.fleet.store_support import rows
 from tests.contracts.store_data import SPACE, evaluation, record, span
+from tests.support.postgresql_server import PostgresqlServer
 from tests.support.processes import wait_until
 
 FIRST, SECOND, LATER = 20_000, 20_001, 20_010
@@ -511,3 +515,21 @@ def test_past_days_are_judged_by_a_profile(
     assert (counts.records, counts.tasks) == (
         5, {"answer": {"passed": 3, "failed": 2}, "spans": {"passed": 5}},
     )  # fmt: skip
+
+
+def test_a_copy_has_the_day_that_is_not_over_too(
+    fleet: FleetStore, postgresql_server: PostgresqlServer, url: str, folder: Path, tmp_path: Path
+) -> None:
+    """`scouter store past` beside a fleet that runs; what has a folder is not written again."""
+    put(fleet, FIRST, 1, text="right")
+    put(fleet, time.time_ns() // DAY_NS, 2, text="wrong")
+    address = f"postgresql://postgres@/{url.rpartition('=')[2]}?host={postgresql_server.folder}"
+    words = ["past", "--from", address, "--to", str(folder)]
+    for number in (2, 0):
+        done = CliRunner().invoke(store, words)
+        assert (done.exit_code, f"{number} days written" in done.output) == (0, True), done.output
+    task = AssertionTask("answer", "answer", "right", ComparisonOperator.Equals)
+    files = past_tasks(folder, AgentEvalProfile([task], alias="answers"), tmp_path / "out")
+    counts = [each.tasks["answer"] for each in run_local(files, 1)]
+    assert counts == [{"passed": 1}, {"failed": 1}]
+    assert CliRunner().invoke(store, ["past", "--from", "x", "--to", str(folder)]).exit_code == 1

@@ -18,8 +18,11 @@ from scouter.errors import TransientError
 from scouter.evaluate import EvalDataset, EvalResults
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 from scouter.replay import past as past_days
 from scouter.replay.past import past_tasks, run_local
@@ -118,6 +121,81 @@ def test_only_days_since_and_records_of_the_profile(past: Path, desk: Path, tmp_
     assert (code, "nothing was judged" in text) == (1, True)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_session_is_judged_once_over_its_records_in_all_files(
+    tmp_path: Path, workers: int
+) -> None:
+    """Seven sessions over five files of two days: the first has eight records, the others seven."""
+    past, save, since = tmp_path / "past", tmp_path / "new.json", tmp_path / "since.json"
+    records = [record(n, session_id=f"s{n % 7}" if n < 50 else "") for n in range(52)]
+    for name, part in (("7/records-0", records[:20]), ("7/records-1", records[20:30]),
+                       ("7/records-2", [record(90, session_id="s0", alias="other")]),
+                       ("8/records-0", records[30:48]), ("8/records-1", records[48:])):  # fmt: skip
+        write_records(past / f"day=2026-11-2{name}.parquet", part)
+    spans = [span for n in range(52) for span in trace(n, 4, "")]
+    write_spans(past / "day=2026-11-27" / "spans-0.parquet", spans)
+    talk = AgentEvalProfile(
+        [
+            *profile().tasks,
+            AssertionTask("eight", "records", 8, ComparisonOperator.HasLengthEqual,
+                          scope="session"),
+            TraceAssertionTask("many", TraceAssertion.trace_span_count(), 30,
+                               ComparisonOperator.GreaterThan, scope="session"),
+        ],
+        alias="desk",
+    )  # fmt: skip
+    file = talk.save_to_json(tmp_path / "talk.json")
+    options = ("--past", past, "--workers", workers, "--out", tmp_path / "out")
+    code, text = run(file, *options, "--save", save)
+    assert code == 0, text
+    assert "52 records judged" in text
+    assert "9 sessions" in text
+    assert ["eight", "1", "8", "11.1%"] in [line.split() for line in text.splitlines()]
+    found = EvalResults.load(save)
+    made = [EvalRecord(json.loads(each["context"]), uid=each["uid"], trace_id=each["trace_id"],
+                       session_id=each["session_id"], created_ns=each["created_ns"])
+            for each in records]  # fmt: skip
+    direct = EvalDataset(made, talk.tasks, spans).evaluate()
+    assert outcomes(found) == outcomes(direct)
+    assert [row.session_id for row in found.sessions if row.outcome is Outcome.PASSED] == ["s0"]
+    code, text = run(
+        file, *options[:-1], tmp_path / "later", "--since", "2026-11-28", "--save", since
+    )
+    assert code == 0, text
+    assert outcomes(EvalResults.load(since)).items() <= outcomes(found).items()
+    assert len(EvalResults.load(since).sessions) == 9
+
+
+def test_judges_are_asked_within_one_budget(tmp_path: Path) -> None:
+    """An answer may cost 4.096 dollars and costs a part of that; a second run asks the rest."""
+    past, out, save = tmp_path / "past", tmp_path / "out", tmp_path / "new.json"
+    for n in range(5):
+        part = [record(k, context=json.dumps({"answer": f"text {k}"})) for k in (2 * n, 2 * n + 1)]
+        write_records(past / "day=2026-11-27" / f"records-{n}.parquet", part)
+    number = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    prompt = Prompt("Rate ${answer}.", "m", "house", output_type=number)
+    asking = AgentEvalProfile(
+        [LLMJudgeTask("polite", prompt, 3, "n", "Equals")], alias="desk"
+    ).save_to_json(tmp_path / "asking.json")
+    providers, said = tmp_path / "p.yaml", {"n": 3}
+    options = (asking, "--past", past, "--out", out, "--providers", providers,
+               "--judge-cache", tmp_path / "answers.db")  # fmt: skip
+    with LLMTestServer(said) as server:
+        providers.write_text(
+            f"providers: {{house: {{kind: openai, base_url: '{server.url}', key_variable: "
+            "OPENAI_API_KEY, prices: {m: {input_per_million: 500, output_per_million: 1000}}}}\n"
+        )
+        code, text = run(*options, "--judge-budget", "5")
+        assert (code, "the budget for judges is spent" in text) == (2, True), text
+        asked, done = server.calls, len(list(out.glob("day=*/*.json")))
+        assert 0 < done < 5, (asked, text)
+        code, text = run(*options, "--judge-budget", "100", "--save", save)
+        assert code == 0, text
+        assert asked < server.calls == 10
+    assert f"{done} of 5 files were judged before" in text
+    assert outcomes(EvalResults.load(save)) == {f"u{n}": ["passed"] for n in range(10)}
+
+
 def test_a_killed_run_goes_on_with_the_files_that_are_left(desk: Path, tmp_path: Path) -> None:
     """All of its processes end with it; what is done is not done again."""
     past, out, save = tmp_path / "past", tmp_path / "out", tmp_path / "new.json"
@@ -180,13 +258,9 @@ def _fields(task: past_days.FileTask) -> dict[str, Any]:
 def test_what_cannot_be_is_refused(past: Path, desk: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     asking = AgentEvalProfile(
-        [LLMJudgeTask("polite", Prompt("Rate ${answer}.", "m", "openai"), 3, "n", "Equals")],
+        [LLMJudgeTask("polite", Prompt("Rate ${answer}.", "m", "nobody"), 3, "n", "Equals")],
         alias="desk",
     ).save_to_json(tmp_path / "asking.json")  # fmt: skip
-    session = AgentEvalProfile(
-        [AssertionTask("n", "records", 2, ComparisonOperator.HasLengthEqual, scope="session")],
-        alias="desk",
-    ).save_to_json(tmp_path / "session.json")
     for arguments, words in (
         ((desk, "--past", tmp_path / "none"), "no folder day="),
         ((desk, "--past", past, "--since", "2030-01-01"), "since then"),
@@ -194,16 +268,18 @@ def test_what_cannot_be_is_refused(past: Path, desk: Path, tmp_path: Path) -> No
         ((desk, "--past", past, "--workers", 0), "expected 1 or more"),
         ((desk, "--past", past, "--apply"), "--apply is about a collector's records"),
         (("desk", "--past", past), "is no profile file"),
-        ((asking, "--past", past), "asks a judge"),
-        ((session, "--past", past), "tasks about sessions"),
-        ((desk, "--workers", 2), "belong to --past"),
+        ((asking, "--past", past, "--workers", 2), "leave out --engine and --workers"),
+        ((asking, "--past", past, "--engine", "ray"), "leave out --engine and --workers"),
+        ((asking, "--past", past), "nobody"),
+        ((desk, "--workers", 2), "need --past"),
+        ((desk, "--judge-budget", 2), "need --past"),
     ):
         code, text = run(*arguments, *(("--out", out) if "--past" in arguments else ()))
         assert (code, words in text) == (2, True), text
     assert run(desk, "--past", past, "--out", out, "--workers", 1)[0] == 0
     other = profile(answer="x").save_to_json(tmp_path / "other.json")
     code, text = run(other, "--past", past, "--out", out)
-    assert (code, "another profile or folder" in text) == (2, True)
+    assert (code, "another profile, folder or judge" in text) == (2, True)
 
 
 # --- Ray -----------------------------------------------------------------------------------------
