@@ -57,22 +57,20 @@ def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
         check_writable("--save", run.save)
     since = None if run.since is None else _day(run.since)
     out = run.out or Path("reevaluated") / f"{profile.alias or 'profile'}-{profile.digest[:12]}"
-    tasks = past_tasks(run.past, profile, out, since, run.judging.judge_name)
-    done = sum(each.results.is_file() for each in tasks)
-    if done:
-        typer.echo(f"{done} of {len(tasks)} files were judged before, see {out}", err=True)
     sums, workers = Counts(), run.workers or os.cpu_count() or 1
     own = run.judging.own_judge()
-    with (
-        answering_judge(run.judging, {profile.alias: profile}, (), own) as judge,
-        _progress(len(tasks)) as told,
-    ):
-        done_files = (
-            run_ray(tasks, workers) if run.engine == "ray" else run_local(tasks, workers, judge)
-        )
-        for counts in done_files:
-            sums.add(counts)
-            told.advance()
+    with answering_judge(run.judging, {profile.alias: profile}, (), own) as judge:
+        tasks = past_tasks(run.past, profile, out, since, run.judging.judge_name)
+        done = sum(each.results.is_file() for each in tasks)
+        if done:
+            typer.echo(f"{done} of {len(tasks)} files were judged before, see {out}", err=True)
+        asked = judge if profile.plan.asks else None
+        is_local = run.engine == "local"
+        found = run_local(tasks, workers, asked) if is_local else run_ray(tasks, workers)
+        with _progress(len(tasks)) as told:
+            for counts in found:
+                sums.add(counts)
+                told.advance()
     _tell(sums)
     typer.echo(for_output(f"results of each file: {out}"), err=True)
     if run.save is not None:

@@ -177,10 +177,10 @@ def test_judges_are_asked_within_one_budget(tmp_path: Path) -> None:
     asking = AgentEvalProfile(
         [LLMJudgeTask("polite", prompt, 3, "n", "Equals")], alias="desk"
     ).save_to_json(tmp_path / "asking.json")
-    providers, said = tmp_path / "p.yaml", {"n": 3}
+    providers = tmp_path / "p.yaml"
     options = (asking, "--past", past, "--out", out, "--providers", providers,
                "--judge-cache", tmp_path / "answers.db")  # fmt: skip
-    with LLMTestServer(said) as server:
+    with LLMTestServer({"n": 3}) as server:
         providers.write_text(
             f"providers: {{house: {{kind: openai, base_url: '{server.url}', key_variable: "
             "OPENAI_API_KEY, prices: {m: {input_per_million: 500, output_per_million: 1000}}}}\n"
