@@ -128,7 +128,7 @@ class Figures(BaseModel):
     failed: int
     evidence: float
     healthy: float
-    """Mean of what it is held against."""
+    """Mean of what it is compared with."""
     lower: float
     """Lower bound of that mean."""
     against: str
@@ -468,20 +468,21 @@ def evidence(figures: Figures, kind: Kind) -> str:
     if kind is Kind.SCORE:
         return (
             f"mean {figures.mean:.3f} of {figures.records:,} records since "
-            f"{moment(figures.since_ns)}; healthy is at least "
+            f"{moment(figures.since_ns)}; a healthy agent has at least "
             f"{_by_half(figures, lambda lower: f'{lower:.3f}')}; {_sureness(figures)}"
         )
     if kind is Kind.ERROR:
         units, mean = figures.units, figures.mean or 0.0
         return (
             f"{figures.failed:,} of {figures.records:,} errored since {moment(figures.since_ns)}, "
-            f"in {round(units * (1 - mean)):,} of {units:,} separate stretches; healthy is at most "
-            f"{_by_half(figures, lambda lower: _most(lower, units))}; {_sureness(figures)}"
+            f"in {round(units * (1 - mean)):,} of {units:,} separate stretches; a healthy agent in "
+            f"at most {_by_half(figures, lambda lower: _most(lower, units))}; {_sureness(figures)}"
         )
     records = figures.records
     return (
         f"{figures.failed:,} of {records:,} failed since {moment(figures.since_ns)}; "
-        f"healthy is at most {_by_half(figures, lambda lower: _most(lower, records))}; "
+        "a healthy agent fails at most "
+        f"{_by_half(figures, lambda lower: _most(lower, records))}; "
         f"{_sureness(figures)}"
     )
 

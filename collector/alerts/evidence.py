@@ -16,6 +16,7 @@ from scouter.drift.detect.slices import Culprit, culprits
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Group
 from scouter.drift.series.observed import Name
+from scouter.drift.series.reference import Reference
 from scouter.drift.series.series import (
     COMPARABLE,
     FEWEST,
@@ -124,6 +125,8 @@ class Standing:
     state: SeriesState
     words: str
     """The reference of the series, or the reason why it has none yet."""
+    summary: str
+    """The state in about eight words."""
 
     @staticmethod
     def of(series: Series, profile: AgentEvalProfile, group: Group) -> "Standing":
@@ -151,6 +154,7 @@ class Standing:
             fall=None if fall is None else Figures.of(fall),
             state=series.state,
             words=_words(series, group.before),
+            summary=_summary(series),
         )
 
 
@@ -219,6 +223,31 @@ def _words(series: Series, before: Group | None) -> str:
             f"that has {COMPARABLE} finished conversations; it has {units}"
         )
     return "; ".join(against)
+
+
+def _summary(series: Series) -> str:
+    if series.state is SeriesState.NEVER_PASSED:
+        return "nothing can get worse: no record was good"
+    if series.state is SeriesState.LEARNING:
+        return f"it has {_learnt(series)}"
+    if series.state is SeriesState.FALLEN:
+        return "a fall is proven"
+    seen = max((_visible(watch.reference) for watch in series.watches), default=0.0)
+    if not seen:
+        return "too little is known to see a fall"
+    match series.key.kind:
+        case Kind.ERROR:
+            return f"errors above {100 * (1 - seen):.0f} % would be seen"
+        case Kind.SCORE:
+            return f"a mean score below {seen:.2f} would be seen"
+        case _:
+            return f"a fall below {100 * seen:.0f} % would be seen"
+
+
+def _visible(reference: Reference) -> float:
+    """The highest mean that would mostly be seen as a fall at any time of the day; 0 for none."""
+    halves = [each for each in (reference.baseline, reference.other) if each is not None]
+    return min(each.visible() or 0.0 for each in halves)
 
 
 def _learnt(series: Series) -> str:

@@ -25,7 +25,7 @@ _GAUGES: Final = {
     "error, the share without an error.",
     "rate_lower": "Lower bound of that (Wilson, 95 %).",
     "rate_upper": "Upper bound of that.",
-    "baseline": "Healthy mean that it is held against; absent while none is known.",
+    "baseline": "Healthy mean that it is compared with; absent while none is known.",
     "baseline_lower": "What the healthy mean is at least.",
     "evidence": "E-value of a fall; the alarm is at 1 / alpha.",
     "fallen": "1 while a fall is proven, else 0.",

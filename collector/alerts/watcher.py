@@ -263,8 +263,8 @@ class DriftWatcher:
             _check(action.state, action.alert_id, is_on_trial=self._book.is_on_trial(key))
             if action.accept and not isinstance(key, CauseKey):
                 raise ConfigError(
-                    f"alert {action.alert_id} is held against nothing that could be learnt anew; a "
-                    "condition is changed in its profile"
+                    f"alert {action.alert_id} is compared with nothing that could be learnt anew; "
+                    "a condition is changed in its profile"
                 )
             found = self._book.change(
                 key, action.state, by=action.by, name=action.name, note=action.note,

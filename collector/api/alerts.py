@@ -471,6 +471,7 @@ def _series(each: Standing, stands: bool) -> DriftSeries:
         version=key.agent.version,
         version_before=each.before and _tally(each.before),
         against=each.words,
+        summary=each.summary,
         state=each.state.value,
         stands=stands,
     )

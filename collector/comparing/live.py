@@ -334,6 +334,7 @@ def _decision(
 
 def _likeness_notes(sides: Sequence[Sequence[tuple[str, bool | None]]]) -> Iterator[str]:
     """Likeness of records without a session id."""
+    single: list[str] = []
     for records, when in zip(sides, ("before", "now"), strict=True):
         results = _kept(records)
         alone = sum(not each.session for each in results)
@@ -347,10 +348,12 @@ def _likeness_notes(sides: Sequence[Sequence[tuple[str, bool | None]]]) -> Itera
                 "conversation. Send session ids for narrower intervals that are sure."
             )
         else:
-            yield (
-                f"{alone:,} records {when} have no session id; neighbours are no more alike than "
-                "by chance, so each counts as a conversation."
-            )
+            single.append(f"{alone:,} {when}")
+    if single:
+        yield (
+            f"Records without a session id ({', '.join(single)}) count as a conversation each: "
+            "neighbours are no more alike than by chance."
+        )
 
 
 def _length_notes(lengths: Sequence[float]) -> Iterator[str]:

@@ -18,10 +18,12 @@ from scouter.client.models.operation import RecordStates
 from scouter.client.models.records import ProfileItem
 from scouter.evaluate.show.rate_plot import Plot, beginning, sketch_rates
 
-State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
+State: TypeAlias = Literal["regressed", "alert", "unwatched", "watched"]
 
 _URGENT: Final = {"regressed": 0, "alert": 1}
 """States whose tasks come first; the others stay in the order of the profile."""
+_UNWATCHED: Final = ("learning", "never_passed")
+"""States of a series in which no fall can be proven."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 _POINTS: Final = 30
@@ -42,6 +44,19 @@ class TaskRow:
     """The open alert of the detectors about it."""
     series: DriftSeries | None
     """Its standing with the detectors."""
+
+    @property
+    def is_seen(self) -> bool:
+        """True if the detectors would see a fall."""
+        return self.series is not None and self.series.state not in _UNWATCHED
+
+    @property
+    def amount(self) -> str:
+        """What to know of a rate of few results, or of none; empty where they are enough."""
+        total = self.rate.total if self.rate else 0
+        if total >= FEW:
+            return ""
+        return "few results in this period" if total else "nothing evaluated in this period"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,13 +312,8 @@ def state_of(
     """
     if fall is not None:
         return "regressed"
-    if rate is None or not rate.total:
-        return "silent"
     is_open = alert is not None and alert.state in OPEN and not is_calm
-    if is_open and rate.passed < rate.total:
+    if is_open and rate is not None and rate.passed < rate.total:
         return "alert"
-    if rate.total < FEW:
-        return "few"
-    if alert is None and (series is None or series.state in ("learning", "never_passed")):
-        return "unwatched"
-    return "watched"
+    is_watched = series is not None and series.state not in _UNWATCHED
+    return "watched" if is_watched or alert is not None else "unwatched"

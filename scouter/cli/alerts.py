@@ -50,7 +50,7 @@ def list_alerts(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List what keeps results from being made, the alerts, and what is not watched yet.
+    """List what keeps results from being made, the alerts, and what is watched or not yet.
 
     The exit code is 1 while an alert is firing or there is such trouble.
 
@@ -64,10 +64,10 @@ def list_alerts(
         print_lines([answer.model_copy(update={"drift": tuple(found)})])
     else:
         _print_all(answer.trouble, found)
-        _print_unwatched(watched.items)
+        _print_watch(watched.items)
         for each in watched.left_out:
             typer.echo(for_output(f"no series of its own: {each}"))
-        typer.echo(for_output(f"watched: {watched.promise}"))
+        typer.echo(for_output(f"in all: {watched.promise}"))
     if answer.trouble or any(each.state == "firing" for each in found):
         raise typer.Exit(1)
 
@@ -84,17 +84,22 @@ def _print_all(trouble: "Iterable[Trouble]", found: "Iterable[DriftAlert]") -> N
         _print_list(trial)
 
 
-def _print_unwatched(series: "Iterable[DriftSeries]") -> None:
-    """Print the tasks about which no fall can be proven yet: their silence says nothing."""
-    tasks: dict[tuple[str, str, str], list[str]] = {}
+def _print_watch(series: "Iterable[DriftSeries]") -> None:
+    """Print which fall of a task would be seen; first those of which none would, with the reason.
+
+    Of a task that is not watched no alert means nothing.
+    """
+    tasks: dict[tuple[bool, str, str, str], list[str]] = {}
     for each in series:
-        if each.kind == "pass" and each.state in _UNWATCHED and not each.slice:
-            key = (each.profile, each.version, each.against)
+        if each.kind == "pass" and each.state != "fallen" and not each.slice:
+            is_watched = each.state not in _UNWATCHED
+            words = each.summary if is_watched else each.against
+            key = (is_watched, each.profile, each.version, words)
             tasks.setdefault(key, []).append(each.task or "the whole record")
-    for (profile, version, against), names in tasks.items():
+    for (is_watched, profile, version, words), names in sorted(tasks.items()):
         what = f"{profile}{f' in version {version}' if version else ''} ({', '.join(names)})"
-        line = for_output(f"not watched yet: {what}: {against}")
-        typer.secho(line, fg=typer.colors.YELLOW)
+        state, colour = ("watched", None) if is_watched else ("not watched yet", "yellow")
+        typer.secho(for_output(f"{state}: {what}: {words}"), fg=colour)
 
 
 @alerts.command()
@@ -115,7 +120,7 @@ def show(
         f"when it was proven: {found.opened.message}",
         *([f"now: {found.now.message}"] if found.now else []),
         *(f"changed just before: {_changed(each)}" for each in found.changed),
-        *([f"held against {found.opened.against}"] if found.opened.against else []),
+        *([f"compared with {found.opened.against}"] if found.opened.against else []),
         *(
             f"fell with it: {each.title}: {each.message}"
             + (f", over {clock(each.ended_at)}" if each.ended_at else "")

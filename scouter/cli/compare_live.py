@@ -116,6 +116,8 @@ def _lines(found: "Comparison") -> Iterator[str]:
         yield why.sentence
         if named := [each.name for each in why.traits if each.is_named]:
             yield f"Fell further than the rest of the same traffic: {', '.join(named)}."
+        if other := [f"{each.name} {each.before:.0%} → {each.after:.0%}" for each in why.setup]:
+            yield f"Other shares of the records ran with: {', '.join(other)}."
     yield from found.notes
     yield ""
 

@@ -175,7 +175,7 @@ def test_a_healthy_history_ends_with_0(tmp_path: Path) -> None:
     (line,) = [each for each in lines if each[0].endswith("version 1, t1") and len(each) > 1]
     assert line[1:5] == ["1,400", "90.0%", "never", "0 in history, 0 of 3 orders"]
     assert re.fullmatch(r"\d+ units, \d+\.\d h \(3 of 3\)", line[6])
-    assert f"{line[0]}: held against its own first records, healthy or not (" in done.stdout
+    assert f"{line[0]}: compared with its own first records, healthy or not (" in done.stdout
 
 
 def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_fall_is_read_from_a_real_alertmanager(tmp_path: Path) -> None:
             assert (labels["alertname"], labels["alias"]) == ("ScouterResultsFell", "answers")
             alert_id = first["annotations"]["alert_id"]
             assert first["generatorURL"] == f"https://scouter.example/alerts/{alert_id}"
-            assert "healthy is at most" in first["annotations"]["description"]
+            assert "a healthy agent fails at most" in first["annotations"]["description"]
             wait_until(
                 lambda: alerts()["right"]["endsAt"] > first["endsAt"], what="it is told again"
             )

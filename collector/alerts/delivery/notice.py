@@ -136,7 +136,7 @@ class Notice:
             else:
                 yield f"{word}: {text(f'{each.name}  {each.order}')}"
         if self.opened is not None:
-            yield text(f"held against {self.opened.against}")
+            yield text(f"compared with {self.opened.against}")
         if self.url:
             yield link("this alert", text(self.url))
         yield text(f"scouter alerts show {self.alert.alert_id}")

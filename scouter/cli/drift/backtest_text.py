@@ -33,7 +33,7 @@ def notes(found: Sequence[Backtest], known: Replayed) -> Iterator[str]:
     if not found:
         yield "no final result of that time is stored"
     for each in found:
-        yield f"{known.name(each.series)}: held against {each.words}"
+        yield f"{known.name(each.series)}: compared with {each.words}"
         for alarm in each.alarms[:_SHOWN]:
             fall = alarm.fall
             end = f", over {clock(alarm.resolved_ns)}" if alarm.resolved_ns else ""

@@ -23,7 +23,7 @@ from scouter.errors import ConfigError
 FIRED: Final = 1
 """A series would have fired."""
 UNKNOWN: Final = 3
-"""There was nothing that a series could be held against."""
+"""There was nothing that a series could be compared with."""
 
 drift = group("drift", "Replay stored results through the detectors.")
 
@@ -60,7 +60,7 @@ def backtest(
     --healthy-until, those on history before that time.
 
     The exit code is 0 if no series would have fired, 1 if one would have, 3 if no series had
-    anything to be held against.
+    anything to be compared with.
 
         scouter drift backtest --since 30d --profile answers
 

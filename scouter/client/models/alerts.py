@@ -292,6 +292,10 @@ class DriftSeries(Answer):
     healthy: float | None
     healthy_lower: float | None
     against: str = Field(description="The reference, or the data that it waits for.")
+    summary: str = Field(
+        description="The state in about eight words, such as `a fall below 95 % would be seen`: "
+        "within 2,000 conversations or single records, for the most part."
+    )
 
 
 class DriftSeriesList(Answer):

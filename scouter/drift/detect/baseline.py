@@ -67,9 +67,9 @@ class Baseline:
         """Say what this baseline can see, and what would help."""
         seen = self.visible()
         if seen is None:
-            text = f"with {self.count:,} outcomes no fall can be told from chance"
+            text = f"{self.count:,} outcomes, by which no fall can be told from chance"
         else:
-            text = f"with {self.count:,} outcomes: a fall below {seen:.0%}"
+            text = f"{self.count:,} outcomes, so that a fall below {seen:.0%} would be seen"
         return text if self.count >= ENOUGH else f"{text}; ask for {ENOUGH:,}"
 
 

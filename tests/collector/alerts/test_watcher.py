@@ -1,6 +1,8 @@
 """Detectors on a real store: results in, alerts out, through restarts and crashes."""
 
 import json
+import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -24,7 +26,7 @@ from collector.alerts.alert import (
     headline,
 )
 from collector.alerts.conditions import AlertMonitor
-from collector.alerts.evidence import culprits_of
+from collector.alerts.evidence import Standing, culprits_of
 from collector.alerts.health import HealthWatch
 from collector.alerts.measures import DriftMeasures
 from collector.alerts.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
@@ -209,6 +211,30 @@ def test_results_wait_for_records_that_were_created_before_them(watch: Watch) ->
     assert watch.counted()["record pass"] == 10
 
 
+def test_the_state_in_a_few_words(watch: Watch) -> None:
+    """The rate below which 2,000 outcomes give evidence of 2 / 1 %, by Wald's approximation."""
+
+    def told(kind: Kind) -> Standing:
+        (found,) = (e for e in watch.watcher.standings() if e.key[3:5] == ("t1", kind))
+        return found
+
+    watch.feed(GOOD[:400])
+    assert told(Kind.PASS).summary == "it has 400 of its first 1,000 records"
+    watch.feed(GOOD[400:])
+    lower = told(Kind.PASS).healthy_lower or 0.0
+
+    def evidence_of(rate: float) -> float:
+        bad = (1 - rate) * math.log((1 - rate) / (1 - lower))
+        return 2_000 * (rate * math.log(rate / lower) + bad)
+
+    rates = [n / 10_000 for n in range(1, round(lower * 10_000))]
+    seen = max(rate for rate in rates if evidence_of(rate) >= math.log(200))
+    assert told(Kind.PASS).summary == f"a fall below {100 * seen:.0f} % would be seen"
+    assert re.fullmatch(r"errors above \d % would be seen", told(Kind.ERROR).summary)
+    watch.feed(BAD)
+    assert told(Kind.PASS).summary == "a fall is proven"
+
+
 def test_a_fall_opens_one_alert_for_task_and_record(watch: Watch) -> None:
     watch.feed(GOOD)
     assert watch.alerts == []
@@ -309,7 +335,8 @@ def test_the_words_by_hand(watch: Watch) -> None:
         update={"halves": "from 06:00 to 18:00 UTC", "other_lower": 0.8, "records": 1_000}
     )
     assert (
-        "healthy is at most 100 of 1,000 from 06:00 to 18:00 UTC, 200 of 1,000 at other times; "
+        "a healthy agent fails at most 100 of 1,000 from 06:00 to 18:00 UTC, "
+        "200 of 1,000 at other times; "
     ) in evidence(halves, alert.kind)
     once = said.model_copy(update={"run_length": 200_000.0})
     assert evidence(once, alert.kind).endswith(
@@ -317,13 +344,13 @@ def test_the_words_by_hand(watch: Watch) -> None:
     )
     # 1800000000 is 2027-01-15 08:00:00 UTC; a tenth of 400 may fail.
     assert evidence(said, alert.kind) == (
-        "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40 of 400; "
+        "118 of 400 failed since 2027-01-15 08:00 UTC; a healthy agent fails at most 40 of 400; "
         "chance of this while nothing is wrong: 1 in 10,000"
     )
     bursts = said.model_copy(update={"units": 12, "mean": 1 / 3})
     assert evidence(bursts, Kind.ERROR) == (
-        "118 of 400 errored since 2027-01-15 08:00 UTC, in 8 of 12 separate stretches; healthy is "
-        "at most 1 of 12; chance of this while nothing is wrong: 1 in 10,000"
+        "118 of 400 errored since 2027-01-15 08:00 UTC, in 8 of 12 separate stretches; a "
+        "healthy agent in at most 1 of 12; chance of this while nothing is wrong: 1 in 10,000"
     )
     assert headline(alert.model_copy(update={"opened": said, "service": "bot"})) == (
         "answers: task 't1' fails more in version 1 of bot since 2027-01-15 08:00 UTC"
@@ -601,7 +628,7 @@ def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
                 "first_days": False}
     )  # fmt: skip
     assert evidence(said, alert.kind) == (
-        "mean 0.600 of 40 records since 2027-01-15 08:00 UTC; healthy is at least 0.800; "
+        "mean 0.600 of 40 records since 2027-01-15 08:00 UTC; a healthy agent has at least 0.800; "
         "chance of this while nothing is wrong: 1 in 250"
     )
 

@@ -50,7 +50,7 @@ def test_an_alert_from_its_opening_to_its_end(service: Service) -> None:
     listed = {each["task"]: each for each in service.get("/api/v1/alerts")["drift"]}
     alert = listed["right"]
     assert (alert["state"], alert["stands"], alert["profile"]) == ("firing", True, "answers")
-    assert "healthy is at most" in alert["opened"]["message"]
+    assert "a healthy agent fails at most" in alert["opened"]["message"]
     assert [each["title"] for each in alert["together"]] == [
         "task 'right' fails more", "more records fail",
     ]  # fmt: skip
@@ -188,7 +188,7 @@ def test_trouble_is_an_alert_that_people_see_and_act_on(
         wait_until(lambda: len(script.asked) == 1, what="the webhook has it")
         assert script.asked[0].body["trouble"] == "unknown_profile"
         shown = service.http.get(f"/alerts/{listed['alert_id']}")
-        assert (shown.status_code, "Held against" in shown.text) == (200, False)
+        assert (shown.status_code, "Compared with" in shown.text) == (200, False)
         acknowledged = service.http.post(f"{path}/acknowledge", json={"note": "on it"})
         assert acknowledged.json()["state"] == "acknowledged"
         (listed,) = service.get("/api/v1/alerts")["trouble"]

@@ -78,9 +78,11 @@ def test_tasks_that_are_not_watched_are_listed_with_the_reason(
     """No alert about them says nothing."""
     series = [
         whole(DriftSeries, profile="answers", task=task, kind="pass", version="2", state=state,
-              against=f"still learning: {records} of its first 1,000 records")
-        for task, state, records in (("", "learning", 9), ("right", "learning", 9),
-                                     ("kind", "never_passed", 7), ("fast", "watched", 5))
+              against=f"still learning: {records} of its first 1,000 records",
+              summary="a fall below 95 % would be seen")
+        for task, state, records in (("fast", "watched", 5), ("bad", "fallen", 5),
+                                     ("", "learning", 9), ("right", "learning", 9),
+                                     ("kind", "never_passed", 7))
     ]  # fmt: skip
     series.append(
         whole(
@@ -94,11 +96,14 @@ def test_tasks_that_are_not_watched_are_listed_with_the_reason(
     script.answers = [Say(body=body()), Say(body=known)]
     done = scouter("alerts", "list")
     assert done.returncode == 0
-    assert [line for line in done.stdout.splitlines() if line.startswith("not watched yet")] == [
-        "not watched yet: answers in version 2 (the whole record, right): still learning: 9 of its "
-        "first 1,000 records",
+    assert done.stdout.splitlines()[-5:] == [
         "not watched yet: answers in version 2 (kind): still learning: 7 of its first 1,000 "
         "records",
+        "not watched yet: answers in version 2 (the whole record, right): still learning: 9 of its "
+        "first 1,000 records",
+        "watched: answers in version 2 (fast): a fall below 95 % would be seen",
+        "no series of its own: answers: tag user=7",
+        "in all: 4 series of tasks and records",
     ]
     assert done.stdout.splitlines()[-2:] == [
         "no series of its own: answers: tag user=7", "watched: 4 series of tasks and records",
@@ -176,7 +181,7 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         "when it was proven: 118 of 400 failed",
         "changed just before: fingerprint fp_2 since 2026-01-02 13:58:00Z: 2% of the records "
         "before, 95% since",
-        "held against version 1 before it",
+        "compared with version 1 before it",
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         f"failed: r1  scouter results trace {'a' * 32}",
         "failed: u2  scouter results record u2",

@@ -35,7 +35,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 SECRET = "T0/B0/verysecret"
 HEADERS = {"authorization": SecretStr("Bearer hush-hush")}
 EVIDENCE = (
-    "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40 of 400; "
+    "118 of 400 failed since 2027-01-15 08:00 UTC; a healthy agent fails at most 40 of 400; "
     "chance of this while nothing is wrong: 1 in 10,000"
 )
 TITLE = "answers: task 'right' fails more in version 2 of bot since 2027-01-15 08:00 UTC"
@@ -130,7 +130,7 @@ def test_slack_within_its_limits(script: Script, limits: Any) -> None:
         "before, 95% since",
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         "failed: <https://scouter.example/traces/aa|r1>",
-        "held against version 1 before it",
+        "compared with version 1 before it",
         "<https://scouter.example/alerts|this alert>",
         "scouter alerts show 5f0c",
         "scouter alerts ack 5f0c  (you look after it)",
@@ -314,7 +314,7 @@ def test_trouble_in_every_channel(script: Script, caplog: pytest.LogCaptureFixtu
     )
     section = bodies["slack"]["blocks"][1]["text"]["text"]
     assert section.splitlines()[0] == "no result in the last hour"
-    assert "held against" not in section
+    assert "compared with" not in section
     payload = bodies["pagerduty"]["payload"]
     assert (payload["severity"], payload["component"], payload["class"]) == (
         "warning", "silent", "trouble",

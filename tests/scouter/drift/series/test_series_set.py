@@ -258,7 +258,7 @@ def test_a_saved_run_is_healthy_by_a_margin() -> None:
     assert tail == pytest.approx(0.0025)  # half of the half that it shares with its first records
     assert watch.reference.sentence().startswith(
         "the saved run run.json (95.0%, of which 5.0% less is healthy: it is no live traffic); "
-        "with 100 outcomes: a fall below "
+        "100 outcomes, so that a fall below "
     )
     assert watch.reference.sentence().endswith("ask for 1,000")
     wide = of_run("", Sample({0: 5, 1_000: 95}), 0.2, 0.01)
@@ -315,7 +315,7 @@ def test_a_canary_is_held_against_the_stable_version() -> None:
     run(series, [1], first=2_000, version="canary")
     assert references(series, "canary") == [(ReferenceKind.NAMED, "stable")]
     words = the_series(series, "canary").watches[0].reference.sentence()
-    assert words.startswith("version stable, named by the profile (90.0%); with 400 outcomes")
+    assert words.startswith("version stable, named by the profile (90.0%); 400 outcomes")
 
 
 def test_errors_are_a_series_of_their_own(series: SeriesSet) -> None:
