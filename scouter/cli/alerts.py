@@ -67,7 +67,8 @@ def list_alerts(
         _print_watch(watched.items)
         for each in watched.left_out:
             typer.echo(for_output(f"no series of its own: {each}"))
-        typer.echo(for_output(f"in all: {watched.promise}"))
+        if watched.items:
+            typer.echo(for_output(f"in all: {watched.promise}"))
     if answer.trouble or any(each.state == "firing" for each in found):
         raise typer.Exit(1)
 
