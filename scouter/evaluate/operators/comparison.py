@@ -18,8 +18,8 @@ class ComparisonOperator(StrEnum):
     `Is…` operators and `HasUniqueItems` assert the opposite where False is expected, and assert
     the property with any other value. A value of a type that the operator cannot compare makes the
     task errored, it does not fail quietly. Numbers are int and float; a boolean is never a number,
-    and a text is one nowhere but in Equals and NotEqual. `scouter.evaluate.operators.compiled` has
-    the cost of each operator, and the largest values that it compares.
+    and a text is one nowhere but in Equals and NotEqual. `docs/operators.md` has the cost of each
+    operator, and the largest values that it compares.
     """
 
     Equals = "Equals"

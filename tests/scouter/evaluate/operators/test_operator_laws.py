@@ -1,4 +1,4 @@
-"""Laws between comparisons, and the sizes beyond which they do not compare."""
+"""Laws between comparisons."""
 
 import subprocess
 import sys
@@ -15,22 +15,12 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
-    COSTS,
-    MAX_CHARACTERS,
-    MAX_FORMAT,
-    MAX_INSIDE,
-    MAX_ITEMS,
-    MAX_LIKENESS,
-    MAX_MEETINGS,
     MAX_SEARCHED,
-    MAX_SIMILAR,
-    Comparison,
 )
 from scouter.evaluate.operators.equality import deep_equal, identity
 from scouter.evaluate.operators.similarity import is_similar, similarity
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns import MAX_TEXT
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 
@@ -139,94 +129,6 @@ def test_published_similarities() -> None:
     """Pairs whose longest common subsequence the literature gives: MJAU and GTAB."""
     assert similarity("XMJYAUZ", "MZJAWXU") == pytest.approx(2 * 4 / 14)
     assert similarity("AGGTAB", "GXTXAYB") == pytest.approx(2 * 4 / 13)
-
-
-@pytest.mark.parametrize("operator", list(Op))
-def test_every_operator_has_a_cost(operator: Op) -> None:
-    assert COSTS[operator].cost
-
-
-WORDS: dict[Op, JsonValue] = {
-    Op.Contains: "b", Op.NotContains: "b", Op.ContainsAll: ["b"], Op.ContainsAny: ["b"],
-    Op.ContainsNone: ["b"], Op.Matches: "b", Op.MatchesRegex: "b", Op.ContainsWord: "b",
-    Op.SimilarityAtLeast: ["b", 0.5],
-}  # fmt: skip
-LISTED: dict[Op, JsonValue] = {
-    **WORDS, Op.Equals: 1, Op.NotEqual: 1, Op.GreaterThan: 1, Op.GreaterThanOrEqual: 1,
-    Op.LessThan: 1, Op.LessThanOrEqual: 1, Op.InRange: [0, 1], Op.NotInRange: [0, 1],
-    Op.ApproximatelyEquals: [0, 1], Op.WithinAbsoluteTolerance: [0, 1],
-    Op.WithinRelativeTolerance: [0, 1], Op.StartsWith: "b", Op.EndsWith: "b", Op.SetEquals: [1],
-}  # fmt: skip
-COUNTED = ("items", "values inside")
-CONTAIN = {Op.ContainsAll, Op.ContainsAny, Op.ContainsNone}
-LIMITED = [(op, number, unit) for op in Op for number, unit in COSTS[op].limits]
-
-
-@pytest.fixture(scope="module")
-def long_text() -> str:
-    return "a" * (MAX_SEARCHED + 1)
-
-
-def is_limited(comparison: Comparison, value: JsonValue) -> bool:
-    try:
-        comparison.check(value)
-    except TaskFault as fault:
-        return fault.reason is Reason.LIMIT
-    return False
-
-
-@pytest.mark.parametrize(("operator", "limit", "unit"), LIMITED)
-def test_beyond_its_limit_an_operator_does_not_compare(
-    operator: Op, limit: int, unit: str, long_text: str
-) -> None:
-    """At the stated limit there is an answer, one beyond it there is none."""
-    if "times" in unit and operator not in CONTAIN:  # see test_schema, and likeness below
-        return
-    expected = LISTED.get(operator, True) if unit in COUNTED else WORDS.get(operator, True)
-    comparison = compile_comparison(operator, expected)
-
-    def value(size: int) -> JsonValue:
-        if unit == "values inside":
-            inner: JsonValue = [*[0] * (size - 1)]
-            return [inner]
-        zeros: list[JsonValue] = [0] * size if unit == "items" else []
-        return zeros or long_text[:size]
-
-    assert not is_limited(comparison, value(limit))
-    with pytest.raises(TaskFault, match=f"at most {limit}|at most {limit:,}") as caught:
-        comparison.check(value(limit + 1))
-    assert caught.value.reason is Reason.LIMIT
-
-
-def test_likeness_to_all_texts_of_a_list_is_bounded() -> None:
-    """A text of 10,000 and ten such texts in a list are 1,000,000,000 pairs of characters."""
-    comparison = compile_comparison(Op.SimilarityAtLeast, ["ab" * 5_000, 0])
-    texts: list[JsonValue] = ["a" * 10_000] * 10
-    assert comparison.check(texts)
-    with pytest.raises(TaskFault, match="at most 1,000,000,000 are compared") as caught:
-        comparison.check([*texts, "a"])
-    assert caught.value.reason is Reason.LIMIT
-
-
-@pytest.mark.pace
-def test_operators_without_a_limit_do_little() -> None:
-    """The expected value bounds their work, or there is none."""
-    zeros: list[JsonValue] = [0] * 1_000
-    huge: list[JsonValue] = [zeros] * 3_000
-    started = time.perf_counter()
-    for operator in (op for op in Op if not COSTS[op].limits):
-        expected: JsonValue = [1] if operator in (Op.DeepEquals, Op.SequenceMatches) else 1
-        flag = operator.startswith("Is")
-        comparison: Comparison = compile_comparison(operator, True if flag else expected)
-        comparison.check(huge if comparison.measure is None else comparison.measure(huge))
-    assert time.perf_counter() - started < 1
-
-
-def test_the_limits_are_those_of_the_documents() -> None:
-    """Changing one is a change of what profiles mean: change docs/operators.md, too."""
-    limits = (MAX_ITEMS, MAX_CHARACTERS, MAX_SEARCHED, MAX_FORMAT, MAX_SIMILAR, MAX_TEXT)
-    assert limits == (10**6, 10**7, 10**8, 10**6, 10**4, 10**6)
-    assert (MAX_INSIDE, MAX_LIKENESS, MAX_MEETINGS) == (10**6, 10**9, 250_000)
 
 
 @pytest.mark.pace
