@@ -34,6 +34,7 @@ from collector.store.record_queries import RecordHistory, RecordQuery, RecordSum
 from collector.store.rows import RecordRow, RecordState, Scope, TaskRow
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.ready import Need, need_of
 from scouter.client.conversation import read_conversation
 from scouter.client.harvest import harvested, scenario_yaml
 from scouter.client.models.answer import Searched
@@ -54,7 +55,7 @@ from scouter.model.span import Span
 _SKIPPED: Final = RecordState.SKIPPED
 
 
-def why_not_evaluated(store: Store, found: RecordHistory) -> str:
+def why_not_evaluated(store: Store, registry: ProfileRegistry, found: RecordHistory) -> str:
     """Say what a record waits for, or why nothing of it was evaluated.
 
     Returns:
@@ -72,13 +73,14 @@ def why_not_evaluated(store: Store, found: RecordHistory) -> str:
         return f"a judge has yet to answer, or a task before it: {', '.join(pending)}"
     if found.state is not RecordState.WAITING:
         return f"it is {found.state.value}: nothing of it is left to evaluate"
-    if not row.profile_uid:
+    need = need_of(row, registry.of_record(row))
+    if need is Need.PROFILE:
         return (
             f"no profile {row.profile_ref!r} is registered and active; the first one that is "
             "evaluates it, and at its deadline it is a dead letter"
         )
-    if row.trace_id is None:
-        return "it has no trace to wait for, and is in line to be evaluated"
+    if need is Need.NOTHING or row.trace_id is None:
+        return "it waits for no span, and is in line to be evaluated"
     return _of_trace(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
 
 
@@ -173,6 +175,7 @@ def records_router() -> APIRouter:
     def record(
         store: TheStore,
         judges: TheJudges,
+        registry: TheRegistry,
         caller: Reader,
         uid: Annotated[str, Path(max_length=512)],
     ) -> Record:
@@ -202,7 +205,7 @@ def records_router() -> APIRouter:
                 reason=stored.letter.reason,
                 message=stored.letter.message,
             ),
-            waits_for=why_not_evaluated(store, found),
+            waits_for=why_not_evaluated(store, registry, found),
         )
 
     @router.get(

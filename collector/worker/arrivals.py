@@ -17,12 +17,11 @@ from collector.store.store import Store
 from collector.worker.committer import Committer
 from collector.worker.derive import Deriver, SentRecord, by_trace, sent_records
 from collector.worker.join import Join
-from collector.worker.judge import need_of
 from collector.worker.late import LateSpans
 from collector.worker.open_trace import Waiting
 from collector.worker.prepare import Prepared, SpaceRows
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.ready import Need
+from collector.worker.ready import Need, need_of
 from collector.worker.recover import Begun
 from collector.worker.revising import Revising
 from collector.worker.sessions import SessionWork

@@ -9,12 +9,12 @@ from collector.store.reads import NoMemoryError
 from collector.worker.committer import Committer
 from collector.worker.derive import SentRecord
 from collector.worker.join import Join
-from collector.worker.judge import Judge, Results, due_now, need_of
+from collector.worker.judge import Judge, Results, due_now
 from collector.worker.kept_values import size_of
 from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.ready import Need
+from collector.worker.ready import Need, need_of
 from collector.worker.recover import PAUSE_S, POSTPONED_S, Begun
 from collector.worker.sessions import SessionWork, session_id
 from scouter.errors import TransientError

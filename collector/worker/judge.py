@@ -15,7 +15,7 @@ from collector.worker.late import LateSpans
 from collector.worker.letters import letter_of_record, letter_of_unknown
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
-from collector.worker.ready import Need, Ready, Rerun, rerun_all, rerun_of
+from collector.worker.ready import Ready, Rerun, rerun_all, rerun_of
 from collector.worker.records import TraceView, judge, judge_again, named_by_tags
 
 _log: Final = logging.getLogger(__name__)
@@ -221,17 +221,3 @@ class Judge:
 def due_now(row: RecordRow) -> Due:
     """A record that is judged as it comes."""
     return Due(Ready(record=row), Waiting(space=row.space, uid=row.uid, seq=0, arrived=0.0), None)
-
-
-def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
-    """The thing that a record waits for.
-
-    Args:
-        row: The record.
-        registered: Its profile.
-    """
-    if registered is None:
-        return Need.PROFILE
-    plan = registered.profile.plan
-    reads = plan.reads_spans or row.is_derived or (row.lacks_session and plan.session is not None)
-    return Need.TRACE if reads and row.trace_id is not None else Need.NOTHING

@@ -1,9 +1,10 @@
-"""Records whose wait is over."""
+"""Things that a record waits for, and records whose wait is over."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 from collector.store.rows import Completeness, RecordRow, TaskRow
+from collector.worker.profiles import RegisteredProfile
 from scouter.evaluate.engine.plan import Plan, compile_plan, reads_spans
 
 
@@ -13,6 +14,20 @@ class Need(Enum):
     NOTHING = "nothing"
     TRACE = "trace"
     PROFILE = "profile"
+
+
+def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
+    """The thing that a record waits for.
+
+    Args:
+        row: The record.
+        registered: Its profile.
+    """
+    if registered is None:
+        return Need.PROFILE
+    plan = registered.profile.plan
+    reads = plan.reads_spans or row.is_derived or (row.lacks_session and plan.session is not None)
+    return Need.TRACE if reads and row.trace_id is not None else Need.NOTHING
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,14 +2,26 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from collector.api.records import why_not_evaluated
 from collector.store.rows import TaskRow
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.contracts.store_data import SPACE, evaluation, letter, record
 from tests.support.store_appends import AppendingStore
+from tests.support.worker_room import registry_of
+
+READS_CONTEXT: Final = AssertionTask(id="a", operator=Op.IsNotEmpty, context_path="answer")
+READS_SPANS: Final = TraceAssertionTask(
+    id="s", assertion=TraceAssertion.trace_span_count(), operator=Op.GreaterThan, expected_value=0
+)
 
 
 @pytest.fixture
@@ -20,10 +32,11 @@ def store(tmp_path: Path) -> Iterator[AppendingStore]:
     store.close()
 
 
-def why(store: AppendingStore) -> str:
-    found = store.record_history(SPACE, "u1")
+def why(store: AppendingStore, *tasks: Task, uid: str = "u1") -> str:
+    found = store.record_history(SPACE, uid)
     assert found is not None
-    return why_not_evaluated(store, found)
+    profiles = [AgentEvalProfile(alias="answers", tasks=tasks)] if tasks else []
+    return why_not_evaluated(store, registry_of({SPACE: profiles}), found)
 
 
 def row(task_id: str, outcome: Outcome, reason: str = "") -> TaskRow:
@@ -31,7 +44,17 @@ def row(task_id: str, outcome: Outcome, reason: str = "") -> TaskRow:
 
 
 def test_one_that_is_in_line(store: AppendingStore) -> None:
-    assert why(store) == "it has no trace to wait for, and is in line to be evaluated"
+    """One without a trace, and one whose profile reads no spans."""
+    in_line = "it waits for no span, and is in line to be evaluated"
+    traced = record("u2", profile_uid="", trace_id="a" * 32)
+    store.append_records([record("u3", profile_uid=""), traced]).result()
+    assert why(store, READS_CONTEXT, uid="u2") == in_line
+    assert why(store, READS_SPANS, uid="u3") == in_line
+    assert why(store, READS_SPANS, uid="u2").startswith("no span of its trace has come; ")
+
+
+def test_one_that_waits_for_its_profile(store: AppendingStore) -> None:
+    assert why(store).startswith("no profile 'answers' is registered and active; ")
 
 
 def test_one_that_waits_for_a_judge(store: AppendingStore) -> None:
