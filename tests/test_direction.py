@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,13 +50,16 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(source: str) -> Iterator[str]:
+@cache
+def imported(source: str) -> tuple[str, ...]:
     """Every project module that a source imports, inside functions too."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
+    return tuple(found)
 
 
 def ranked(name: str, base: str) -> str:
@@ -67,23 +71,24 @@ def ranked(name: str, base: str) -> str:
     raise LookupError(f"{name} has no row in {base}")
 
 
-def violations(own: str, source: str) -> list[str]:
-    """Imports that a module in room `own` (such as `scouter.queue`) must not have."""
-    package = own.split(".")[0]
+def violations(module: str, source: str) -> list[str]:
+    """Imports that a module must not have, as one of its room, such as `scouter.queue`."""
+    package, part = module.split(".")[:2]
+    own = f"{package}.{part}"
     found: list[str] = []
     for name in imported(source):
         head, *rest = name.split(".")
         if head not in ("scouter", "collector"):
             continue
         if not rest:
-            found.append(f"{own} imports the whole of {head}")
+            found.append(f"{module} imports the whole of {head}")
         elif head == package:
             is_own = f"{head}.{rest[0]}" == own
             target = ranked(name, head)
             if not is_own and RANKS[head][target] >= RANKS[head][own]:
-                found.append(f"{own} imports {target}")
+                found.append(f"{module} imports {target}")
         elif package == "scouter":
-            found.append(f"{own} imports {head}.{rest[0]}")
+            found.append(f"{module} imports {head}.{rest[0]}")
     return found
 
 
@@ -149,52 +154,51 @@ def circles(graph: Mapping[str, Set[str]]) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_only_lower_rows(path: Path) -> None:
+SOURCES = {
+    module_of(path): path.read_text(encoding="utf-8")
+    for path in FILES
+    if path.name != "__init__.py"  # the public surface: it may re-export from any room
+}
+
+
+def test_imports_only_lower_rows() -> None:
     """A module may import its own room, lower rows and, from the collector, the SDK."""
-    package, part = path.relative_to(ROOT).with_suffix("").parts[:2]
-    if path.name == "__init__.py":
-        return  # the public surface: it may re-export from any room, and holds nothing else
-    assert violations(f"{package}.{part}", path.read_text(encoding="utf-8")) == []
+    assert [each for m, source in SOURCES.items() for each in violations(m, source)] == []
 
 
-INSIDE = [path for path in FILES if module_of(path).startswith("scouter.evaluate.")]
-
-
-@pytest.mark.parametrize("path", INSIDE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_rooms_of_evaluate_import_only_lower_rooms(path: Path) -> None:
-    if path.name == "__init__.py":
-        return
-    assert upward(module_of(path), path.read_text(encoding="utf-8"), "scouter.evaluate") == []
+def test_rooms_of_evaluate_import_only_lower_rooms() -> None:
+    base = "scouter.evaluate"
+    inside = {m: source for m, source in SOURCES.items() if m.startswith(f"{base}.")}
+    assert [each for m, source in inside.items() for each in upward(m, source, base)] == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Not even inside functions or for types; a package's `__init__` is no module here."""
-    sources = {
-        module_of(path): path.read_text(encoding="utf-8")
-        for path in FILES
-        if path.name != "__init__.py"
-    }
-    graph = graph_of(sources)
+    graph = graph_of(SOURCES)
     assert len(graph) > 500
     assert circles(graph) == []
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if p.name == "__init__.py"], ids=lambda p: str(p.relative_to(ROOT))
-)
-def test_package_surface_holds_nothing_else(path: Path) -> None:
-    """An `__init__` is docstring, imports, names; the one function allowed is `__getattr__`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    defined = [
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    ]
-    assert set(defined) <= {"__getattr__", "__dir__"}
-    assert "scouter" not in path.parts or not any(
-        name.startswith("collector") for name in imported(path.read_text(encoding="utf-8"))
-    )
+def test_package_surfaces_hold_nothing_else() -> None:
+    """An `__init__` is docstring, imports, names; the functions allowed are those of modules."""
+    surfaces = [path for path in FILES if path.name == "__init__.py"]
+    found: list[str] = []
+    for path in surfaces:
+        source, module = path.read_text(encoding="utf-8"), module_of(path)
+        found += (
+            f"{module} defines {node.name}"
+            for node in ast.parse(source).body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and node.name not in {"__getattr__", "__dir__"}
+        )
+        if module.startswith("scouter"):
+            found += (
+                f"{module} imports {name}"
+                for name in imported(source)
+                if name.startswith("collector")
+            )
+    assert len(surfaces) > 50
+    assert found == []
 
 
 @pytest.mark.parametrize(
