@@ -1,5 +1,6 @@
 """Detectors on a real store: results in, alerts out, through restarts and crashes."""
 
+import itertools
 import json
 import math
 import re
@@ -90,24 +91,28 @@ class Watch:
         self.store_each(((outcome, None) for outcome in outcomes), **fields)
 
     def store_each(
-        self, results: Iterable[tuple[Outcome, tuple[TaskRow, ...] | None]], **fields: Any
+        self,
+        results: Iterable[tuple[Outcome, tuple[TaskRow, ...] | None]],
+        times: Iterable[int] | None = None,
+        **fields: Any,
     ) -> None:
+        each_ns = itertools.repeat(self.now_ns) if times is None else times
         rows = [
             evaluation(
                 f"u{next(self._numbers)}", outcome, fields.get("tasks", tasks),
                 **{"session_id": "", "service_version": "1", "profile_uid": self.profile.uid,
-                   "evaluated_ns": self.now_ns}
+                   "evaluated_ns": at}
                 | {name: value for name, value in fields.items() if name != "tasks"},
             )
-            for outcome, tasks in results
+            for (outcome, tasks), at in zip(results, each_ns, strict=False)
         ]  # fmt: skip
         self.store.append_evaluations(rows).result()
 
     def feed(self, outcomes: Sequence[Outcome], **fields: Any) -> None:
-        """Store results one a second, and take them."""
-        for first in range(0, len(outcomes), 50):
-            self.now_ns += 50 * SECOND
-            self.store_results(outcomes[first : first + 50], **fields)
+        """Store results of a second each, with the time of their fifty, and take them."""
+        times = [self.now_ns + (at // 50 + 1) * 50 * SECOND for at in range(len(outcomes))]
+        self.now_ns = times[-1] if times else self.now_ns
+        self.store_each(((outcome, None) for outcome in outcomes), times, **fields)
         self.take()
 
     def take(self) -> None:
