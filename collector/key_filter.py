@@ -4,6 +4,7 @@ Source: Bloom 1970, doi:10.1145/362686.362692; Kirsch, Mitzenmacher 2006, doi:10
 for making all places from two numbers.
 """
 
+import mmap
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,7 +13,7 @@ PLACES: Final = 6
 
 
 class KeyFilter:
-    """Remembers hashes in a fixed number of bits; an empty filter takes no memory.
+    """Remembers hashes in a fixed number of bits; one of few hashes takes little memory.
 
     With one hash for every 24 bits it says "maybe" of 1 new hash in 9,000. One thread adds; any
     thread reads.
@@ -27,17 +28,18 @@ class KeyFilter:
 
     def __init__(self, bits: int, data: bytes | None = None) -> None:
         self._mask = bits - 1
-        self._data = bytearray(data or b"")
+        self._data: bytearray | mmap.mmap = bytearray(data or b"")
 
     def copy(self) -> "KeyFilter":
-        """A filter that remembers the same, and nothing that this one is told later."""
+        """A filter that remembers the same, and nothing that is added to this one later."""
         return KeyFilter(self._mask + 1, bytes(self._data))
 
     def add_all(self, numbers: Iterable[int]) -> None:
         """Remember hashes, signed or not. Cost: about 2 µs each."""
         for number in numbers:
-            if not self._data:
-                self._data = bytearray((self._mask + 1) // 8)
+            if not self._data:  # zeros, of which the system gives the pages that are written to
+                flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+                self._data = mmap.mmap(-1, (self._mask + 1) // 8, flags)
             data = self._data
             for place in self._places(number):
                 at, bit = place >> 3, 0x80 >> (place & 7)

@@ -41,6 +41,8 @@ _KEYS: Final[Mapping[Keys, tuple[str, str]]] = {
     "evaluated": ("uid_hash", "evaluations"),
 }
 """The columns of which filters are made."""
+FEW_ROWS: Final = 10_000
+"""Rows from which on DuckDB sets the bits, which takes 45 ms of a filter, however few they are."""
 _FREE: Final = 0.25
 """Part of the file that is free before a copy gives it back to the system, at most."""
 _DAY_NS: Final = 86_400 * 10**9
@@ -108,6 +110,12 @@ class FileStore(Store, UpkeepReads, RestReads):
             self._mark.write(self._last_seq, mark.offset, mark.totals)
 
     def _filter_of(self, column: str, table: str) -> KeyFilter:
+        ((rows,),) = self.read_for_work(f"SELECT count({column}) FROM {table}")
+        if rows < FEW_ROWS:
+            found = KeyFilter(_BITS)
+            hashes = self.read_for_work(f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL")
+            found.add_all(number for (number,) in hashes)
+            return found
         places = f"SELECT unnest({places_sql(column, _BITS)}) AS n FROM {table}"
         ((bits,),) = self.read_for_work(
             f"SELECT bitstring_agg(n::BIGINT, 0, {_BITS - 1})::BLOB FROM ({places})"

@@ -47,16 +47,22 @@ def store_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("store-*[0-9].duckdb"), key=number_of)
 
 
-def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> set[str]:
+_STORED: Final = """
+    SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns()
+    WHERE database_name = current_database() GROUP BY table_name
+"""
+
+
+def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, list[str]]:
     """Refuse a file that another version has written; one without a table is new.
 
     Returns:
-        The names of its tables.
+        The names of its columns, in order, by table.
 
     Raises:
         ConfigError: It has.
     """
-    tables = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
+    tables = dict(connection.execute(_STORED).fetchall())
     found = (
         connection.execute("SELECT version FROM identity").fetchall()
         if "identity" in tables
@@ -70,10 +76,12 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> set[str]
     return tables
 
 
-def missing_columns(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[tuple[str, str]]:
-    """Columns that were added to the schema since a file was made, behind all others."""
+def missing_columns(stored: Mapping[str, Sequence[str]], path: Path) -> Iterator[tuple[str, str]]:
+    """Columns that were added to the schema since the tables were made, behind all others."""
     for table, columns in COLUMNS.items():
-        found = [name for name, *_ in connection.execute(f"DESCRIBE {table}").fetchall()]
+        found = stored.get(table)
+        if found is None:
+            continue  # a new table has them all
         if found != [name for name, _ in columns[: len(found)]]:
             raise ConfigError(_OTHER_VERSION.format(path=path, version=f"with another {table}"))
         for name, kind in columns[len(found) :]:

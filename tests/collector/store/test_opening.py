@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from collector.store import file_store
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.file_store import FileStore
@@ -200,6 +201,19 @@ def test_a_store_of_another_version_is_refused(data: Path, tmp_path: Path) -> No
             assert "scouter collector export" in str(refused.value)
             assert len(str(refused.value).splitlines()) == 1
     assert content_of(data) == before
+
+
+@pytest.mark.parametrize("few_rows", [file_store.FEW_ROWS, 0])
+def test_keys_are_known_after_a_start(
+    data: Path, monkeypatch: pytest.MonkeyPatch, few_rows: int
+) -> None:
+    """Whoever sets the bits of the filters, this process or DuckDB."""
+    monkeypatch.setattr(file_store, "FEW_ROWS", few_rows)
+    store = FileStore(data)
+    hashes = [number for (number,) in store.read("SELECT uid_hash FROM records ORDER BY seq")]
+    assert len(hashes) == 3
+    assert store.maybe("records", [*hashes, *(number ^ 1 for number in hashes)]) == hashes
+    store.close()
 
 
 def test_columns_that_came_later_are_added(data: Path) -> None:
