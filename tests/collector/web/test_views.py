@@ -197,6 +197,10 @@ def test_what_is_not_watched_yet_says_what_it_waits_for(start: Start, tmp_path: 
         r"conversations; it has 20",
         overview(),
     )
+    shown = " ".join(Parts(view(service, "/alerts")).text)
+    assert "No alert is open." in shown
+    assert "Every task of every active profile is watched" not in shown
+    assert re.search(r"answers\W+version 2 \(right\)\W+still learning what is healthy: 40", shown)
 
 
 def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: Path) -> None:
