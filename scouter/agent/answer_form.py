@@ -47,10 +47,16 @@ class AnswerForm:
         Raises:
             JudgeError: `PARSE`: there is no answer, or it is not JSON where it has to be.
         """
-        answer: JsonValue = response.text or ""
-        for part in response.parts:
-            if part.part_kind == "tool-call" and part.tool_name == _NAME:
-                answer = cast("JsonValue", part.args)
+        calls = [
+            cast("JsonValue", part.args)
+            for part in response.parts
+            if part.part_kind == "tool-call" and part.tool_name == _NAME
+        ]
+        answer: JsonValue = calls[0] if calls else response.text or ""
+        if any(call != answer for call in calls):  # two verdicts, or two reasons for one
+            answer = "\n".join(
+                call if isinstance(call, str) else json.dumps(call) for call in calls
+            )
         if answer in ("", None):
             raise JudgeError(Reason.PARSE, "the model's answer is empty")
         if self.is_json and isinstance(answer, str):

@@ -19,8 +19,20 @@ from scouter.evaluate.outcome import Reason
 DecisiveOf: TypeAlias = Callable[[JsonValue], Sequence[JsonValue]]
 """Takes out of a value what of it decides; empty for a value that holds no verdict."""
 
-_THOUGHT_END: Final = re.compile(r"</think(?:ing)?>|\[/THINK\]", re.IGNORECASE)
-_THOUGHT: Final = re.compile(r"\s*(?:<think(?:ing)?>|\[THINK\])", re.IGNORECASE)
+_TAG: Final = r"(?:\w{1,16}:)?(?:think(?:ing)?|thoughts?|reasoning|scratchpad)"
+_THOUGHT_END: Final = re.compile(
+    rf"</{_TAG}>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|channel\|>final<\|message\|>",
+    re.IGNORECASE,
+)
+_THOUGHT: Final = re.compile(
+    rf"(?:\A|\n)[ \t`]{{0,16}}(?:<{_TAG}(?:\s[^<>]{{0,80}})?>|\[THINK\]|◁think▷"
+    r"|<\|begin_of_thought\|>|<\|channel\|>analysis<\|message\|>)",
+    re.IGNORECASE,
+)
+"""Begins a thought where it begins a line; models talk of such marks within one.
+
+Source: the chat templates of DeepSeek, Qwen, Mistral, Kimi, Seed, OpenThinker and gpt-oss.
+"""
 _FENCE: Final = "```"
 _LANGUAGE: Final = re.compile(r"[A-Za-z]\w*(?=[\s\[{\"])")
 """Behind a fence; it ends in front of the JSON."""
@@ -47,10 +59,10 @@ def without_thoughts(text: str) -> tuple[str, str]:
     """
     ends = [found.end() for found in _THOUGHT_END.finditer(text)]
     end = ends[-1] if ends else 0
-    if opened := _THOUGHT.match(text, end):
-        shown = show(text[opened.start() :].strip())
-        raise JudgeError(Reason.PARSE, f"the model's thought does not end: {shown}")
     said = text[end:].strip(_SPACE)
+    if opened := _THOUGHT.search(said.partition("{")[0]):
+        shown = show(said[opened.start() :].strip())
+        raise JudgeError(Reason.PARSE, f"the model's thought does not end: {shown}")
     if ends and not said:
         raise JudgeError(Reason.PARSE, "the model says nothing behind its thought")
     thought = _THOUGHT_END.sub("", _THOUGHT.sub("", text[:end], 1))

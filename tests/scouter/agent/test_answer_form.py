@@ -80,16 +80,17 @@ UNCLEAR = [
 
 
 @contextmanager
-def writing(text: str, *, by_tool: bool = False) -> Generator[str]:
-    """A server of OpenAI's protocol whose model writes one text; gives its address."""
-    call: JsonValue = {
-        "id": "c",
-        "type": "function",
-        "function": {"name": "answer", "arguments": text},
-    }
-    message: JsonValue = {"role": "assistant", "content": None if by_tool else text}
+def writing(*texts: str, by_tool: bool = False) -> Generator[str]:
+    """A server of OpenAI's protocol whose model writes a text, or calls its tool with each.
+
+    Gives its address.
+    """
+    message: JsonValue = {"role": "assistant", "content": None if by_tool else texts[0]}
     if by_tool:
-        message["tool_calls"] = [call]
+        message["tool_calls"] = [
+            {"id": f"c{at}", "type": "function", "function": {"name": "answer", "arguments": text}}
+            for at, text in enumerate(texts)
+        ]
     choice = {"index": 0, "finish_reason": "tool_calls" if by_tool else "stop", "message": message}
     whole = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
     body = json.dumps({**whole, "choices": [choice]}).encode()
@@ -105,11 +106,11 @@ def writing(text: str, *, by_tool: bool = False) -> Generator[str]:
         server.stop()
 
 
-def judged(text: str, structured: StructuredOutput, *, by_tool: bool = False) -> EvalTaskResult:
-    """The result of a task on a text."""
+def judged(*texts: str, structured: StructuredOutput, by_tool: bool = False) -> EvalTaskResult:
+    """The result of a task on a text, or on calls of the tool."""
     prompt = Prompt("Rate ${answer}.", "m", "local", output_type=Score)
     task = LLMJudgeTask("q", prompt, 4, "score", "Equals")
-    with writing(text, by_tool=by_tool) as url:
+    with writing(*texts, by_tool=by_tool) as url:
         local = ProviderEntry(
             name="local",
             kind="openai",
@@ -127,7 +128,11 @@ def judged(text: str, structured: StructuredOutput, *, by_tool: bool = False) ->
 def test_json_with_fences_and_prose_is_read_in_every_mode(structured: str, text: str) -> None:
     """Local models write both whatever they are told, and as the arguments of a tool, too."""
     is_called = structured == "called"
-    result = judged(text, "tool" if is_called else structured, by_tool=is_called)  # pyright: ignore[reportArgumentType] - the modes
+    result = judged(
+        text,
+        structured="tool" if is_called else structured,  # pyright: ignore[reportArgumentType] - the modes
+        by_tool=is_called,
+    )
 
     assert (result.outcome, result.actual) == (Outcome.PASSED, 4), result.message
 
@@ -136,14 +141,31 @@ def test_json_with_fences_and_prose_is_read_in_every_mode(structured: str, text:
 @pytest.mark.parametrize("structured", ["schema", "tool", "text"])
 def test_what_is_not_clearly_the_answer_is_none(structured: StructuredOutput, text: str) -> None:
     """Two blocks that differ, a number in a sentence: nobody knows what is meant."""
-    result = judged(text, structured)
+    result = judged(text, structured=structured)
 
     assert (result.outcome, result.reason, result.actual) == (Outcome.ERRORED, Reason.PARSE, None)
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        pytest.param([4, 4], "passed", id="the same twice"),
+        pytest.param([5, 4], "errored:parse", id="two verdicts"),
+        pytest.param([4, 4, 1], "errored:parse", id="two of three agree"),
+        pytest.param([1, 1], "failed", id="a bad one twice"),
+    ],
+)
+def test_a_tool_that_takes_the_answer_is_called_twice(calls: list[int], told: str) -> None:
+    """Kind: one of two verdicts is taken. Reasons may differ."""
+    texts = [json.dumps({"score": score, "reason": f"r{at}"}) for at, score in enumerate(calls)]
+    result = judged(*texts, structured="tool", by_tool=True)
+
+    assert ":".join(filter(None, (result.outcome, result.reason))) == told
 
 
 def test_fences_inside_a_text_of_an_answer_are_its_own() -> None:
     """An answer that begins as JSON is read as a whole."""
     answer = {"score": 4, "reason": 'it wrote ```json {"score": 1}``` twice'}
 
-    assert judged(json.dumps(answer), "schema").actual == 4
-    assert judged(f"```json\n{json.dumps(answer)}\n```", "text").actual == 4
+    assert judged(json.dumps(answer), structured="schema").actual == 4
+    assert judged(f"```json\n{json.dumps(answer)}\n```", structured="text").actual == 4
