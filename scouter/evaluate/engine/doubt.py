@@ -182,7 +182,7 @@ def doubting_growth(
         if missing:
             return _incomplete(result, f"what is missing could turn this: {missing}")
         why = why_untold(spans.agent_work)
-        return _doubted(result, Reason.NOT_TOLD, why) if why else result
+        return doubted(result, Reason.NOT_TOLD, why) if why else result
 
     return CompiledTask(cast(Run, run_doubting), compiled.spec)
 
@@ -232,7 +232,7 @@ def doubting_absence(
         if result.outcome is not Outcome.PASSED or not spans or not (why := untold(spans)):
             return result
         if could_turn(reach(spans, result.actual), operator, result):
-            return _doubted(
+            return doubted(
                 result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
             )
         return result
@@ -278,7 +278,7 @@ def doubting_motion(
         # Of what may be either way nothing is known, whatever the operator says of both.
         found = reach(spans or _NO_SPANS, result.actual)
         if found is Fixed.EITHER or could_turn(found, operator, result):
-            return _doubted(
+            return doubted(
                 result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
             )
         return result
@@ -304,12 +304,13 @@ def _or_untold(compiled: CompiledTask, reach: ReachOf, why_open: WhyOpen) -> Ope
 
 
 def _incomplete(result: EvalTaskResult, why: str) -> EvalTaskResult:
-    return _doubted(
+    return doubted(
         result, Reason.INCOMPLETE, f"is {show(result.actual)} on the spans that are here; {why}"
     )
 
 
-def _doubted(result: EvalTaskResult, reason: Reason, words: str) -> EvalTaskResult:
+def doubted(result: EvalTaskResult, reason: Reason, words: str) -> EvalTaskResult:
+    """Make a result errored that missing evidence could turn; the words follow the task's label."""
     return EvalTaskResult(
         result.spec, Outcome.ERRORED, reason, result.expected, result.actual,
         f"{result.spec.label} {words}", result.span_ids,

@@ -14,7 +14,7 @@ from scouter.evaluate.engine.trajectory import reference_of
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.responses.read import work_of_spans
+from scouter.evaluate.responses.read import calls_of_spans
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import find_calls
 from scouter.evaluate.spans.tree import SpanTree
@@ -35,6 +35,7 @@ from scouter.model.genai.tool_definitions import tool_definitions
 
 _Get: TypeAlias = Callable[[JsonValue], JsonValue]
 _HISTORY: Final = Path(HISTORY)
+_UNTOLD: Final = "(not told: judge no parameter of this call)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +186,10 @@ def _all_calls(spans: SpanTree | None, by: CallsToldBy | None) -> Sequence[ToolC
         TaskFault: There are no spans of an agent, or there may be more than are here: nobody
             knows what a judge would say of those.
     """
-    work = work_of_spans(spans)
+    calls = calls_of_spans(spans)
     if spans is not None:
         refuse_missing(spans, by)
-    return work.tool_calls
+    return calls
 
 
 def _told(calls: Sequence[ToolCall], *, with_results: bool) -> list[dict[str, JsonValue]]:
@@ -197,10 +198,13 @@ def _told(calls: Sequence[ToolCall], *, with_results: bool) -> list[dict[str, Js
     for at, call in enumerate(calls):
         steps.setdefault(("alone", at) if call.step is None else call.step, []).append(call)
     shown = _shown(read_trajectory(list(steps.values()), "the calls"))
-    if not with_results:
-        return shown
     in_order = [call for step in steps.values() for call in step]
-    return [{**one, **_outcome(call)} for one, call in zip(shown, in_order, strict=True)]
+    for one, call in zip(shown, in_order, strict=True):
+        if call.arguments is None:
+            one["params"] = _UNTOLD
+        if with_results:
+            one.update(_outcome(call))
+    return shown
 
 
 def _outcome(call: ToolCall) -> dict[str, JsonValue]:

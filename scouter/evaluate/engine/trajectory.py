@@ -1,27 +1,40 @@
 """Tasks on an agent's calls, compiled: trajectories and expected tools."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.compiled_task import CompiledTask, Measured, Subject, compile_metric
-from scouter.evaluate.engine.doubt import Motion, doubting_motion, on_moving_spans
+from scouter.evaluate.engine.compiled_task import (
+    CompiledTask,
+    Measured,
+    Run,
+    Subject,
+    compile_metric,
+)
+from scouter.evaluate.engine.doubt import (
+    Motion,
+    could_turn,
+    doubted,
+    doubting_motion,
+    on_moving_spans,
+)
 from scouter.evaluate.engine.more_spans import Fixed, Numbers, Reach
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.responses.read import work_of_spans
+from scouter.evaluate.responses.read import calls_of_spans, tells_arguments
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import find_calls
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.function import ReliabilityTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import Call, read_trajectory
 from scouter.evaluate.trajectory.comparison import compare, uses_tool
-from scouter.evaluate.trajectory.rules import TrajectoryRules
-from scouter.model.agent_work import CallsToldBy, why_untold
+from scouter.evaluate.trajectory.rules import ArgumentRules, TrajectoryRules
+from scouter.model.agent_work import CallsToldBy, ToolCall, why_untold
 
 _ANY: Final = Numbers(low=0.0, high=1.0)
 _EITHER: Final = Numbers(low=0, high=1, is_whole=True)
@@ -107,10 +120,11 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
     """
     reference = None if task.metric == "single_tool_use" else reference_of(task)
     predicted = None if task.predicted is None else Path(task.predicted)
-    score = _scoring(task)
+    score = _scoring(task, task.rules)
 
     def measure(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> Measured:
-        given = _of_spans(spans) if predicted is None else predicted.get(base)
+        # The calls in the form of plain data, but for what plain data has no word for.
+        given = list(calls_of_spans(spans)) if predicted is None else predicted.get(base)
         expected = None if reference is None else reference(scope)
         try:
             calls = read_trajectory(given, "the calls", is_wire=task.rules.compat == "vertex")
@@ -128,9 +142,58 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
         is_flag=task.metric not in ("precision", "recall"),
         only_rises=task.metric in _ONLY_RISE,
         minds_order=task.metric == "in_order_match",
-        minds_arguments=task.metric != "single_tool_use" and _minds_arguments(task.rules),
+        minds_arguments=reference is not None and _minds_arguments(task.rules),
     )
+    if reference is not None:
+        compiled = _doubting_arguments(compiled, task, reference, moves.is_flag)
     return moves.doubt(compiled, task.operator, task.calls_told_by)
+
+
+def _doubting_arguments(
+    compiled: CompiledTask,
+    task: TrajectoryTask,
+    reference: Callable[[JsonValue], JsonValue],
+    is_flag: bool,
+) -> CompiledTask:
+    """Let a task be errored where arguments that nobody tells could turn it.
+
+    The score is at most that without a look at the arguments of the tools whose calls do not tell
+    theirs. A call that tells none agrees with one that expects none.
+    """
+    run = compiled.run
+
+    def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        result = run(scope, spans, base)
+        if result.reason is not None or not spans:
+            return result
+        calls = spans.agent_work.tool_calls
+        untold = [call for call in calls if not tells_arguments(call)]
+        low = result.score
+        if not untold or low is None:
+            return result
+        high = _most(task, untold, calls, reference(scope))
+        if any(task.rules.of(call.name).mode == "subset" for call in untold):
+            low = 0.0
+        if could_turn(Numbers(low=low, high=high, is_whole=is_flag), task.operator, result):
+            why = f"is {low:g} as far as is told; the arguments of {len(untold)} of {len(calls)}"
+            why += f" calls are not told, among them one of the tool {untold[0].name!r}"
+            return doubted(result, Reason.NOT_TOLD, why)
+        return result
+
+    return CompiledTask(cast(Run, run_doubting), compiled.spec, compiled.open_value)
+
+
+def _most(
+    task: TrajectoryTask,
+    untold: Sequence[ToolCall],
+    calls: Sequence[ToolCall],
+    expected: JsonValue,
+) -> float:
+    """The score if the arguments that are not told are the expected ones."""
+    free = {call.name: ArgumentRules(mode="ignore") for call in untold}
+    rules = task.rules.model_copy(update={"tools": {**task.rules.tools, **free}})
+    made = read_trajectory(list(calls), is_wire=rules.compat == "vertex")
+    return _scoring(task, rules)(made, expected)[0]
 
 
 def _minds_arguments(rules: TrajectoryRules) -> bool:
@@ -139,11 +202,6 @@ def _minds_arguments(rules: TrajectoryRules) -> bool:
         each.keys or each.mode not in ("ignore", "superset")
         for each in (rules.arguments, *rules.tools.values())
     )
-
-
-def _of_spans(spans: SpanTree | None) -> list[object]:
-    """The calls in the form of plain data, but for what plain data has no word for."""
-    return list(work_of_spans(spans).tool_calls)
 
 
 def reference_of(task: TrajectoryTask) -> Callable[[JsonValue], JsonValue]:
@@ -156,8 +214,8 @@ def reference_of(task: TrajectoryTask) -> Callable[[JsonValue], JsonValue]:
     return Path(given).get if isinstance(given, str) else lambda _: given
 
 
-def _scoring(task: TrajectoryTask) -> _Score:
-    rules, tool = task.rules, task.tool_name
+def _scoring(task: TrajectoryTask, rules: TrajectoryRules) -> _Score:
+    tool = task.tool_name
     if tool is not None:
         return lambda calls, _: (uses_tool(calls, tool, rules) or 0.0, "")
     name = f"trajectory_{task.metric}"
@@ -187,7 +245,7 @@ def compile_reliability(task: ReliabilityTask, subject: Subject) -> CompiledTask
 
     def measure(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> Measured:
         if path is None:
-            names = [call.name for call in work_of_spans(spans).tool_calls]
+            names = [call.name for call in calls_of_spans(spans)]
         else:
             names = _names_at(path, base)
         found = evaluator.check(names)

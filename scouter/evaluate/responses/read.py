@@ -219,6 +219,23 @@ def work_of_spans(spans: SpanTree | None) -> AgentWork:
     return spans.agent_work
 
 
+def calls_of_spans(spans: SpanTree | None) -> tuple[ToolCall, ...]:
+    """Read an agent's calls of tools from its spans.
+
+    Raises:
+        TaskFault: As of `work_of_spans`, or a call does not tell its tool.
+    """
+    work = work_of_spans(spans)
+    _names(work)
+    return work.tool_calls
+
+
+def tells_arguments(call: ToolCall) -> bool:
+    """Tell whether all arguments of a call are known: none is masked, left out or cut."""
+    given = call.arguments
+    return not (given is None or has_hidden(given) or is_broken_json(given))
+
+
 def untold_outcomes(work: AgentWork, name: str | None) -> str:
     """Say of how many calls, of one tool or of all, no outcome is told; empty for none."""
     calls = _named(work, name)
@@ -261,7 +278,7 @@ def _repeats(work: AgentWork, name: str | None) -> list[ToolCall]:
     seen: dict[str, list[JsonValue]] = {}
     found: list[ToolCall] = []
     for call in _named(work, name):
-        if call.arguments is None or has_hidden(call.arguments):
+        if not tells_arguments(call):
             continue
         before = seen.setdefault(bare_name(call.name), [])
         if any(deep_equal(call.arguments, each) for each in before):
@@ -275,8 +292,7 @@ def _untold_arguments(work: AgentWork, name: str | None) -> str:
     """Say which tool was called more than once with arguments that are not told."""
     calls = Counter(bare_name(call.name) for call in _named(work, name))
     for call in _named(work, name):
-        is_untold = call.arguments is None or has_hidden(call.arguments)
-        if is_untold and calls[bare_name(call.name)] > 1:
+        if not tells_arguments(call) and calls[bare_name(call.name)] > 1:
             return f"the arguments of a call of the tool {show_name(call.name)} are not told"
     return ""
 

@@ -152,7 +152,7 @@ def _call(item: object, where: str, step: int, is_wire: bool) -> Call:
 
 
 def _arguments(value: JsonValue) -> JsonValue:
-    if value is None:
+    if value is None or value == "":  # some models write nothing for no arguments
         return {}
     parsed = parse_if_json(value)
     return parsed if isinstance(parsed, dict) else value

@@ -21,6 +21,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.expected_doubts import doubts
+from scouter.evaluate.tasks.function import ReliabilityTask
 from scouter.evaluate.tasks.task import parse_task
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.matching import Matcher
@@ -289,6 +290,60 @@ def test_calls_that_nobody_tells_of() -> None:
     )
     assert dataset.evaluate().records[0].tasks[0].reason == "not_told"
     assert run(settled, {}, [tool(3, "b"), made(1, "model", "m", at=(10, 19))]).score == 0
+
+
+UNTOLD: Final = {
+    "left out": None,
+    "masked": "[REDACTED]",
+    "a masked value": '{"x": "***"}',
+    "cut": '{"x": 1, "no',
+}
+
+
+@pytest.mark.parametrize("given", UNTOLD.values(), ids=UNTOLD)
+@pytest.mark.parametrize(
+    ("metric", "reference", "rules", "told"),
+    [
+        pytest.param("exact_match", [call("a", x=1)], {}, "errored:not_told", id="may agree"),
+        pytest.param("precision", [call("a", x=1)], {}, "errored:not_told", id="precision"),
+        pytest.param("recall", [call("a", x=1)], {}, "errored:not_told", id="recall"),
+        pytest.param("in_order_match", [call("a", x=1)], {"arguments": "subset"},
+                     "errored:not_told", id="may have one too many"),
+        pytest.param("exact_match", [call("a", x=1)], {"arguments": "ignore"}, "passed",
+                     id="nobody looks"),
+        pytest.param("exact_match", [call("b", x=1)], {}, "failed", id="another tool"),
+        pytest.param("exact_match", [call("a", x=1), call("b")], {}, "failed", id="one is missing"),
+    ],
+)  # fmt: skip
+def test_arguments_that_nobody_tells(
+    given: str | None, metric: Any, reference: Any, rules: Any, told: str
+) -> None:
+    """Kind: what an instrumentor leaves out, masks or cuts is taken for a wrong argument."""
+    spans = [made(1, "tool", "a", at=(0, 5), args=given)]
+    task = TrajectoryTask("t", metric, reference, rules=rules)
+
+    result = run(task, {}, spans)
+    assert ":".join(filter(None, (result.outcome, result.reason))) == told, result.message
+
+
+def test_a_call_that_tells_nothing_agrees_with_one_that_expects_nothing() -> None:
+    """Many instrumentors leave out what is empty."""
+    spans = [made(1, "tool", "a", at=(0, 5))]
+    assert run(TrajectoryTask("t", "exact_match", [{"tool_name": "a"}]), {}, spans).passed
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        TrajectoryTask("t", "recall", [call("a")]),
+        TrajectoryTask("t", "single_tool_use", tool_name="a"),
+        ReliabilityTask("t", ["a"]),
+    ],
+)
+def test_a_tool_that_nobody_names(task: Any) -> None:
+    """Kind: a masked name is taken for that of another tool."""
+    result = run(task, {}, [made(1, "tool", "[REDACTED]", at=(0, 5))])
+    assert (result.outcome, result.reason) == ("errored", "parse")
 
 
 @pytest.mark.parametrize(
