@@ -418,7 +418,7 @@ class CollectorSettings(BaseSettings):
     )
     alerts_heartbeat_s: Annotated[Seconds, Field(gt=0, le=180)] = Field(
         default=60.0,
-        description="An alert that stands is told to Alertmanager again after so long; at most "
+        description="An alert that stands is sent to Alertmanager again after so long; at most "
         "3m, as it forgets alerts after five minutes.",
     )
     price_file: Path | None = Field(

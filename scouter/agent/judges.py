@@ -60,7 +60,7 @@ def correctness(
     reference: str = "reference",
     **options: Unpack[JudgeOptions],
 ) -> LLMJudgeTask:
-    """Is the answer right, held against a reference?
+    """Is the answer right, compared with a reference?
 
     Args:
         question: Path of what was asked.

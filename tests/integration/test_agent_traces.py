@@ -43,7 +43,7 @@ def test_the_page_shows_the_figures() -> None:
 
 def with_clients(page: str, read: Iterable[tuple[Client, dict[str, str]]]) -> str:
     """The page with the figures of today in it."""
-    lines = ["| client | conventions | cells told | right | wrong |", "|---|---|---|---|---|"]
+    lines = ["| client | conventions | cells reported | right | wrong |", "|---|---|---|---|---|"]
     told = right = 0
     for client, cells in read:
         wrong = [cell for cell, problem in cells.items() if problem]
