@@ -204,7 +204,7 @@ class Zebra:
             self._ask("POST", "/v1/records", shop, json={"records": [item]})
         attributes = {
             "gen_ai.operation.name": "chat", "gen_ai.request.model": ZEBRA,
-            "gen_ai.agent.name": ZEBRA,
+            "gen_ai.agent.name": ZEBRA, "gen_ai.prompt.name": ZEBRA,
             "gen_ai.usage.input_tokens": 3,
         }  # fmt: skip
         self.spans = encode_request([span(1, name=ZEBRA, attributes=attributes)])
