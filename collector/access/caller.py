@@ -14,7 +14,7 @@ CALLER: Final = "scouter.caller"
 none."""
 BEARER: Final = HTTPBearer(
     auto_error=False,
-    description="A token made by `scouter token create`; none is asked for until there is one.",
+    description="A token made by `scouter token create`; none is required until there is one.",
 )
 """Shows in the OpenAPI document how a token is sent."""
 
@@ -45,7 +45,7 @@ class Caller:
     """The only space that they see and write to."""
     scopes: frozenset[Scope]
     token_id: str = ""
-    """Empty where no token was asked for."""
+    """Empty where no token was required."""
 
     def check(self, scope: Scope) -> None:
         """Refuse them if they lack a scope.

@@ -24,8 +24,8 @@ token: Final = typer.Typer(
     name="token",
     no_args_is_help=True,
     add_completion=False,
-    help="Make, list and revoke the tokens that a collector asks for.\n\n"
-    "They are kept in its data folder, or in a fleet's database, as hashes; a running collector "
+    help="Make, list and revoke the tokens that a collector requires.\n\n"
+    "They are stored in its data folder, or in a fleet's database, as hashes; a running collector "
     "follows within half a second. From the first one on, nothing but its probes is answered "
     "without a token.",
 )
@@ -71,7 +71,7 @@ def create(
 ) -> None:
     """Make a token and print it; it cannot be shown again.
 
-    Scopes: `ingest` sends spans and records, `read` asks for what is stored, `label` says of stored
+    Scopes: `ingest` sends spans and records, `read` reads what is stored, `label` says of stored
     records whether they are good, `profile` registers and activates profiles, `admin` replays dead
     letters, evaluates again and erases. None of them includes another.
 
@@ -83,7 +83,7 @@ def create(
         made, text = tokens.create(name, scope, space, expires_ns)
     typer.echo(text)
     typer.echo(
-        f"token {made.id} {_what(made)}; it is kept in {where}, and is not shown again", err=True
+        f"token {made.id} {_what(made)}; it is stored in {where}, and is not shown again", err=True
     )
 
 

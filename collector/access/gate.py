@@ -89,7 +89,7 @@ OF_PROXIES: Final = frozenset(
         "x-real-ip",
     )
 )
-"""Headers, in small letters: by any of them a proxy tells that it passes a request on."""
+"""Headers, in small letters: any of them says that a proxy passes a request on."""
 _HOST: Final = re.compile(
     r"([A-Za-z0-9._-]{1,255}|\[(?P<ipv6>[0-9A-Fa-f:.]{2,45})\])(:[0-9]{0,5})?"
 )

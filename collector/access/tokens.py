@@ -1,4 +1,4 @@
-"""The port of tokens: what is the same wherever they are kept."""
+"""The port of tokens: what is the same wherever they are stored."""
 
 import base64
 import hashlib
@@ -69,12 +69,12 @@ class Tokens(ABC):
             expires_ns: End of the token, in nanoseconds since the epoch; None for never.
 
         Returns:
-            The token and its text, which is shown once and never kept.
+            The token and its text, which is shown once and never stored.
 
         Raises:
             ConfigError: No scope was given, the space can be none, the end is over or too far off,
-                or nothing can be kept there at all.
-            TransientError: It cannot be kept now.
+                or nothing can be stored there at all.
+            TransientError: It cannot be stored now.
         """
         wanted, created_ns = frozenset(scopes), self._now_ns()
         if not wanted:
@@ -140,7 +140,7 @@ class Tokens(ABC):
 
     @abstractmethod
     def has_any(self) -> bool:
-        """Say whether a token was ever made: from then on, one is asked for.
+        """Say whether a token was ever made: from then on, one is required.
 
         True to the end once it was, whatever becomes of the tokens and of their place.
 
@@ -173,7 +173,7 @@ _BUSY_S: Final = 5.0
 _READ_BUSY_S: Final = 0.05
 """Requests wait for a look at the file."""
 _STALE_S: Final = 10.0
-"""While the file cannot be read, the tokens that it held are good for so long."""
+"""While the file cannot be read, the tokens that it had are good for so long."""
 _UNREADABLE: Final = (OSError, sqlite3.Error, ValueError)
 """Errors of reading the file; ValueError is raised for rows that are not tokens."""
 _SCHEMA: Final = """
