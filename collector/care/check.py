@@ -125,7 +125,7 @@ def check_data(folder: Path, tell: Callable[[str], None] = lambda text: None) ->
 
     Args:
         folder: The data folder.
-        tell: Is told what is looked at.
+        tell: Is called with what is looked at.
 
     Raises:
         ConfigError: There is no store, a collector has it open, or another version wrote it.

@@ -1,7 +1,7 @@
 """Every table of a store as a Parquet file, written in parts of bounded memory.
 
 DuckDB's own COPY holds a row group of the file in memory, two thousand rows at the least: of texts
-of megabytes more than there is. Rows are asked for by their numbers instead, as few at a time as
+of megabytes more than there is. Rows are read by their numbers instead, as few at a time as
 fit, and are let go once they are written.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -25,7 +25,7 @@ EXPORTED: Final = tuple(name for name in COLUMNS if name not in NOT_COPIED and n
 _FIRST: Final = 16
 _GROWTH: Final = 4
 _MOST: Final = 2048
-"""Rows that are asked for together; DuckDB holds so many at once, however many are asked for."""
+"""Rows that are read together; DuckDB has so many in memory at once, however many are wanted."""
 _PART_BYTES: Final = 4 * 2**20
 _GROUP_BYTES: Final = 16 * 2**20
 _GROUP_ROWS: Final = 100_000
@@ -53,7 +53,7 @@ def export_tables(
     Args:
         source: A data folder that nobody has open.
         folder: Gets `TABLE.parquet` for each table; older ones are overwritten.
-        tell: Is told how far it is.
+        tell: Is called with how far it is.
         memory_bytes: Memory that DuckDB may use.
 
     Raises:
