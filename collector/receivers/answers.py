@@ -64,7 +64,7 @@ class _Json(Response):
 
 
 def problem_of(error: ProblemError | DataError | TransientError) -> ProblemError:
-    """The status and the headers that an error is told with."""
+    """The status and the headers of the answer to an error."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, FullError):

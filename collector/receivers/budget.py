@@ -10,7 +10,7 @@ from typing import Any
 from scouter.errors import TransientError
 
 RETRY_AFTER_S = 1
-"""Seconds that senders are told to wait when the memory is full."""
+"""Seconds after which senders may try again when the memory is full."""
 
 
 class FullError(TransientError):

@@ -77,7 +77,7 @@ def inflate(data: bytes, encoding: str, max_inflated: int, take: Callable[[int],
         data: One or more members (zstd calls them frames) behind each other.
         encoding: One of `ENCODINGS`.
         max_inflated: Largest size after decompression, in bytes.
-        take: Is told of every part of the size before more is made of it; may raise.
+        take: Is called with every part of the size before more is made of it; may raise.
 
     Raises:
         ProblemError: 413 it would be larger, 400 it is not so encoded or ends too early.

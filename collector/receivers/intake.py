@@ -42,7 +42,7 @@ _LIMITS: Final = Limits()
 _MAX_RESERVE: Final = 256 * 2**20
 _RESERVE: Final = 0.05
 """Part of the disk that stays free, so that the store can take what the log has; and its most."""
-_CONFLICT: Final = "the uid was accepted before with another content; the first one is kept"
+_CONFLICT: Final = "the uid was accepted before with another content; the first one stays"
 _WHOLE: Final = {
     Kind.SPANS: LetterKind.SPANS_MESSAGE,
     Kind.LOGS: LetterKind.LOG,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
 _NOTES: Final = 16
-"""Notes kept; the newest is left out while there are so many that were not reached."""
+"""Notes in memory; the newest is left out while there are so many that were not reached."""
 
 
 class Backlog:

@@ -34,4 +34,4 @@ class Taken:
     outcome: Callable[[], Outcome] = Outcome
     """Sums up, once every future is done."""
     ignored: int = 0
-    """Log records of which nothing is kept."""
+    """Log records of which nothing is stored."""

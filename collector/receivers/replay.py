@@ -111,7 +111,7 @@ class LetterReplay:
                 self._admit_again(stored)
                 result = ReplayResult.WAITING
             elif is_cut(letter.message, stored.size_bytes):
-                raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were kept")
+                raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were stored")
             else:
                 with self._way.lease() as lease:
                     lease.take(stored.size_bytes)
@@ -193,7 +193,7 @@ class LetterReplay:
                 raise DataError(f"the record {uid!r} was erased")
             if stored[uid] != digest:
                 raise DataError(
-                    f"uid {uid} was accepted before with another content; the first one is kept"
+                    f"uid {uid} was accepted before with another content; the first one stays"
                 )
 
 

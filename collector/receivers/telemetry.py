@@ -43,7 +43,7 @@ class IngestTelemetry:
 
     Args:
         registry: The metrics that Prometheus reads.
-        in_flight: Gives the bytes of requests that are held in memory.
+        in_flight: Gives the bytes of requests that are in memory.
     """
 
     def __init__(self, registry: CollectorRegistry, in_flight: Callable[[], int]) -> None:
@@ -64,13 +64,13 @@ class IngestTelemetry:
         )  # fmt: skip
         self._ignored = Counter(
             "scouter_ingest_ignored_log_records",
-            "Log records that are no EvalRecords; nothing is kept of them.",
+            "Log records that are no EvalRecords; nothing is stored of them.",
             ("receiver",),
             registry=registry,
         )
         self._ignored_metrics = Counter(
             "scouter_ingest_ignored_metric_exports",
-            "Requests of OTLP metrics, which are taken and not looked at; nothing is kept of them.",
+            "Requests of OTLP metrics, which are taken and not looked at; none is stored.",
             ("receiver",),
             registry=registry,
         )
@@ -106,11 +106,11 @@ class IngestTelemetry:
         self._series(receiver, signal).bytes.inc(size)
 
     def ignored(self, receiver: str, count: int) -> None:
-        """Count log records that nothing is kept of."""
+        """Count log records that nothing is stored of."""
         self._ignored.labels(receiver).inc(count)
 
     def ignored_metrics(self, receiver: str) -> None:
-        """Count a request of metrics, and say once for all of them that nothing is kept."""
+        """Count a request of metrics, and say once for all of them that nothing is stored."""
         self._ignored_metrics.labels(receiver).inc()
         if not self._told_metrics:
             self._told_metrics = True

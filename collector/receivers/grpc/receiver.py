@@ -2,7 +2,7 @@
 
 The services take bytes and decode them here, as the generated servicers would answer a message
 that is no protobuf with INTERNAL, and lose a whole batch for one bad item. To gRPC they are streams
-of one message, which looks the same to a sender: so it is asked for when there is room for it.
+of one message, which looks the same to a sender: so it is requested when there is room for it.
 
 Source: OTLP specification 1.x, "OTLP/gRPC" (partial success, throttling, status codes).
 """
@@ -59,7 +59,7 @@ class GrpcReceiver:
     Args:
         listen: Address; port 0 takes a free one.
         ingest: The way in; its limits hold for every message.
-        telemetry: Is told of every request.
+        telemetry: Counts every request.
         gate: Lets callers in.
         tls: Key and certificate; None to talk without.
         max_connections: At a time; more are closed at once.
@@ -189,7 +189,7 @@ class GrpcReceiver:
         return caller
 
     def _read(self, messages: Iterator[bytes], lease: Lease) -> bytes:
-        """Read the message once there is room for the largest one, as its size is not told."""
+        """Read the message once there is room for the largest one, as its size is not known."""
         largest = self._ingest.limits.max_body
         lease.take(largest)
         try:
@@ -213,7 +213,7 @@ def _bounds(max_connections: int, keep_alive_s: float) -> "list[tuple[str, int]]
         ("grpc.server_handshake_timeout_ms", min(idle_ms, round(_HANDSHAKE_S * 1000))),
         ("grpc.max_connection_idle_ms", idle_ms),
         ("grpc.max_concurrent_streams", _STREAMS),
-        # By default a stream may send megabytes before anybody has asked for its message.
+        # By default a stream may send megabytes before anybody has requested its message.
         ("grpc.http2.bdp_probe", 0),
         # Ends connections of machines that went away without a word, in the midst of a call.
         ("grpc.keepalive_time_ms", round(_PING_S * 1000)),

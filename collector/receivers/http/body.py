@@ -14,7 +14,7 @@ from collector.receivers.inflate import ENCODINGS, inflate, inflate_small
 SMALL: Final = 2**16
 """Bytes of a body that is not worth a thread of its own."""
 _BODY_S: Final = 60
-"""Seconds that a body may take to arrive: until then its bytes are held in memory."""
+"""Seconds that a body may take to arrive: until then its bytes are in memory."""
 
 
 async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:

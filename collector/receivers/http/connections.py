@@ -83,7 +83,7 @@ class HttpConnections:
 
         Args:
             listener: Listens already.
-            make: Makes the protocol of a connection, which tells here what it is at.
+            make: Makes the protocol of a connection, which reports here what it is at.
             tls: None to talk without.
         """
         listener.setblocking(False)
@@ -99,7 +99,7 @@ class HttpConnections:
             if not connection.is_made:
                 place.taking.cancel()
 
-    # --- told by a connection ---------------------------------------------------------------
+    # --- reported by a connection ---------------------------------------------------------------
 
     def waits(self, connection: Connection) -> None:
         """Its client owes a request."""

@@ -20,7 +20,7 @@ class Decoders:
     """Two threads, and the event loop for what is done before a thread would have woken up.
 
     A small body can be made to take long: after one that did, the loop leaves all to the threads
-    for twenty times as long, so that other requests are never held up for more than that share.
+    for twenty times as long, so that other requests never wait for more than that share.
 
     Args:
         clock: Seconds of processor time of the calling thread.

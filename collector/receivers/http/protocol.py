@@ -31,7 +31,7 @@ _READ_VIEW: Final = memoryview(_READ)
 
 
 class _Flow(FlowControl):
-    """Reads while uvicorn has room for more of a body and nothing is kept that came before."""
+    """Reads while uvicorn has room for more of a body and nothing waits that came before."""
 
     _is_full = _is_held = False
 
@@ -59,14 +59,14 @@ class _Flow(FlowControl):
 
 
 class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connection):
-    """A connection on which nothing is kept that has no end.
+    """A connection on which nothing is stored that has no end.
 
     The parser would make a request of whatever has come, however many there are. So it is given
     bytes up to the end of one message only. The rest waits until the answer is written, and
     nothing more is read meanwhile: at most one read.
 
     Args:
-        connections: Is told whose turn it is, the client's or ours.
+        connections: Is notified whose turn it is, the client's or ours.
         config: uvicorn's.
         server_state: uvicorn's.
         app_state: uvicorn's.
@@ -91,7 +91,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
         self._owes_head = True
         self._head_timer: asyncio.TimerHandle | None = None
         self._body_left = 0
-        """Bytes of a body whose length was told; 0 or less of any other."""
+        """Bytes of a body whose length was stated; 0 or less of any other."""
 
     @property
     def is_made(self) -> bool:
@@ -197,7 +197,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
         self._go_on()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered as if it had not asked for another protocol."""
+        """Say nothing: the request is answered as if it had not requested another protocol."""
 
     # --- the client's turn ------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
                 self.loop.call_soon(self._go_on)  # others have their turn before
 
     def _go_on(self) -> None:
-        """Take what was kept."""
+        """Take what was stored."""
         if self._rest and not self.transport.is_closing():
             data, self._rest = self._rest, b""
             self._parse(data)

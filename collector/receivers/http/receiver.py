@@ -60,7 +60,7 @@ class HttpReceiver:
 
     Args:
         ingest: Takes the data; its limits hold for every body.
-        telemetry: Is told of every request.
+        telemetry: Counts every request.
     """
 
     def __init__(self, ingest: WayIn, telemetry: IngestTelemetry) -> None:

@@ -46,7 +46,7 @@ def values_in(payload: bytes) -> list[bytes]:
     """Read the messages of a batch that was unreadable once.
 
     Raises:
-        DataError: It still is, as far as its bytes were kept.
+        DataError: It still is, as far as its bytes were stored.
     """
     batches = MemoryRecords(payload)
     if not batches.has_next():

@@ -27,8 +27,8 @@ class Continuity:
     The thread of the consumer calls.
 
     Args:
-        lost: Is told of a partition, its first lost offset and the number of lost messages. What
-            it raises leaves everything as it was.
+        lost: Is called with a partition, its first lost offset and the number of lost messages.
+            What it raises leaves everything as it was.
     """
 
     def __init__(self, lost: Callable[[TopicPartition, int, int], None]) -> None:

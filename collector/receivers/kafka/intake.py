@@ -210,7 +210,7 @@ def _weigh(message: Any) -> tuple[int]:  # noqa: ANN401 - untyped client
 
 
 def _all_done(futures: "Sequence[Future[Any]]", until: float) -> bool:
-    """Wait until a moment; tells whether everything was done by then, without a fault."""
+    """Wait until a moment; says whether everything was done by then, without a fault."""
     done, missing = wait(futures, max(0.0, until - time.monotonic()))
     return not missing and all(each.exception() is None for each in done)
 

@@ -31,4 +31,4 @@ def leave_group(settings: KafkaSettings, name: str) -> None:
         finally:
             client.close()
     except (errors.KafkaError, OSError) as error:
-        _log.warning("kafka: the group was not told that %s ended: %r", name, error)
+        _log.warning("kafka: the group was not notified that %s ended: %r", name, error)

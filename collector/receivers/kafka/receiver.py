@@ -90,7 +90,7 @@ class KafkaReceiver:
     Args:
         settings: Brokers, topics, group, credentials.
         ingest: The way in.
-        inputs: Is told whether there are spans that were not read yet.
+        inputs: Is notified whether there are spans that were not read yet.
         telemetry: Counts what was lost by partition.
     """
 
@@ -163,7 +163,7 @@ class KafkaReceiver:
                 if consumer is not None:
                     _close(consumer)  # which releases what is on its way
                 self._intake.abandon()
-        if is_member:  # else there may be no brokers to be told
+        if is_member:  # else there may be no brokers to notify
             leave_group(KafkaSettings.of(self._settings), member_name(self._settings))
 
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client

@@ -121,7 +121,7 @@ def consumer_settings(settings: KafkaSettings, name: str) -> dict[str, Any]:
         "max_partition_fetch_bytes": 2**20,
         "fetch_max_bytes": 2**20,
         "fetch_max_wait_ms": POLL_MS,
-        "metrics_enabled": False,  # the client's own, for every read of a socket; nobody asks
+        "metrics_enabled": False,  # the client's own, for every read of a socket; nobody reads it
         "metadata_max_age_ms": 30_000,
     }
 

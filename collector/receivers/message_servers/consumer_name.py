@@ -10,7 +10,7 @@ from typing import Final
 from collector.settings.model import CollectorSettings
 
 FILE_NAME: Final = "consumer"
-"""Name of the file in the data folder that tells this collector's consumer from others.
+"""Name of the file in the data folder that distinguishes this collector's consumer from others.
 
 No backup copies it, since a collector that runs on a copy is another consumer.
 """
@@ -20,14 +20,14 @@ _making: Final = threading.Lock()
 def consumer_name(data: Path) -> str:
     """The machine's name and the store's number, `HOST-0123456789ab`.
 
-    A broker knows by it who comes back after a crash, and tells two collectors on one machine
-    apart. The number is made at the first call.
+    By it a broker knows who comes back after a crash, and two collectors on one machine have
+    two. The number is made at the first call.
 
     Args:
         data: The data folder, which no other process has open.
 
     Raises:
-        OSError: The number cannot be kept.
+        OSError: The number cannot be stored.
     """
     with _making:  # the receivers of all brokers ask at once
         return f"{_host()}-{_number(data / FILE_NAME)}"
@@ -37,7 +37,7 @@ def member_name(settings: CollectorSettings) -> str:
     """The name of a process of a fleet, which has no folder; else `consumer_name`.
 
     Raises:
-        OSError: The number of the folder cannot be kept.
+        OSError: The number of the folder cannot be stored.
     """
     if settings.role == "all":
         return consumer_name(settings.data)

@@ -20,7 +20,7 @@ def message_receivers(
     Args:
         settings: Names the servers and the way to connect.
         ingest: The way in.
-        inputs: Is told whether there are spans that were not read yet.
+        inputs: Is notified whether there are spans that were not read yet.
         telemetry: Counts what was lost, by queue.
 
     Raises:

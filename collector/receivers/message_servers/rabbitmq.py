@@ -22,7 +22,7 @@ class RabbitMQReceiver(MessageReceiver):
     Args:
         settings: Address, queues, credentials.
         ingest: The way in.
-        inputs: Is told whether there are spans that were not read yet.
+        inputs: Is notified whether there are spans that were not read yet.
     """
 
     def __init__(

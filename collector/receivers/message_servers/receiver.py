@@ -29,7 +29,7 @@ class Message:
     """True: an OTLP `ExportTraceServiceRequest`; else the body of `POST /v1/records`."""
     data: bytes
     dropped: str
-    """Text of the header that tells of drops."""
+    """Text of the header that reports drops."""
     source: str
     """Place at which it came in, for dead letters."""
 
@@ -41,7 +41,8 @@ class MessageReceiver(ABC):
         name: For the thread and the log.
         where: The server, without credentials.
         ingest: The way in.
-        inputs: Is told, under the receiver's name, whether there are spans that were not read yet.
+        inputs: Is notified, under the receiver's name, whether there are spans that were not read
+            yet.
     """
 
     def __init__(self, name: str, where: str, ingest: WayIn, inputs: Brokers | None = None) -> None:

@@ -35,7 +35,7 @@ class RedisReceiver(MessageReceiver):
     Args:
         settings: Address, streams, group, credentials.
         ingest: The way in.
-        inputs: Is told whether there are spans that were not read yet.
+        inputs: Is notified whether there are spans that were not read yet.
         telemetry: Counts what was lost by stream.
     """
 
