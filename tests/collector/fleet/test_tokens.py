@@ -180,7 +180,7 @@ def test_the_commands_take_a_database_in_place_of_a_folder(
     made = run(token, ["create", "--scope", "read", "--name", "ada", "--postgresql", url])
     assert made.exit_code == 0, made.output
     place = conninfo_to_dict(url)["host"]
-    assert f"it is kept in PostgreSQL at {place}" in made.stderr
+    assert f"it is stored in PostgreSQL at {place}" in made.stderr
     tokens = FleetTokens(open_beside(url))
     found = tokens.find(made.stdout.strip())
     assert found is not None
