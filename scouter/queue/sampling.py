@@ -30,7 +30,7 @@ class Decisions:
         self.are_known = True
 
     def on(self, trace_id: str | None) -> bool | None:
-        """Tell whether a trace is kept; None if that is not known."""
+        """Tell whether a trace is sampled; None if that is not known."""
         if trace_id is None or not self.are_known:
             return None
         number = int(trace_id, 16)
@@ -43,7 +43,7 @@ class Sampling:
     """Sampling state of one process; the tracers share it, so that a change reaches all at once."""
 
     ratio: float | None = None
-    """Share of the traces; None: nobody asked for one."""
+    """Share of the traces; None: nobody set one."""
     thins_spans: bool = False
     """True beside an application's own sampler: Scouter leaves out sampled spans, too."""
     decisions: Decisions = field(default_factory=Decisions)
@@ -97,7 +97,7 @@ def _number(trace_id: str | None, uid: str) -> int | None:
 
     Returns:
         A number whose last 64 bits are random. None if the user chose another form of uid; such a
-        record is always kept.
+        record is always sampled.
     """
     text = trace_id if trace_id is not None else uid.replace("-", "")
     try:

@@ -131,7 +131,7 @@ class Queue:
         Args:
             record: The record.
             trace_id: Stamped on a record that has none.
-            is_sampled: Whether that trace is kept; if not, the record is counted only. None:
+            is_sampled: Whether that trace is sampled; if not, the record is counted only. None:
                 the queue decides by the sample ratio.
 
         Returns:
@@ -198,7 +198,7 @@ class ScouterQueue:
         watch(self)
 
     def after_fork_in_child(self) -> None:
-        """Make a new lock: another thread may have held the old one."""
+        """Make a new lock: another thread may have had the old one."""
         self._lock = threading.RLock()
 
     @classmethod
@@ -306,7 +306,7 @@ class ScouterQueue:
     ) -> str | None:
         """Accept a record for one slot: what `Queue.insert` does.
 
-        Only `is_asked` tells whether there is still room for the record, which takes longer.
+        Only `is_asked` says whether there is still room for the record, which takes longer.
         """
         try:
             if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -394,11 +394,11 @@ class ScouterQueue:
 
     @property
     def is_capturing(self) -> bool:
-        """True while records are kept here instead of being sent."""
+        """True while records stay here instead of being sent."""
         return self._capturing
 
     def enable_capture(self) -> None:
-        """Keep records in memory instead of sending them; what was kept before is forgotten.
+        """Leave records in memory instead of sending them; earlier ones are forgotten.
 
         Beyond `MAX_CAPTURED` that are not drained the newest are dropped, as `capture_full`.
         """
@@ -407,7 +407,7 @@ class ScouterQueue:
             self._capturing = True
 
     def disable_capture(self) -> None:
-        """Send records again; what was kept and not drained is forgotten."""
+        """Send records again; what was captured and not drained is forgotten."""
         with self._lock:
             self._capturing = False
             self._captured = {}
