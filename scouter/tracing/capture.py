@@ -1,4 +1,4 @@
-"""Spans kept in memory instead of being sent: what offline evaluation looks at."""
+"""Spans that stay in memory instead of being sent: what offline evaluation looks at."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -32,10 +32,10 @@ class SpanCapture:
         # Converted when first read, not on the agent's own time.
         self._spans: list[ReadableSpan | Span] = []
         self.is_enabled = False
-        """True while spans are kept here and nothing is sent; set by `enable` and `disable`."""
+        """True while spans stay here and nothing is sent; set by `enable` and `disable`."""
         self._overflow = 0
         self.failed = 0
-        """Spans since `enable` that an error in this package kept out."""
+        """Spans since `enable` that are missing by an error in this package."""
 
     @property
     def overflow(self) -> int:
@@ -43,7 +43,7 @@ class SpanCapture:
         return self._overflow
 
     def enable(self) -> None:
-        """Keep spans from now on; what was kept before is forgotten."""
+        """Capture spans from now on; earlier ones are forgotten."""
         watch(self)
         with self._lock:
             self._spans = []
@@ -52,18 +52,18 @@ class SpanCapture:
             self.is_enabled = True
 
     def disable(self) -> None:
-        """Send spans again; what was kept and not drained is forgotten."""
+        """Send spans again; what was captured and not drained is forgotten."""
         with self._lock:
             self.is_enabled = False
             self._spans = []
 
     def after_fork_in_child(self) -> None:
-        """Make a new lock: another thread may have held the old one."""
+        """Make a new lock: another thread may have had the old one."""
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
 
     def started(self, span: SpanContext, marks: Mapping[str, AnyValue]) -> None:
-        """Note an open span and the attributes that name its owner, while spans are kept."""
+        """Note an open span and the attributes that name its owner, while spans are captured."""
         if self.is_enabled:
             with self._lock:
                 self._open[span.trace_id, span.span_id] = marks
@@ -162,7 +162,7 @@ def enable_local_span_capture() -> None:
 
 
 def disable_local_span_capture() -> None:
-    """Send spans again and forget what was kept."""
+    """Send spans again and forget what was captured."""
     CAPTURE.disable()
 
 
@@ -189,7 +189,7 @@ class LocalCapture:
         CAPTURE.enable()
 
     def disable_local_capture(self) -> None:
-        """Send spans again and forget what was kept."""
+        """Send spans again and forget what was captured."""
         CAPTURE.disable()
 
     def drain_local_spans(self) -> "list[Span]":

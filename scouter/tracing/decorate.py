@@ -67,7 +67,7 @@ def _futures() -> tuple[type, ...]:
 
 
 def end_with(span: ScouterSpan, work: object) -> None:
-    """End a span at the latest when nobody holds the work any more, begun or not."""
+    """End a span at the latest when nobody refers to the work any more, started or not."""
     weakref.finalize(work, _end, span).atexit = False
 
 
@@ -77,7 +77,7 @@ def when_finished(
 ) -> None:
     """Call a function with the error or the result of a future; a cancelled one has neither.
 
-    The error is not asked for by `exception()`: asyncio would take it for seen, and log nothing
+    The error is not read by `exception()`: asyncio would take it for seen, and log nothing
     where nobody else looks.
     """
 
@@ -120,7 +120,7 @@ class Awaited:
 
 
 MAX_STREAM_ITEMS: Final = 1000
-"""Items of a generator that are kept for the span's output, unless they are joined."""
+"""Items of a generator that are recorded for the span's output, unless they are joined."""
 
 Function = Callable[..., Any]
 Start = Callable[[], ScouterSpan]
@@ -219,7 +219,7 @@ class _Call:
 
     def streamed(self, span: ScouterSpan, items: "_Items") -> None:
         if self._settings.record_io:
-            beyond = len(MORE) if self._settings.join_items else 0  # it stands behind what is kept
+            beyond = len(MORE) if self._settings.join_items else 0  # it stands behind the rest
             span.set_output(items.output(), max(0, self._settings.max_length) + beyond)
             if items.is_cut:
                 span.note_cut(OUTPUT)
@@ -273,7 +273,7 @@ class _Rest(_Call):
 
 
 class _Items:
-    """The items of a stream that are kept, at most `MAX_STREAM_ITEMS`.
+    """The items of a stream that are recorded, at most `MAX_STREAM_ITEMS`.
 
     Joined, it is as much of their text as the span may hold, and a mark where there was more.
     """
@@ -486,5 +486,5 @@ class CurrentSpan:
         self.__exit__(exc_type, exc_val, exc_tb)
 
     def __call__(self, function: F) -> F:
-        """Make each call of a function a span; arguments and result are not kept."""
+        """Make each call of a function a span; arguments and result are not recorded."""
         return cast("F", traced(function, self._start, _SPAN_ONLY))

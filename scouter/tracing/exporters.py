@@ -217,7 +217,7 @@ class TestSpanExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:
-        """Nothing is open; what was kept can still be read."""
+        """Nothing is open; what was captured can still be read."""
 
 
 _NOT_INSTALLED: Final = (

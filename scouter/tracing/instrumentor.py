@@ -37,8 +37,8 @@ class ScouterInstrumentor(LocalCapture, BaseInstrumentor):
 
     If the application has a TracerProvider of its own, it gets one more processor, and its own
     exporters go on as before; else a provider is made and set globally. A LoggerProvider that is
-    set gets one, too: while spans are captured, GenAI events of its logs are kept with them, and
-    at no other time. There is one
+    set gets one, too: while spans are captured, and at no other time, GenAI events of its logs are
+    captured with them. There is one
     instrumentor per process, as with every OpenTelemetry instrumentor.
     """
 
@@ -86,7 +86,7 @@ class ScouterInstrumentor(LocalCapture, BaseInstrumentor):
             sample_ratio: Share of traces that Scouter keeps. The application's own exporters
                 get all spans that the application's own sampler lets through. Traces that this
                 sampler refuses are not known later: a record that is inserted with the id of such
-                a trace is kept by the share alone.
+                a trace is sampled by the share alone.
             scouter_queue: Queue of the records that spans insert.
             attributes: Put on our copy of each span.
             eval_profiles: Profiles of the agents in this process. Our copy of a span is marked
@@ -96,7 +96,7 @@ class ScouterInstrumentor(LocalCapture, BaseInstrumentor):
             service_name: `service.name` of our copy of the spans of a provider that has none.
             redaction: Rules for data that must not leave the process, for our copies of spans and
                 for the queue's records. The application's own exporters see spans as they are.
-            logger_provider: Provider of the GenAI events that are kept while spans are captured;
+            logger_provider: Provider of the GenAI events that are captured with spans;
                 the global one if not given and set already.
             kwargs: For OpenTelemetry's base class.
 

@@ -1,4 +1,4 @@
-"""GenAI events that the application logs, kept beside the captured spans of an offline run."""
+"""GenAI events that the application logs, captured beside the spans of an offline run."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING

@@ -85,7 +85,7 @@ async def _live(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     try:
         await app(scope, asked, flushed)
     except Exception:
-        # An application that knows no lifespan raises before it asks; a fault is the server's.
+        # An application that knows no lifespan raises before it reads; a fault is the server's.
         if was_asked or has_answered:
             raise
     if was_asked or has_answered:

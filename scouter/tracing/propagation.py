@@ -181,7 +181,7 @@ def scenario_scope(
     """Mark everything that happens inside as part of one scenario.
 
     Spans started inside get the attribute `scouter.eval.scenario_id`, records captured inside
-    are kept under the scenario. No span is made, and the spans inside do not become children of
+    are filed under the scenario. No span is made, and the spans inside do not become children of
     a span outside: each scenario has traces of its own.
 
     Args:

@@ -167,7 +167,7 @@ class Runtime:
                 self.add_exporter(exporter)
 
     def adopt(self, queue: ScouterQueue) -> None:
-        """Have the queue of one tracer do as the process is told, now and later."""
+        """Have the queue of one tracer do as the process is set, now and later."""
         with self._lock:
             watch(self)
             self._take_over(queue)
@@ -211,7 +211,7 @@ class Runtime:
 
     @property
     def sample_ratio(self) -> float | None:
-        """Share of traces that are kept; None for OpenTelemetry's own setting."""
+        """Share of traces that are sampled; None for OpenTelemetry's own setting."""
         return self.sampling.ratio
 
     def add_exporter(self, exporter: SpanExporter) -> bool:
@@ -244,7 +244,7 @@ class Runtime:
     def make_provider(
         self, service_name: str | None, kind: type[TracerProvider] = TracerProvider
     ) -> TracerProvider:
-        """A provider that samples as Scouter is told, and keeps what the collector takes of a span.
+        """A provider that samples as Scouter is set, and keeps what the collector takes of a span.
 
         It has no processor, and no exit hook.
         """
@@ -323,7 +323,7 @@ class Runtime:
 
 
 def is_ours(provider: TracerProvider) -> bool:
-    """Tell whether a provider was made here, so that its sampler does what Scouter is told."""
+    """Tell whether a provider was made here, so that its sampler does what Scouter is set to."""
     return isinstance(provider.sampler, RuntimeSampler)
 
 

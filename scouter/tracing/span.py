@@ -71,7 +71,7 @@ class SpanKind(metaclass=_Kinds):
 DEFAULT_MAX_LENGTH: Final = 1000
 """Characters of one text inside a captured input or output."""
 MAX_ERROR_CHARS: Final = 8192
-"""Characters of an exception's text that are kept."""
+"""Characters of an exception's text that are recorded."""
 
 
 class ScouterSpan(trace.Span):
@@ -287,7 +287,7 @@ class ScouterSpan(trace.Span):
         self._span.update_name(name)
 
     def is_recording(self) -> bool:
-        """True while what is set is kept."""
+        """True while what is set is recorded."""
         return self._span.is_recording()
 
     def set_status(self, status: Status | StatusCode | str, description: str | None = None) -> None:

@@ -42,7 +42,7 @@ class StampedSpan(SpanCopy):
 
 
 class _HashedResource(Resource):
-    """A resource that remembers its hash, which costs a JSON dump and is asked for per span."""
+    """A resource that remembers its hash, which costs a JSON dump and is needed per span."""
 
     def __init__(self, attributes: Mapping[str, AttributeValue], schema_url: str) -> None:
         super().__init__(attributes, schema_url)

@@ -217,8 +217,8 @@ class ScouterTracer(LocalCapture, trace.Tracer):
     ) -> Callable[[F], F]:
         """Decorate a function, generator, coroutine function or async generator with a span.
 
-        Arguments and result are kept on the span as JSON, of a generator its first 1,000 items. A
-        generator's span lasts from its first to its last step and is current only while the
+        Arguments and result are recorded on the span as JSON, of a generator its first 1,000 items.
+        A generator's span lasts from its first to its last step and is current only while the
         generator itself runs. The span of a function that gives back a coroutine, a generator, a
         future or another awaitable, such as a plain wrapper around one, lasts until that is done.
 
@@ -232,7 +232,7 @@ class ScouterTracer(LocalCapture, trace.Tracer):
             max_length: Characters of one text inside arguments and result.
             capture_last_stream_item: Of a generator keep only the last item.
             join_stream_items: Of a generator keep the items as one text, of which `max_length`
-                characters are kept; `…` behind them says that there were more.
+                characters are recorded; `…` behind them says that there were more.
             record_io: False: keep neither arguments nor result.
             record_args: False: do not keep the arguments.
             parent_context_id: As for `start_span`.
@@ -327,7 +327,7 @@ def init_tracer(
     default_entity_uid: str | None = None,
     redaction: "Redaction | None" = None,
 ) -> ScouterTracer:
-    """Make a tracer, and set up the process' export of spans where that is asked for.
+    """Make a tracer, and set up the process' export of spans where that is wanted.
 
     Spans go by `transport_config`, else by the transport of the queue. With neither they go
     nowhere, unless an earlier call named a transport. OpenTelemetry's global provider is left

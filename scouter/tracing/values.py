@@ -28,9 +28,9 @@ _PRIMITIVES: Final = frozenset({str, bool, int, float})
 _ITEMS: Final = _PRIMITIVES | {type(None)}
 _AS_THEY_ARE: Final = frozenset({str, bool, float})
 MAX_JSON_NODES: Final = 10_000
-"""Values and keys of one captured input or output that are kept."""
+"""Values and keys of one captured input or output that are recorded."""
 MAX_JSON_CHARS: Final = 256 * 1024
-"""Characters of all texts of one captured input or output that are kept."""
+"""Characters of all texts of one captured input or output that are recorded."""
 _BYTES: Final = (bytes, bytearray, memoryview)
 
 
