@@ -1,7 +1,7 @@
 """Drop reports of senders, each counted once however often it arrives.
 
 A sender (the queue of one process) counts its drops from its start on. A report has two numbers:
-the drops that the far side is known to have heard of, and all drops. So a report that comes twice,
+the drops that were reported to the far side for sure, and all drops. So a report that comes twice,
 late or beside another one adds nothing. If the far side has forgotten the sender, it adds no drop
 again.
 """
@@ -15,7 +15,7 @@ class Count(NamedTuple):
     """Drops of one sender for one reason, since the sender began."""
 
     told: int
-    """Number of drops that the far side is known to have heard of."""
+    """Number of drops that the far side is known to know."""
     total: int
     """All."""
 
@@ -29,7 +29,7 @@ NOBODY: Final = ""
 NONE_DROPPED: Final[Dropped] = MappingProxyType({})
 
 DROPPED_HEADER: Final = "scouter-dropped"
-"""Name of the header, over HTTP and Kafka, that tells of drops."""
+"""Name of the header, over HTTP and Kafka, that reports drops."""
 
 
 def dropped_text(dropped: Dropped) -> str:
@@ -52,7 +52,7 @@ def report_of(
     Args:
         sender: Its name, which no other sender has.
         totals: Its drops by reason since it began.
-        told: Drops by reason that the far side is known to have heard of.
+        told: Drops by reason that the far side is known to know.
     """
     return {
         (sender, reason): Count(told.get(reason, 0), total)

@@ -162,7 +162,7 @@ def retry_info_s(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
         metadata: Trailing metadata of the answer.
 
     Returns:
-        Seconds that the server asks to wait, not negative; None if it does not say.
+        Seconds that the server wants to wait, not negative; None if it does not say.
     """
     for name, value in metadata:
         if name != _DETAILS or not isinstance(value, bytes):

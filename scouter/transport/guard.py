@@ -125,7 +125,7 @@ class Guard:
             self._rejected.clear()
 
     def after_fork_in_child(self) -> None:
-        """Make a new lock: another thread may have held the old one."""
+        """Make a new lock: another thread may have had the old one."""
         self._lock = threading.RLock()
 
     def _first(self, place: str, reason: str) -> bool:

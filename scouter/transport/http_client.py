@@ -103,7 +103,7 @@ class _Left:
     """Timeout of one step of a request: whatever is left for the request as a whole.
 
     httpcore gives it as it is to `socket.settimeout` before each connect, handshake, read and
-    write. That takes a float or asks for an integer, and so for the seconds that are left by then.
+    write. That takes a float, or asks for an integer and so for the seconds that are left by then.
     """
 
     def __init__(self, ends_s: float, wait_s: float | None, clock: Callable[[], float]) -> None:
@@ -143,7 +143,7 @@ class Body:
             True if no more is to be read.
 
         Raises:
-            DataError: The content is too large, or packed in a way that nobody asked for.
+            DataError: The content is too large, or packed in a way that nobody requested.
             TransientError: It cannot be unpacked.
         """
         try:
@@ -159,8 +159,8 @@ class Body:
         if self._unpack is None:
             if self._packing not in ("identity", ""):
                 raise DataError(
-                    f"the answer of {self._host} is packed as {self._packing[:40]!r}; it was asked "
-                    "for gzip, or for none"
+                    f"the answer of {self._host} is packed as {self._packing[:40]!r}; gzip or none "
+                    "was requested"
                 )
             self._count(part)
         while part and self._unpack is not None and not self._unpack.eof:

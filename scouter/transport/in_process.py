@@ -43,7 +43,7 @@ Sink = Callable[[Batch], int | None]
 """Takes a batch for good and returns how many of its items it refused, None for none of them.
 
 It is called on Scouter's threads, one for records and one for spans, and may raise TransientError
-to be asked again; the items of a batch after any other error are dropped and counted.
+to be sent again; the items of a batch after any other error are dropped and counted.
 """
 
 

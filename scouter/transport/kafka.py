@@ -93,7 +93,7 @@ class KafkaTransport(OtlpSpans):
         dropped: Dropped,
     ) -> int:
         refused = 0
-        # The first message of the batch tells; were it lost, so would be the whole batch.
+        # The first message of the batch reports drops; were it lost, so would be the whole batch.
         headers = [(DROPPED_HEADER, dropped_text(dropped).encode())] if dropped else None
         futures: list[tuple[Any, int]] = []
         where = f"brokers {self._config.brokers}"

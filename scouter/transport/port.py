@@ -57,7 +57,7 @@ def estimate_bytes(snapshot: RecordSnapshot) -> int:
 
 
 NOTHING_WRITTEN: Final = "nothing of the batch can be written"
-"""Said of a batch that no request is sent for; so none tells of drops."""
+"""Said of a batch that no request is sent for; so none reports drops."""
 _HEAD: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _UNENCODABLE: Final = (ValueError, TypeError)
 """Errors of `json`: for an id that is not text, or an integer with too many digits to write."""
@@ -114,9 +114,9 @@ class TooLargeError(DataError):
 class Transport(Protocol):
     """One open way to the far side, used by one thread at a time.
 
-    A send returns when the far side has taken the whole batch for good, and was told of what was
-    dropped; sending the same batch again after an error is harmless, as the collector knows records
-    by uid and spans by id.
+    A send returns when the far side has taken the whole batch for good, and got the report of
+    what was dropped; sending the same batch again after an error is harmless, as the collector
+    knows records by uid and spans by id.
 
     Raises (all sends):
         TransientError: Try the same batch again later.

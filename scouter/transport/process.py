@@ -2,7 +2,7 @@
 
 Forks: every object that owns a lock or a thread starts anew in a child. Another thread may hold a
 lock at the moment of the fork; in the child nobody would ever release it. Nothing is registered
-before the first object asks for it. Locks inside of C libraries cannot be renewed: a fork waits a
+before the first object needs it. Locks inside of C libraries cannot be renewed: a fork waits a
 moment for what takes them long.
 
 The end: everything that holds undelivered items delivers them, in bounded time. All begin at once,

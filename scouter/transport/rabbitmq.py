@@ -1,7 +1,7 @@
 """Records and spans over RabbitMQ with publisher confirms; needs the extra `rabbitmq`.
 
 A message is one batch: the body of `POST /v1/records`, or an OTLP `ExportTraceServiceRequest`;
-a header tells what was dropped.
+a header reports what was dropped.
 """
 
 import contextlib

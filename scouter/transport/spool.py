@@ -1,4 +1,4 @@
-"""Batches kept on disk while the far side is away, and delivered later."""
+"""Batches that are stored on disk while the far side is away, and delivered later."""
 
 import contextlib
 import json
@@ -164,7 +164,7 @@ class SpoolTransport(OtlpSpans):
         if not has_thread:
             return call()
         if not wait((answer,), patience_s).done:
-            answer.cancel()  # if it has not begun
+            answer.cancel()  # if it has not started
             self._is_slow = True
             raise TransientError(f"no answer within {patience_s} s")
         return answer.result()

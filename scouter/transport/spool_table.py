@@ -93,7 +93,7 @@ class Batch(NamedTuple):
     last: int
     """Id of the last of them."""
     lost: int
-    """Damaged rows between them; each held at least one record or span."""
+    """Damaged rows between them; each had at least one record or span."""
     file: int
     """Number of the file that they were read from."""
 
@@ -187,7 +187,7 @@ class SpoolTable:
             self._leading = None
 
     def look(self) -> tuple[bool, Dropped]:
-        """Tell whether something waits, and what the far side is still to be told of."""
+        """Tell whether something waits, and what is still to be reported to the far side."""
         with self._opened() as db:
             gone = self._remove_gone(db)
             query = "SELECT EXISTS (SELECT 1 FROM waiting WHERE id > ?), untold FROM state"
@@ -199,10 +199,10 @@ class SpoolTable:
 
         Args:
             rows: Records or spans.
-            dropped: Counts of drops that the far side is told with them.
+            dropped: Counts of drops that are reported to the far side with them.
 
         Raises:
-            TransientError: The disk refuses; nothing was kept.
+            TransientError: The disk refuses; nothing was stored.
         """
 
         def insert(db: sqlite3.Connection) -> Counter[str]:
@@ -219,7 +219,7 @@ class SpoolTable:
                 self._commit(db, told=dropped)
 
     def tell(self, dropped: Dropped) -> None:
-        """Have the far side told of drops."""
+        """Have drops reported to the far side."""
         if dropped:
             with self._opened() as db:
                 self._commit(db, dropped=dropped)
@@ -276,7 +276,7 @@ class SpoolTable:
 
         Args:
             batch: The rows.
-            told: Counts of drops that the far side was told with them.
+            told: Counts of drops that were reported to the far side with them.
             refused: Records and spans that it will never take, by reason.
         """
         lost = Counter({CORRUPT: batch.lost, **refused})
@@ -331,7 +331,7 @@ class SpoolTable:
         rows = follow(damaged, self._folder / f"spool.{self._sender}")
         if rows is None:
             return
-        GUARD.refuse("spool", CORRUPT, f"{damaged}: {error}; what can be read of it is kept")
+        GUARD.refuse("spool", CORRUPT, f"{damaged}: {error}; what can be read of it stays")
         lost = Counter({CORRUPT: rows})
         with self._opened() as db:
             self._commit(db, lambda _: lost)
@@ -349,7 +349,7 @@ class SpoolTable:
         Args:
             db: The file.
             work: Returns what it loses, by reason.
-            dropped: Counts of drops that the far side is to be told of, too.
+            dropped: Counts of drops that are to be reported to the far side, too.
             told: Those that it knows now.
 
         Returns:

@@ -274,7 +274,7 @@ class SqliteFile:
     def run(
         self, work: Callable[[sqlite3.Connection], _T], *, is_synced: bool = False
     ) -> "Future[_T]":
-        """Do something that may write, behind all that was asked for before.
+        """Do something that may write, behind all that was requested before.
 
         Args:
             work: Does it; what it did is undone where it raises.
@@ -359,7 +359,7 @@ class SqliteFile:
             raise sqlite3.OperationalError("another process is reading the file")
 
     def close(self) -> None:
-        """Wait for what was begun, and close the file; a later call opens it again."""
+        """Wait for what was started, and close the file; a later call opens it again."""
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is None:

@@ -70,8 +70,8 @@ class WorkerStats:
 
 
 Send = Callable[[Sequence[T], Dropped], int]
-"""Delivers a batch and tells what was dropped and is not told yet; returns how many items the far
-side refused for good."""
+"""Delivers a batch and reports what was dropped and is not reported yet; returns how many items
+the far side refused for good."""
 
 
 def backoff_s(
@@ -82,12 +82,12 @@ def backoff_s(
     Args:
         attempt: Failures so far, from 1.
         limits: Base and maximum of the pause.
-        retry_after_s: Seconds that the far side asked for; they are a lower bound.
+        retry_after_s: Seconds that the far side requested; they are a lower bound.
         jitter: Random number in [0, 1).
 
     Returns:
         Seconds: half to the whole of base * 2^(attempt-1), at most `retry_max_s`, at least the
-        seconds that were asked for (themselves capped by `retry_total_s`).
+        seconds that were requested (themselves capped by `retry_total_s`).
     """
     full = min(limits.retry_max_s, limits.retry_base_s * 2.0 ** min(attempt - 1, 30))
     pause = full * (0.5 + 0.5 * jitter)
@@ -157,7 +157,7 @@ class BatchWorker(Generic[T]):
         self._told: Mapping[str, int] = {}  # of the dropped ones, those the far side knows of
         self._flush_to = 0
         self._waited_until_s = float("-inf")  # by `flush` and `close`
-        self._not_before_s = 0.0  # the far side asked for silence until then
+        self._not_before_s = 0.0  # the far side requested silence until then
         self._thread: threading.Thread | None = None
         self._retry_start_s: float | None = None  # a thread could not be started: not before this
         if self._send is not None:
@@ -213,7 +213,7 @@ class BatchWorker(Generic[T]):
         Args:
             item: Anything.
         """
-        self._fresh.append(item)  # before the question: the thread asks in the other order
+        self._fresh.append(item)  # before the question: the thread looks in the other order
         if len(self._fresh) >= self._measure_at or self._clock() >= self._measure_by_s:
             self._measure()
 
@@ -345,7 +345,7 @@ class BatchWorker(Generic[T]):
             self._close_at_s = min(self._close_at_s, self._clock())
             self._changed.notify_all()
         thread.join(min(max(end_s - time.monotonic(), _LEAST_JOIN_S), 1.0))
-        if lost and is_first:  # nobody asks for the counts of a process that has ended
+        if lost and is_first:  # nobody reads the counts of a process that has ended
             logger.warning(
                 "%s: %d items were not delivered within %.1f s of closing, and are lost",
                 self.name, lost, timeout_s,
@@ -409,7 +409,7 @@ class BatchWorker(Generic[T]):
                     self._changed.wait(limits.delay_s - age_s)
                 elif self._close_at_s is not None:
                     return []
-                elif not self._fresh:  # asked after `_measure_at` is 1: no item slips through
+                elif not self._fresh:  # looked at after `_measure_at` is 1: no item slips through
                     self._changed.wait()
 
     def _take(self) -> list[T]:
@@ -454,7 +454,7 @@ class BatchWorker(Generic[T]):
             except TransientError as error:
                 attempt += 1
                 now_s, total_s = self._clock(), self._limits.retry_total_s
-                if error.retry_after_s:  # not for ever, whatever it asks for
+                if error.retry_after_s:  # not for ever, whatever it requests
                     self._not_before_s = now_s + min(error.retry_after_s, total_s)
                 left_s = started_s + total_s - now_s
                 if left_s <= 0:
