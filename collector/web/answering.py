@@ -1,4 +1,4 @@
-"""Endpoints made of views, and sessions: who is not let in is asked for a token."""
+"""Endpoints made of views, and sessions: who is not let in has to give a token."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -69,7 +69,7 @@ _FORM_BYTES: Final = 4096
 
 
 def endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
-    """Make an endpoint of a view: who is not let in is asked for a token."""
+    """Make an endpoint of a view: who is not let in has to give a token."""
 
     async def show(request: Request) -> Response:
         caller: Caller | ProblemError = request.scope[CALLER]
@@ -93,7 +93,7 @@ def endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
 def _to_login(request: Request) -> Response:
     """Lead to the form for a token, and from there back to the view.
 
-    A part of a view that a script asks for cannot show that form: the script leads there.
+    A part of a view that a script requests cannot show that form: the script leads there.
     """
     is_part = "hx-request" in request.headers
     url = URL(request.headers.get("hx-current-url", "/")) if is_part else request.url

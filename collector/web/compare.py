@@ -187,7 +187,7 @@ class Figure:
 
 
 _TIMES: Final = 2
-"""Multiple from which a difference is told as such."""
+"""Multiple from which a difference is shown as such."""
 _FIGURES: Final[Sequence[tuple[str, str, Callable[[float], str]]]] = (
     ("median_ms", "Duration of a trace, median", took),
     ("p95_ms", "Duration, 95th percentile", took),

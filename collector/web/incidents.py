@@ -72,7 +72,7 @@ def _age_ms(time: datetime) -> float:
 
 
 OPEN: Final = ("firing", "acknowledged", "silenced")
-"""States of an alert that people were told of, whether or not somebody looks after it."""
+"""States of an alert that people were notified of, whether or not somebody looks after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,7 +197,7 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Shown:
     )  # fmt: skip
     kept["rater"] = _spelt(kept["rater"], found.people)
     it = "judge" if found.is_judge else "check"
-    # A list of one's own tells no other's label.
+    # A list of one's own shows no other's label.
     own = kept["rater"] if not kept["standing"] else ""
     return {
         "found": found,

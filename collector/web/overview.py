@@ -280,7 +280,7 @@ def environments_of(alias: str, standings: Iterable[DriftSeries], asked: str) ->
     Args:
         alias: Of the profile.
         standings: As the API has them; each series of a profile is of one environment.
-        asked: That a person asks for; without it the one with the most records is shown.
+        asked: That a person names; without it the one with the most records is shown.
 
     Returns:
         Names, the empty one for results that name none; empty while the detectors know nothing.

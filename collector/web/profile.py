@@ -46,7 +46,7 @@ class Cost:
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """None where no answer tells it."""
+    """None where no answer says it."""
     unpriced_calls: int
 
 
@@ -61,7 +61,7 @@ class Newest:
     reasons: Sequence[tuple[int, str, str]]
     """Count, outcome and reason of those that did not pass or fail, the largest count first."""
     cost: Cost | None
-    """Of a judge; None where none was asked."""
+    """Of a judge; None where none was called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     "limit": "a value is too large",
     "no_spans": "there are no spans",
     "incomplete": "spans, or the end of a conversation, are missing",
-    "not_told": "nobody tells of the calls",
+    "not_told": "nobody reports the calls",
     "parse": "an answer has another form",
     "provider": "nobody answered for the judge",
     "refusal": "the judge declined",

@@ -51,7 +51,7 @@ class Turn:
     told: TurnView | None = None
     """Words and calls of its spans; None without a trace, or where none of its spans is stored."""
     context: object = None
-    """Of its first record, where no span tells anything."""
+    """Of its first record, where no span says anything."""
 
 
 async def conversation_view(source: Source, session_id: str, page: str) -> Shown:

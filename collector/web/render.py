@@ -1,4 +1,4 @@
-"""Templates to answers: everything that comes from data is escaped, and no view is kept."""
+"""Templates to answers: everything that comes from data is escaped, and no view is stored."""
 
 import datetime
 import gzip
@@ -39,13 +39,13 @@ VERSION: Final = "v"
 """Parameter of a static file's address that changes with its content."""
 
 CUT: Final = 4_000
-"""Characters of a value that a view shows; the rest is told by its size."""
+"""Characters of a value that a view shows; the rest is its size."""
 
 _UNITS: Final = (
     (120_000, 1000, "s"), (7_200_000, 60_000, "min"), (172_800_000, 3_600_000, "h"),
     (math.inf, 86_400_000, "d"),
 )  # fmt: skip
-"""Milliseconds below which a length of time is told in a unit, and milliseconds of that unit."""
+"""Milliseconds below which a length of time is shown in a unit, and milliseconds of that unit."""
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 """Of JSON: a text, a sign, or a number or word."""
 _DEEPEST: Final = 30
@@ -228,7 +228,7 @@ def natural(text: str) -> int:
 def static(name: str) -> str:
     """The address of a file of the page itself, with a digest of its content.
 
-    A browser keeps what it has from there, and asks again only for what changed.
+    A browser keeps what it has from there, and requests again only for what changed.
 
     Args:
         name: Of the file.

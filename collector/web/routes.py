@@ -129,7 +129,7 @@ def _content(path: str, changed_ns: int) -> bytes:
 
 
 class _StaticFiles(StaticFiles):
-    """Files of the page itself: kept for good from an address with a version, else compared.
+    """Files of the page itself: cached for good from an address with a version, else compared.
 
     They are answered from memory: a client that reads nothing would hold its file open, and
     strangers would use up the files that the process may open.
@@ -327,9 +327,9 @@ async def _act(request: Request, source: Source) -> Response:
     if act == "silence":
         body["seconds"] = form.get("seconds", "")
     elif act not in ("acknowledge", "resolve"):
-        raise AskError(HTTPStatus.NOT_FOUND, f"an alert cannot be told to {act[:100]}")
+        raise AskError(HTTPStatus.NOT_FOUND, f"an alert does not know the action {act[:100]}")
     others = await _beside(source, alert_id) if form.get("all") == "yes" else []
-    if act != "resolve":  # nobody was told of one on trial
+    if act != "resolve":  # nobody was notified of one on trial
         others = [each for each in others if each.state != "shadow"]
     is_new_normal = act == "resolve" and form.get("accept") == "yes"
     for each in (None, *others):

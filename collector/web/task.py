@@ -87,7 +87,7 @@ async def rate_lines(
         ]
         if sum(each.n for line in lines for each in line.points) >= total:
             return [line for line in lines if line.points]
-    # A result of which nothing tells the version is in no version's line.
+    # A result of which nothing says the version is in no version's line.
     return [RateLine(version="", points=points)] if points else []
 
 

@@ -19,7 +19,7 @@ from scouter.evaluate.show.trace_view import TimeAxis, TraceColumns
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 
 FIRST: Final = 2_000
-"""Rows in the page itself; a script asks for all of them."""
+"""Rows in the page itself; a script requests all of them."""
 _LEAST: Final = 0.4
 """Width of a bar in percent, so that a span of no length is seen."""
 _PASSED_ON: Final = ("content-type", "content-disposition")

@@ -81,7 +81,7 @@ def _print_all(trouble: "Iterable[Trouble]", found: "Iterable[DriftAlert]") -> N
     trial = [each for each in found if each.state == "shadow"]
     _print_list([each for each in found if each.state != "shadow"])
     if trial:
-        typer.echo("\non trial, told to nobody (scouter alerts promote ALERT):")
+        typer.echo("\non trial, sent to nobody (scouter alerts promote ALERT):")
         _print_list(trial)
 
 
@@ -156,7 +156,7 @@ def show(
 def promote(
     alert_id: AlertId, note: Note = "", url: Url = None, token_file: TokenFile = None
 ) -> None:
-    """Let an alert that is on trial fire, so that people are told; needs the scope profile.
+    """Let an alert that is on trial fire, so that people are notified; needs the scope profile.
 
     scouter alerts promote 5f0c… --note "it is right"
     """

@@ -1,4 +1,4 @@
-"""The program `scouter`: every command is an entry point, loaded when it is asked for."""
+"""The program `scouter`: every command is an entry point, loaded when it is called."""
 
 import gc
 import sys
@@ -89,7 +89,7 @@ class LazyGroup(TyperGroup):
         return {entry.name: entry for entry in (*entry_points(group=GROUP), *own)}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 typer's private click
-        """Find the command that is asked for; click itself suggests what is registered only."""
+        """Find the command that is named; click itself suggests what is registered only."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
             question = did_you_mean(name, self.list_commands(ctx))
@@ -98,7 +98,7 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 typer's private click
-        """Run a command; a mistyped option is told with the one that is nearest to it."""
+        """Run a command; a mistyped option is refused with the one that is nearest to it."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -183,7 +183,7 @@ def main() -> None:
         sys.exit(USAGE_ERROR)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: BLE001 - shown whole, and told apart from a verdict
+    except BaseException:  # noqa: BLE001 - shown whole, and no decision
         traceback.print_exc()
         sys.exit(USAGE_ERROR)
     finally:

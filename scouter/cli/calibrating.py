@@ -76,7 +76,7 @@ class Wanted:
 
     @property
     def asking(self) -> list[str]:
-        """The options that say that somebody is asked, although outcomes may be there."""
+        """The options that say that a judge is called, although outcomes may be there."""
         options = {
             "--providers": self.providers is not None,
             "--repeats": self.repeats > 1,
@@ -101,7 +101,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
 
     Args:
         wanted: The arguments.
-        begin: Told how many outcomes are asked for.
+        begin: Is called with the number of outcomes to get.
         tick: Called for each.
 
     Raises:
@@ -182,7 +182,7 @@ def _check_options(wanted: Wanted) -> None:
             raise ConfigError(NO_PRICES)
         if wanted.providers is not None:
             raise ConfigError(
-                "--providers has the entry that the prompt names, and --judge is asked in its "
+                "--providers has the entry that the prompt names, and --judge is called in its "
                 "place. Leave one of the two out"
             )
     elif wanted.results is not None:
@@ -194,8 +194,8 @@ def _check_options(wanted: Wanted) -> None:
         if given:
             names = " and ".join(given)
             raise ConfigError(
-                f"--results asks nobody, as it has the outcomes; {names} would change nothing. "
-                f"Leave {names} out, or --results to have the provider entry asked"
+                f"--results calls nobody, as it has the outcomes; {names} would change nothing. "
+                f"Leave {names} out, or --results to have the provider entry called"
             )
 
 
@@ -205,20 +205,20 @@ def _judge(
     task: LLMJudgeTask,
     items: Sequence[Item],
 ) -> "_Watched | None":
-    """Find out who is asked.
+    """Find out who is called.
 
     The judge that is named; else nobody where outcomes are there already; else the provider
     entries that prompts name. No answer comes from a cache, as a judge's own wavering is to be
     seen.
 
     Raises:
-        ConfigError: Somebody is meant to be asked, and cannot be.
+        ConfigError: Somebody is meant to be called, and cannot be.
     """
     asking = wanted.asking if wanted.judge is None else ["--judge", *wanted.asking]
     if asking and all(item.context is None for item in items):
         names = " and ".join(asking)
         raise ConfigError(
-            f"{wanted.labels}: no line has a context, so that nobody can be asked; add contexts, "
+            f"{wanted.labels}: no line has a context, so that nobody can be called; add contexts, "
             f"or leave {names} out"
         )
     if wanted.judge is not None:
@@ -250,7 +250,7 @@ def _answered_by(wanted: Wanted, task: LLMJudgeTask, judge: "_Watched | None") -
 
 
 def _who(wanted: Wanted, *, is_asked: bool) -> str | None:
-    """Name of the judge that was asked in place of the provider entry; see `Identity.judge`."""
+    """Name of the judge that was called in place of the provider entry; see `Identity.judge`."""
     if wanted.judge is not None or is_asked:
         return wanted.judge or ""
     return None if wanted.results is None else load_results(wanted.results).judge
@@ -325,7 +325,7 @@ def _nothing(known: Sequence[Sequence[JudgeOutcome]], wanted: Wanted, *, is_aske
     if not is_asked and _NO_NAME.why in reasons:
         return (
             f"{wanted.labels}: {text}. Records are found in --results by `uid` or `record_id`: "
-            "give the labels one of them, or leave --results out to have the judge asked"
+            "give the labels one of them, or leave --results out to have the judge called"
         )
     return f"{text}; the first: {first}" if first else text
 
@@ -386,7 +386,7 @@ def _draw_from(
     """Draw records from a file of results, and write the lines to be filled in.
 
     Returns:
-        The lines, in an order that tells nothing, and the judge's outcomes on what was drawn from.
+        The lines, in an order that says nothing, and the judge's outcomes on what was drawn from.
 
     Raises:
         ConfigError: The file is of another profile, or the judge decided none of its records.

@@ -85,7 +85,7 @@ AnswerCache = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|URL|none",
-        help="Keeps the answers of models, so that no question is asked twice: a "
+        help="Stores the answers of models, so that no question is sent twice: a "
         "file, or a collector. By default the collector at SCOUTER_URL where that is set, else "
         "~/.cache/scouter/judge.db.",
     ),
@@ -177,8 +177,8 @@ AllowUnjudged = Annotated[
     bool,
     typer.Option(
         "--allow-unjudged",
-        help="Let a run pass although the budget was spent before every judge task was asked, no "
-        "record came for a profile, or a file of another system asks for other checks.",
+        help="Let a run pass although the budget was spent before every judge task was called, no "
+        "record came for a profile, or a file of another system wants other checks.",
         rich_help_panel=BASELINE,
     ),
 ]
@@ -216,7 +216,7 @@ Push = Annotated[
     typer.Option(
         metavar="URL",
         help="Address of a collector that keeps the results, to be compared there; the token is "
-        "SCOUTER_AUTH_TOKEN. A failure is told and decides nothing.",
+        "SCOUTER_AUTH_TOKEN. A failure is reported and decides nothing.",
         rich_help_panel=REPORTS,
     ),
 ]

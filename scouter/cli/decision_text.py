@@ -1,4 +1,4 @@
-"""One screen that tells a release check: the decision, what broke, and what to do next."""
+"""One screen about a release check: the decision, what broke, and what to do next."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import isnan

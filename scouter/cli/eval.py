@@ -164,7 +164,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="MODULE:NAME",
-            help="The version to compare with, asked in turn with the agent, in place of a "
+            help="The version to compare with, called in turn with the agent, in place of a "
             "baseline.",
             rich_help_panel=BASELINE,
         ),
@@ -265,7 +265,7 @@ def evaluate(
     Parameters called `session`, `history` and `queue` get the conversation's id, its turns so far
     as chat messages, and the queue. A class is made once for each attempt, and its instance
     answers. A function that requires `queue` and takes no message is called for each attempt and
-    gives back the agent. An object with `query(input=…)` is asked by that. A subclass of
+    gives back the agent. An object with `query(input=…)` is called by that. A subclass of
     `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of its
     own needs no `--profile`. The working folder is on the import path.
 

@@ -83,7 +83,7 @@ def evaluate_traces(
 
     The files are OTLP as SDKs send it (protobuf or JSON), or as the OpenTelemetry Collector's file
     exporter writes it (JSON lines and others); plain, gzip or zstd. Files of spans that a collector
-    wrote as Parquet are read, too. The content tells the format.
+    wrote as Parquet are read, too. The content says the format.
     Each trace becomes a record with the user's question and the agent's answer, as far as the spans
     tell them. Traces of one conversation are one session.
 

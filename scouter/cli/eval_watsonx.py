@@ -80,7 +80,7 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     if check.recorded is not None:
         refuse_without_agent(
             check,
-            f"the conversations of {check.recorded} were recorded once, and no agent is asked; "
+            f"the conversations of {check.recorded} were recorded once, and no agent is called; "
             "give --agent in place of --recorded",
         )
     if check.run.calibrations and not check.run.profiles:
@@ -165,7 +165,7 @@ def _config(path: Path) -> ReadConfig:
 
 
 def _judge(run: NamedRun, provider: Provider | None) -> tuple[Provider | None, list[str]]:
-    """Choose the model that is asked: of `--judge`, else of the configuration, if it can be."""
+    """Choose the model that is called: of `--judge`, else of the configuration, if it can be."""
     named = provider is not None and provider.provider and provider.model_id
     if run.judge is not None:
         return (provider if named else _OWN), []
@@ -176,7 +176,7 @@ def _judge(run: NamedRun, provider: Provider | None) -> tuple[Provider | None, l
         models.check(provider.provider, None, provider.model_id)
     except ConfigError as error:
         return None, [
-            f"provider_config: {error}; nobody is asked, and fuzzy values are compared offline"
+            f"provider_config: {error}; nobody is called, and fuzzy values are compared offline"
         ]
     return provider, []
 

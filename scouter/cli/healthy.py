@@ -37,7 +37,7 @@ def of_time(
 ) -> SavedRun:
     """Count the live outcomes of a time, by conversation.
 
-    No margin: they are of the traffic that the agent is held to. Their own error is in the bound.
+    No margin: they are of the very traffic of the agent. Their own error is in the bound.
 
     Args:
         client: Asks the collector.

@@ -60,7 +60,7 @@ def calibrate(
     ] = None,
     repeats: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="How often the judge is asked about each record."),
+        typer.Option(min=1, metavar="N", help="How often the judge is called about each record."),
     ] = 1,
     swap: Annotated[
         str | None,
@@ -101,9 +101,9 @@ def calibrate(
     Labels without `order`, or given with the judge's outcome in view (`is_blind: false`), count for
     the agreement and correct no pass rate.
 
-    The judge's answers come from the first of these: `--judge`, which is asked about all records
+    The judge's answers come from the first of these: `--judge`, which is called about all records
     with a context; `--results`; the lines, if one holds an answer; the provider entry that the
-    task's prompt names. With `--providers`, `--repeats` or `--swap` the entry is asked even if
+    task's prompt names. With `--providers`, `--repeats` or `--swap` the entry is called even if
     lines hold answers. No answer comes from a cache.
 
     An option that would change nothing is refused: `--providers` and `--judge-budget` beside
@@ -198,7 +198,7 @@ def sample(
     collector they come from the newest 500 results of the task; the token is SCOUTER_AUTH_TOKEN.
 
     Give each line a `label` (pass or fail) and a `rater`. Do it before you read `stratum`, which
-    tells the judge's outcome. Lines without a label are left out.
+    says the judge's outcome. Lines without a label are left out.
 
     **Examples**
 

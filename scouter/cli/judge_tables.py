@@ -59,7 +59,7 @@ def print_corrected(calibration: Calibration, found: Corrected) -> None:
 
 
 def over_budget_text(found: Calibration) -> str:
-    """Say what a budget kept from being asked, and what that leaves."""
+    """Say which calls a budget prevented, and what that leaves."""
     skipped = counted(found.over_budget, "outcome")
     return (
         f"{skipped} skipped, as the budget left too little; the calibration rests on "
@@ -132,7 +132,7 @@ def _notes(found: Calibration) -> list[Text]:
     notes += _origin(found)
     low, _ = found.counts.youden_interval()
     if low <= 0:
-        notes.append("With these labels the judge cannot be told from one that does not look.")
+        notes.append("These labels do not distinguish the judge from one that does not look.")
     return [Text(note) for note in notes]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.show.trace_view import ResultView, SpanView
 
 SHORT: Final = 400
-"""Characters of a value, where not all of it is asked for."""
+"""Characters of a value, where not all of it is wanted."""
 WHOLE: Final = 10**9
 _MARKS: Final = {"passed": "✓", "failed": "✗", "errored": "!"}
 _OTHER_MARK: Final = "·"

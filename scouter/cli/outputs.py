@@ -40,7 +40,7 @@ class Outputs:
                 raise ConfigError(f"{option} {path}: {other} writes to this file, too")
 
     def write(self, report: Report) -> None:
-        """Write the reports that were asked for.
+        """Write the reports that were named.
 
         Raises:
             ConfigError: A file cannot be written; the others are.

@@ -287,7 +287,7 @@ def rules(
 def dashboard() -> None:
     """Write a Grafana dashboard of all profiles of a collector.
 
-    Import it in Grafana; it asks for the Prometheus there.
+    Import it in Grafana, and choose the Prometheus there.
 
         scouter profile dashboard > scouter.json
     """

@@ -128,7 +128,7 @@ def reevaluate(
     With --past the profile is a file, and judges the records of its space and alias in that folder
     as they are, each file in a process. Nothing is compared with what was found before: save two
     runs for that. If it is interrupted, the same command goes on with the files that are left. A
-    profile that asks judges is evaluated in one process; --judge and the options behind it are as
+    profile that calls judges is evaluated in one process; --judge and the options behind it are as
     those of `scouter eval`.
 
         scouter reevaluate geographer.json --since 7d

@@ -24,7 +24,7 @@ _SHOWN: Final = tuple(each.value for each in Outcome if each is not Outcome.PEND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """What was asked for; see `scouter reevaluate`."""
+    """What was wanted; see `scouter reevaluate`."""
 
     past: Path
     engine: str
@@ -50,7 +50,7 @@ def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
         raise ConfigError(f"--workers {run.workers}: expected 1 or more")
     if profile.plan.asks and (run.engine != "local" or (run.workers or 1) > 1):
         raise ConfigError(
-            "a profile that asks judges is evaluated in one process, which waits for many answers "
+            "a profile that calls judges is evaluated in one process, which waits for many answers "
             "at a time and has one budget: leave out --engine and --workers"
         )
     if run.save is not None:

@@ -27,7 +27,7 @@ from scouter.replay.setup_check import unread_warning
 def push_run(results: ScenarioEvalResults, url: str) -> None:
     """Send results, and say where they can be looked at.
 
-    A failure is told and raises nothing: the results decide about a release, and not whether
+    A failure is reported and raises nothing: the results decide about a release, and not whether
     somebody keeps them.
     """
     try:
@@ -315,9 +315,9 @@ def least_of(given: Sequence[str]) -> Mapping[str, float]:
 def interrupted(run: NamedRun) -> str:
     """Say what Ctrl-C left of a run."""
     if not run.agent:  # answers that are stored; --resume is refused
-        return "scouter: interrupted; nothing was kept, and nothing has to be asked again"
+        return "scouter: interrupted; nothing was saved, and nothing has to be repeated"
     if run.resume is None:
-        return "scouter: interrupted; nothing was kept. With --resume FILE a run can be continued"
+        return "scouter: interrupted; nothing was saved. With --resume FILE a run can be continued"
     return f"scouter: interrupted; the same command goes on from {run.resume}"
 
 

@@ -62,7 +62,7 @@ def sessions(
 ) -> None:
     """List sessions, the one with the newest record first.
 
-    Text, profile and times are those of a record; all else is asked of the whole session. It failed
+    Text, profile and times are those of a record; all else is that of the whole session. It failed
     or errored if one of its records did; it passed if all did.
 
         scouter results sessions --text "order 4711" --outcome failed --since 24h
@@ -119,7 +119,7 @@ def traces(
     ] = None,
     min_ms: MinMs = None,
     same_span: Annotated[
-        bool, typer.Option("--same-span", help="One span meets all that is asked of spans.")
+        bool, typer.Option("--same-span", help="One span meets all conditions on spans.")
     ] = False,
     since: Since = None,
     until: Until = None,
@@ -130,7 +130,7 @@ def traces(
 ) -> None:
     """List traces by their spans, and by an evaluation on a record of theirs.
 
-    Profile, outcome, task and tags are asked of one evaluation. Text and all else are asked of the
+    Profile, outcome, task and tags are those of one evaluation. Text and all else are those of the
     spans: each may be true of another one, unless --same-span is given.
 
         scouter results traces --text "order 4711" --since 7d

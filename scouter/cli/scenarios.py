@@ -85,9 +85,7 @@ def generate(
             help="Cases of each story (3), or of each story and kind of attack (1).",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Another number asks for other cases.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another number makes other cases.")] = 0,
     interactive: Annotated[
         bool,
         typer.Option(
@@ -369,7 +367,7 @@ def _write_datasets(folder: Path, found: "Harvest", compat: "Compat", *, overwri
 def _report_harvest(found: "Harvest") -> None:
     for each in found.silent:
         typer.echo(
-            visible(f"left out {each.record_id or each.uid}: nothing stored says what was asked"),
+            visible(f"left out {each.record_id or each.uid}: no stored text has the question"),
             err=True,
         )
     if found.silent:

@@ -18,7 +18,7 @@ class ScouterClient(
 
     Lists are read page by page while they are iterated over. A request that fails for now
     (429, 502, 503, 504, no connection) is sent again, with growing pauses or the one that the
-    collector asks for, unless a second delivery would do something else than the first. Any thread
+    collector wants, unless a second delivery would do something else than the first. Any thread
     may use it.
 
         with ScouterClient() as client:

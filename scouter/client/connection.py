@@ -40,7 +40,7 @@ class Retry:
     Args:
         tries: Most deliveries of one request, at least 1.
         first_pause_s: Seconds before the second delivery; each later pause is twice as long.
-        longest_pause_s: Longest pause in seconds. If a collector asks for a longer one
+        longest_pause_s: Longest pause in seconds. If a collector wants a longer one
             (Retry-After), the request is not sent again.
     """
 

@@ -17,7 +17,7 @@ _QUESTIONS: Final = (
     "input", "question", "query", "prompt", "user_input", "user_message", "user_query", "message",
     "messages",
 )  # fmt: skip
-"""Keys of a context under which agents keep what they were asked, the likeliest first."""
+"""Keys of a context under which agents store the question, the likeliest first."""
 _MODELS: Final = frozenset({Kind.MODEL})
 _AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _ANSWERS: Final = ("response", "answer", "output", "final_answer", "reply", "result")
@@ -30,14 +30,14 @@ class Conversation:
     asked: tuple[str, ...]
     """The user's messages, at least one."""
     answer: str | None
-    """The agent's last words; None where its last message has none, or nothing tells of it."""
+    """The agent's last words; None where its last message has none, or nothing has it."""
     tool_calls: tuple[ToolCall, ...]
 
 
 def read_conversation(spans: Sequence[Span], context: JsonValue) -> Conversation | None:
     """Read a conversation.
 
-    The spans are asked first, as they are made by libraries that agree on the names; then the
+    The spans are read first, as they are made by libraries that agree on the names; then the
     context, whose keys are the user's own.
 
     Args:

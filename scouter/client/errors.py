@@ -27,7 +27,7 @@ class ApiError(ScouterError):
 
     @property
     def advice(self) -> str:
-        """The remedy, if the status alone tells it."""
+        """The remedy, if the status alone says it."""
         return _ADVICE.get(self.status, "")
 
     def __str__(self) -> str:
@@ -36,13 +36,13 @@ class ApiError(ScouterError):
 
 
 class BusyError(ApiError, TransientError):
-    """The collector could not answer now (429, 502, 503, 504), however often it was asked.
+    """The collector could not answer now (429, 502, 503, 504), however often it was tried.
 
     Args:
         status: HTTP status.
         detail: The fault, in the collector's words.
         where: The request.
-        retry_after_s: Seconds to wait that it asked for, if it did.
+        retry_after_s: Seconds to wait that it stated, if it did.
     """
 
     def __init__(

@@ -169,10 +169,10 @@ def expected_answer(tasks: Sequence[Task], context: JsonValue, answer: str | Non
     Args:
         tasks: Tasks of the profile that evaluated the record.
         context: Context of the record.
-        answer: Answer of the agent; it tells which tasks are about the answer.
+        answer: Answer of the agent; it says which tasks are about the answer.
 
     Returns:
-        The expected answer; None if none of them tells it. The agent's own answer is no expected
+        The expected answer; None if none of them says it. The agent's own answer is no expected
         one.
     """
     if isinstance(context, Mapping):

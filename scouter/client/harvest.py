@@ -113,7 +113,7 @@ def harvest(
     Args:
         client: Asks the collector; needs the scope read.
         wanted: Selects the records.
-        known: Profiles that may have evaluated them; others are asked of the collector.
+        known: Profiles that may have evaluated them; others are read from the collector.
 
     Raises:
         ScouterError: The collector refused, or cannot be reached.

@@ -1,4 +1,4 @@
-"""The cache of a collector, for release checks that ask what was asked before, and its name."""
+"""The cache of a collector, for release checks that repeat questions, and its name."""
 
 import asyncio
 import json
@@ -87,7 +87,7 @@ class CollectorCache:
             if error.status == _NO_SCOPE:
                 self._is_read_only = True
                 _LOG.warning(
-                    "judges' answers are read from %s and not kept: %s", self._client.url, error
+                    "judges' answers are read from %s and not stored: %s", self._client.url, error
                 )
             elif error.status not in _TOO_LARGE:
                 self._give_up(error)
@@ -102,7 +102,7 @@ class CollectorCache:
         if not self._is_out:
             self._is_out = True
             _LOG.warning(
-                "the cache of judges' answers at %s cannot be used, and every question is asked: "
+                "the cache of judges' answers at %s cannot be used, and every question is sent: "
                 "%s",
                 self._client.url, error,
             )  # fmt: skip

@@ -36,7 +36,7 @@ class RecordLook:
     paths: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """By task id what it looks at: a path, or the assertion in its wire form."""
     prompts: Mapping[str, Sequence[Asked]] = field(default_factory=dict[str, Sequence[Asked]])
-    """By task id the messages of a judge task's first question; none of one that was not asked."""
+    """By task id the messages of a judge task's first question; none of one that was not called."""
     missing: str = ""
     """Reason that there are neither; empty where there are."""
 
@@ -80,7 +80,7 @@ def _plan_of(client: ScouterClient, evaluation: Evaluation) -> Plan | None:
 
 
 def _spans_of(client: ScouterClient, plan: Plan, record: Record) -> SpanTree | None:
-    """The record's spans, where a judge is asked about them and they are still stored."""
+    """The record's spans, where a judge reads them and they are still stored."""
     if record.trace_id is None or not any(reads_spans(plan.tasks[at]) for at in plan.judges):
         return None
     try:
@@ -98,7 +98,7 @@ def _asked(
     evaluation: Evaluation,
     spans: SpanTree | None,
 ) -> Sequence[Asked]:
-    """Rebuild the first question to the judge; empty if it was not asked for lack of its inputs."""
+    """Rebuild the first question to the judge; empty if it was not sent for lack of its inputs."""
     found = {task.task_id: task for task in evaluation.tasks}
     own = found.get(plan.specs[at].task_id)
     if own is None or not own.question:

@@ -18,7 +18,7 @@ NEXT_CURSOR = "Scouter-Next-Cursor"
 
 Moment: TypeAlias = datetime.datetime | int | float | str
 """A time: a datetime with a zone, RFC 3339, or a number since 1970, whose unit (seconds,
-milliseconds, microseconds or nanoseconds) the collector tells by its size."""
+milliseconds, microseconds or nanoseconds) the collector finds by its size."""
 
 COMMIT_S: Final = 90.0
 """Longest wait for one commit; the collector itself gives up after 60 s and says so."""

@@ -279,7 +279,7 @@ def test_nothing_to_harvest_is_1(url: str, scouter: Scouter, tmp_path: Path) -> 
     """These records have neither spans nor a question."""
     done = scouter("scenarios", "harvest", "all.yaml")
     assert done.returncode == 1
-    assert "left out one: nothing stored says what was asked" in done.stderr
+    assert "left out one: no stored text has the question" in done.stderr
     assert not (tmp_path / "all.yaml").exists()
 
 

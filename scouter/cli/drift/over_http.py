@@ -1,4 +1,4 @@
-"""History as a collector that runs tells it."""
+"""History as a collector that runs has it."""
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence

@@ -111,7 +111,7 @@ def replayed(
         period: The period.
         alpha: Chance of a false alarm of each series.
         pace_s: Quiet time and deadline of a conversation, in seconds.
-        told: Is told of the progress.
+        told: Is called with the progress.
     """
     from scouter.drift.history.replay import replay
     from scouter.drift.series.group import Pace

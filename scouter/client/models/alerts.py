@@ -139,7 +139,7 @@ class DriftAlert(Answer):
     trouble: str = Field(description="Of the kind trouble: which one, as in the list `trouble`.")
     service: str
     environment: str
-    version: str = Field(description="Of the agent; empty where no span tells it.")
+    version: str = Field(description="Of the agent; empty where no span says it.")
     state: str = Field(description="shadow, firing, acknowledged, silenced or resolved.")
     opened_at: Time
     changed_at: Time
@@ -192,8 +192,8 @@ class DriftDelivery(Answer):
     """A message about an alert, to one channel."""
 
     channel: str = Field(description="log, webhook, slack, pagerduty or alertmanager.")
-    told: str = Field(description="State that is told: firing or resolved.")
-    state: str = Field(description="begun, waiting (asked again), sent or given_up.")
+    told: str = Field(description="State that was sent: firing or resolved.")
+    state: str = Field(description="begun, waiting (sent again), sent or given_up.")
     at: Time
     attempts: int
     answer: str = Field(description="Of the far side, without secrets.")
@@ -225,7 +225,7 @@ class DriftAlertLook(DriftAlert):
     )
     history: tuple[DriftAlert, ...] = Field(description="Oldest first.")
     deliveries: tuple[DriftDelivery, ...] = Field(
-        description="Whom it was told to: the last step for each channel and state, oldest first."
+        description="Whom it was sent to: the last step for each channel and state, oldest first."
     )
 
 

@@ -1,4 +1,4 @@
-"""Two sides held against each other, and offline runs that a collector keeps."""
+"""Two sides compared, and offline runs that a collector stores."""
 
 import datetime
 
@@ -55,7 +55,7 @@ class TraceFigures(Answer):
     median_ms: float = Field(description="From the first span's start to the last one's end.")
     p95_ms: float
     input_tokens: float | None = Field(
-        description="A trace's mean; null where no model call tells its tokens."
+        description="A trace's mean; null where no model call reports its tokens."
     )
     output_tokens: float | None
 
@@ -215,7 +215,7 @@ class Explanation(Answer):
 
 
 class Comparison(Answer):
-    """Two sides held against each other."""
+    """Two sides compared."""
 
     word: str = Field(description="regressed, no regression seen, or inconclusive.")
     headline: str = Field(description="The decision in words.")
@@ -251,7 +251,7 @@ class RunItem(Answer):
     run_id: str = Field(description="Digest of its file: the same file is one run.")
     name: str
     added_at: Time
-    added_by: str = Field(description="Id of the token; empty where none was asked for.")
+    added_by: str = Field(description="Id of the token; empty where none was required.")
     is_replay: bool = Field(description="False of results of records without scenarios.")
     profiles: dict[str, str] = Field(description="Digest of the profile by alias.")
     records: int

@@ -10,7 +10,7 @@ from scouter.evaluate.results.judge_rate import JudgeKnown, Standing
 
 
 class TaskUsage(Answer):
-    """Questions to a judge, with their tokens and cost; a sum is None if no answer tells it."""
+    """Questions to a judge, with their tokens and cost; a sum is None if no answer reports it."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -130,7 +130,7 @@ class JudgeStanding(Answer):
 
     standing: Standing = Field(
         description="corrected; cannot_say: the labels are too few; another_judge: the calibrated"
-        " judge was asked otherwise, and nothing of it is applied; not_calibrated."
+        " judge was called otherwise, and nothing of it is applied; not_calibrated."
     )
     why: str = Field(description="Why there is no corrected rate; empty if there is one.")
     pass_rate: float | None = Field(description="As people would say.")
@@ -191,7 +191,7 @@ class TaskRate(Answer):
 
 
 class RatedTask(TaskRate):
-    """The same, with the rate over time where it is asked for."""
+    """The same, with the rate over time where it is requested."""
 
     line: RateLine | None = Field(description="Null without `bucket`.")
 

@@ -58,7 +58,7 @@ class LabelItem(Answer):
 
 
 class QueueResult(Answer):
-    """Result of the task, for those who asked to see it."""
+    """Result of the task, for those who want to see it."""
 
     outcome: Outcome
     reason: str | None
@@ -77,8 +77,8 @@ class QueueItem(Answer):
     created_at: Time
     context: JsonValue
     asks: str = Field(description="The question with the record's values in it.")
-    result: QueueResult | None = Field(description="Null unless it is asked for.")
-    labels: tuple[LabelItem, ...] = Field(description="Of others; empty unless asked for.")
+    result: QueueResult | None = Field(description="Null unless it is requested.")
+    labels: tuple[LabelItem, ...] = Field(description="Of others; empty unless requested.")
     own: LabelItem | None = Field(description="The person's own, of a record that was named.")
 
 
@@ -231,7 +231,7 @@ class JudgeAnswer(Answer):
 
 
 class KeptJudgeAnswer(Answer):
-    """Reply to a judge answer that was sent in; `kept` is False if the collector keeps none."""
+    """Reply to a judge answer that was sent in; `kept` is False if the collector stores none."""
 
     kept: bool = Field(description="False where the collector's cache is off.")
 
@@ -274,7 +274,7 @@ class GoldJudge(Answer):
     model: str
     items: int
     per_day: float
-    window: int = Field(description="Items that are held together against the calibration.")
+    window: int = Field(description="Items that are compared together with the calibration.")
     windows: tuple[GoldWindow, ...] = Field(description="By time; the last one mostly goes on.")
 
 

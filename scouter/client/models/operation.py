@@ -166,7 +166,7 @@ class LagStatus(Answer):
         "within a minute."
     )
     brokers_s: dict[str, float] = Field(
-        description="By broker: all that it held so many seconds ago is stored."
+        description="By broker: all that it had so many seconds ago is stored."
     )
 
 
@@ -195,7 +195,7 @@ class Status(Answer):
 
     space: str = Field(description="The caller's.")
     scopes: tuple[str, ...] = Field(description="The caller's.")
-    token_id: str = Field(description="The caller's; empty where no token was asked for.")
+    token_id: str = Field(description="The caller's; empty where no token was required.")
     store: StoreStatus | None = Field(
         description="Null for tokens of other spaces than the collector's own, as are lag and "
         "receivers: these are about all spaces."

@@ -104,7 +104,7 @@ class ToolCall(Answer):
     result: JsonValue = Field(description="Null where none is known.")
     error: str = Field(description="Of a call that failed.")
     duration_ms: float | None = Field(
-        description="Of its execution; null where no span tells of it."
+        description="Of its execution; null where no span reports it."
     )
 
 

@@ -146,7 +146,7 @@ class TraceRows(Answer):
     """A trace as columns, the evaluations of its records, and results that name no span of it."""
 
     trace_id: str
-    service_name: str = Field(description="Of the root, as the next two; empty if it tells none.")
+    service_name: str = Field(description="Of the root, as the next two; empty if it has none.")
     service_version: str
     environment: str
     columns: TraceColumns

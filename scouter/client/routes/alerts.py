@@ -52,7 +52,7 @@ class AlertRoutes(Connection):
         return self._get(DriftAlertLook, "/alerts/{alert_id}", arguments(locals()))
 
     def promote_alert(self, alert_id: str, note: str = "", name: str = "") -> DriftAlert:
-        """Let an alert that is on trial fire, so that people are told. Needs the scope profile.
+        """Let an alert that is on trial fire, so that people are notified. Needs the scope profile.
 
         Args:
             alert_id: Its id.
@@ -134,7 +134,7 @@ class AlertRoutes(Connection):
         return self._post(TriedChannels, "/alerts/test", body=body, is_repeatable=False)
 
     def drift_series(self, profile: str | None = None) -> DriftSeriesList:
-        """The standing of every task of every active profile, with its reference.
+        """The state of every task of every active profile, with its reference.
 
         Args:
             profile: Alias, name, uid or digest; None for all.

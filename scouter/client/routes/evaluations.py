@@ -65,7 +65,7 @@ class EvaluationRoutes(Connection):
             service_version: Of the record's service.
             environment: Of the record's service.
             tags: Of the record; all of them.
-            setup: `kind=value` that a span tells, such as `fingerprint=fp_1`; see `setups`.
+            setup: `kind=value` that a span reports, such as `fingerprint=fp_1`; see `setups`.
             since: Evaluated at this time or later.
             until: Evaluated before this time.
         """
@@ -187,13 +187,13 @@ class EvaluationRoutes(Connection):
         return self._get(Failures, "/tasks/failures", arguments(locals()))
 
     def runs(self) -> Iterator[RunItem]:
-        """Results of offline runs that the collector keeps, the one that came last first."""
+        """Results of offline runs that the collector stores, the one that came last first."""
         return self._pages(RunItem, "/runs", {})
 
     def push_run(
         self, results: "ScenarioEvalResults | EvalResults | Mapping[str, JsonValue]", name: str = ""
     ) -> RunItem:
-        """Have the collector keep the results of a run, at most 32 MiB. Needs the scope ingest.
+        """Have the collector store the results of a run, at most 32 MiB. Needs the scope ingest.
 
         Args:
             results: Of a replay or of records, or what their `save` writes.
@@ -246,7 +246,7 @@ class EvaluationRoutes(Connection):
         require_ruled_out: float | None = None,
         limit: int | None = None,
     ) -> Comparison:
-        """Two versions, two periods, or an offline run and what is live, held against each other.
+        """Two versions, two periods, or an offline run and what is live, compared.
 
         Args:
             profile: Alias; needed where a side is live.

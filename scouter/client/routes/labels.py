@@ -62,7 +62,7 @@ class LabelRoutes(Connection):
         is_blind: bool | None = None,
         order: LabelOrder | None = None,
     ) -> LabelItem:
-        """Say whether a record is good, as a task on it asks. Needs the scope label.
+        """Say whether a record is good, as a task on it wants to know. Needs the scope label.
 
         Args:
             uid: Of the record.
@@ -151,7 +151,7 @@ class LabelRoutes(Connection):
         Args:
             profile: Alias.
             task_id: Of the task.
-            contexts: With the records' contexts, as by default, so that a judge can be asked.
+            contexts: With the records' contexts, as by default, so that a judge can be called.
             format: JSON lines, as by default, or CSV.
             draw: In place of the labels so many records, drawn at random of each outcome.
         """
@@ -165,7 +165,7 @@ class LabelRoutes(Connection):
         return self._get(GoldJudges, "/judges/gold")
 
     def judge_answer(self, key: str) -> JudgeAnswer:
-        """Read the answer to a question that the collector's judges, or other clients, have asked.
+        """Read the answer to a question that the collector's judges, or other clients, have sent.
 
         Args:
             key: The question's SHA-256 as hex digits; see `scouter.agent.cached_judge`.
@@ -173,7 +173,7 @@ class LabelRoutes(Connection):
         return self._get(JudgeAnswer, "/judge-answers/{key}", arguments(locals()))
 
     def keep_judge_answer(self, key: str, response: str, model: str = "") -> KeptJudgeAnswer:
-        """Keep an answer for other clients of the same space. Needs the scope profile.
+        """Store an answer for other clients of the same space. Needs the scope profile.
 
         Args:
             key: The question's SHA-256 as hex digits.

@@ -33,7 +33,7 @@ ExportFormat: TypeAlias = Literal["jsonl", "csv"]
 
 
 _PART_BYTES: Final = 4 * 2**20
-"""Bytes of an export that the client holds in memory; a longer line is held alone."""
+"""Bytes of an export that the client has in memory; a longer line is there alone."""
 
 
 class RecordRoutes(Connection):
@@ -119,7 +119,7 @@ class RecordRoutes(Connection):
     def sessions(
         self, *, text: str | None = None, limit: int | None = None, **search: Unpack[SessionSearch]
     ) -> Iterator[SessionItem]:
-        """Sessions with a record that is asked for, the one with the newest such record first.
+        """Sessions with a record that the filter names, the one with the newest such record first.
 
         Args:
             text: In the context of such a record, or in a span of its trace, in upper or lower
@@ -180,7 +180,7 @@ class RecordRoutes(Connection):
             until: Before this time.
 
         Each part is a request of its own, so that a connection that breaks costs one of them. A
-        part behind the first is asked for again for up to a minute, as after a restart of the
+        part behind the first is requested again for up to a minute, as after a restart of the
         collector.
 
         Raises:

@@ -161,7 +161,7 @@ class TraceRoutes(Connection):
         until: Moment | None = None,
         limit: int | None = None,
     ) -> Iterator[GenAIUsage]:
-        """Calls, tokens, cost and durations, by model or whatever else is asked for.
+        """Calls, tokens, cost and durations, by model or whatever else is named.
 
         That with the most calls comes first; with buckets, their order counts before.
 
@@ -225,7 +225,7 @@ class TraceRoutes(Connection):
         Args:
             trace_id: 32 hex digits.
             span_id: 16 hex digits.
-            text_limit: Characters that are kept of each text, at least 32; all by default.
+            text_limit: Characters that are left of each text, at least 32; all by default.
         """
         return self._get(SpanDetail, "/traces/{trace_id}/spans/{span_id}", arguments(locals()))
 

@@ -123,7 +123,7 @@ def test_alerts_on_trial_stand_apart(script: Script, scouter: Scouter) -> None:
     script.answers = [Say(body=each) for each in answers]
     lines = scouter("alerts", "list").stdout.splitlines()
     places = [next(n for n, line in enumerate(lines) if each in line)
-              for each in ("5f0c", "on trial, told to nobody", "7r1a1")]  # fmt: skip
+              for each in ("5f0c", "on trial, sent to nobody", "7r1a1")]  # fmt: skip
     assert places == sorted(places)
     assert scouter("alerts", "list").returncode == 0
 

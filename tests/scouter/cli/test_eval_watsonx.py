@@ -320,7 +320,7 @@ def test_recorded_conversations_are_judged_as_they_were(folder: Path, scouter: S
     repeated = scouter(*stored, "--repeats", "3")
     assert repeated.returncode == 2
     assert "--repeats: the conversations of " in repeated.stderr
-    assert "were recorded once, and no agent is asked; give --agent" in repeated.stderr
+    assert "were recorded once, and no agent is called; give --agent" in repeated.stderr
 
 
 @pytest.mark.parametrize(

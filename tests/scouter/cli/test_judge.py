@@ -682,7 +682,7 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
             "Leave one of the two out",
         ),
         (["judged.jsonl", "--providers", "p.yaml"], "or leave --providers out"),
-        (["judged.jsonl", "--repeats", "2"], "no line has a context, so that nobody can be asked"),
+        (["judged.jsonl", "--repeats", "2"], "no line has a context, so that nobody can be called"),
         (["judged.jsonl", "--judge", "desk_judge:judge"], "or leave --judge out"),
         (["labels.jsonl"], "provider entry 'openai' has no key"),
         (["names.jsonl"], "the lines hold neither outcomes of a judge nor contexts"),

@@ -203,7 +203,7 @@ def test_a_record_without_a_question_says_where_to_put_one(
         1,
         "",
         [
-            "left out u1: nothing stored says what was asked",
+            "left out u1: no stored text has the question",
             "what the user said is read from the messages on spans of model calls, else from the "
             "record's context: put it there as `question`",
             "no record to make a scenario of; nothing was written",
