@@ -21,8 +21,8 @@ def pass_rates(before: Items, after: Items, versions: tuple[str, str]) -> Table:
         versions: Names of the releases.
     """
     table = Table(title="Live: pass rate per alias and task", title_justify="left")
-    table.add_column("alias")
-    table.add_column("task")
+    table.add_column("alias", overflow="fold")
+    table.add_column("task", overflow="fold")
     for version in versions:
         table.add_column(f"release {version}", justify="right")
     table.add_column("change", justify="right")

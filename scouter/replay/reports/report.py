@@ -141,9 +141,10 @@ def _of(
     bad: list[tuple[str, CheckView]],
 ) -> Example:
     check = bad[0][1] if bad else None
+    query = " ".join(scenario.query.split())
     return Example(
         scenario_id=name,
-        asked=clip(" ".join(scenario.query.split()), _VALUE),
+        asked="" if query == name else clip(query, _VALUE),  # rows are called by their prompt
         check=_checks([each for each, _ in bad]),
         expected=_expected(check) if check else "",
         got=_got(check) if check else clip(attempt.error.splitlines()[0], _VALUE),
