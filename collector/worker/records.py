@@ -9,7 +9,7 @@ from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.worker.kept_values import MOST_TOGETHER, Keeper, most_characters, size_of
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.ready import Ready, Rerun
-from scouter.evaluate.engine.batch import evaluate_in_turn, never
+from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.judged import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
@@ -22,6 +22,10 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Resource, struct
 
 _UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
+
+
+def _never() -> bool:
+    return False
 
 
 @struct
@@ -87,7 +91,7 @@ def judge(
     seq: int,
     now_ns: int,
     earlier: Mapping[str, EvaluationRow] | None = None,
-    is_late: Callable[[], bool] = never,
+    is_late: Callable[[], bool] = _never,
 ) -> list[EvaluationRow]:
     """Run a profile's tasks on records; those that need a judge are pending.
 
@@ -128,7 +132,7 @@ def judge_again(
     *,
     seq: int,
     now_ns: int,
-    is_late: Callable[[], bool] = never,
+    is_late: Callable[[], bool] = _never,
 ) -> list[EvaluationRow]:
     """Run the tasks again that spans can change, and take over the other results.
 
@@ -198,7 +202,7 @@ def run(
     traces: Mapping[str, TraceView],
     known: Mapping[str, EvaluationRow] | None = None,
     most: int | None = None,
-    is_late: Callable[[], bool] = never,
+    is_late: Callable[[], bool] = _never,
 ) -> Iterator[Judged]:
     """Evaluate records one after the other, as each is asked for: a result may be large.
 
@@ -206,16 +210,15 @@ def run(
     """
     records = list(map(eval_record, rows))
     trees = trees_of(plan, rows, traces)
-    if not plan.has_judges:
-        for result in evaluate_in_turn(plan, records, trees, is_late):
-            yield Judged.of(result, most)
-        return
     earlier = known or {}
     for at, record in enumerate(records):
         if at and is_late():
             return
         tree = trees.get(record.trace_id or "")
-        yield judge_now(plan, record, tree, earlier.get(record.uid), most)
+        if plan.has_judges:
+            yield judge_now(plan, record, tree, earlier.get(record.uid), most)
+        else:
+            yield Judged.of(evaluate_record(plan, record, tree), most)
 
 
 def trees_of(

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.api.records import EvalResults
-from scouter.evaluate.engine.batch import evaluate_batch
+from scouter.evaluate.engine.execute import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.results.provenance import collect_provenance, judge_name_of
 from scouter.evaluate.results.record_result import RecordResult

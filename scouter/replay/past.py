@@ -26,7 +26,6 @@ import orjson
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.api.records import EvalResults
-from scouter.evaluate.engine.batch import evaluate_in_turn
 from scouter.evaluate.engine.judged import evaluate_records
 from scouter.evaluate.engine.sessions import session_results, sessions_of
 from scouter.evaluate.files.versioned import write_whole
@@ -135,10 +134,7 @@ def _judged(
         if plan.reads_spans:
             found = _traces(task, profile, records)
             trees = {trace_id: SpanTree(spans) for trace_id, spans in found.items()}
-        if judge is not None and plan.has_judges:
-            yield from evaluate_records(plan, records, trees, judge)
-        else:
-            yield from evaluate_in_turn(plan, records, trees)
+        yield from evaluate_records(plan, records, trees, judge)
 
 
 def _sessions(

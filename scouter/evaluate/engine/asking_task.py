@@ -147,7 +147,7 @@ def conditional(
     ) -> EvalTaskResult:
         return condition.kept_from(scope, spans, base) or run(scope, spans, base)
 
-    return replace(compiled, run=run_where_it_holds, plain=None)
+    return replace(compiled, run=run_where_it_holds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

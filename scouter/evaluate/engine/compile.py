@@ -139,8 +139,7 @@ def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
     label = repr(path.text) if path.text else "the whole context"
     get = path.get
     subject = Subject(task=task, stage=stage, assertion=task.context_path, label=label, item=item)
-    keys = path.plain_keys if item is None else None
-    return compile_run(subject, lambda scope, _, __: get(scope), get, keys)
+    return compile_run(subject, lambda scope, _, __: get(scope), get)
 
 
 def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:

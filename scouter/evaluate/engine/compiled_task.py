@@ -50,14 +50,6 @@ The outcome may stand all the same: a count that passed `>= 1` at 1 may become 7
 
 
 @dataclass(frozen=True, slots=True)
-class PlainComparison:
-    """A comparison of the value that plain keys lead to, which can be made for many records."""
-
-    keys: tuple[str, ...]
-    comparison: Comparison
-
-
-@dataclass(frozen=True, slots=True)
 class CompiledTask:
     """A task as the engine runs it."""
 
@@ -66,8 +58,6 @@ class CompiledTask:
     """Fields that are the same in all results of the task."""
     open_value: OpenValue | None = None
     """None for a task whose value no missing evidence can change."""
-    plain: PlainComparison | None = None
-    """The task itself, where it is no more than that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,30 +143,22 @@ def _explain(
     return f"{label} is {show(actual)}, expected {wanted}"
 
 
-def compile_run(
-    subject: Subject, read: Read, get: Getter | None = None, keys: tuple[str, ...] | None = None
-) -> CompiledTask:
+def compile_run(subject: Subject, read: Read, get: Getter | None = None) -> CompiledTask:
     """Join reading and comparing into one function.
 
     Args:
         subject: The comparison and what its results share.
         read: Gives the value to compare.
         get: The same for a value that is read from the task's scope alone; saves a call.
-        keys: Keys that lead to the value, where it is read by nothing else.
 
     Raises:
         ConfigError: A pattern or a template that can never work.
     """
     spec = subject.spec()
-    run, comparison = _run(subject, spec, read, get)
-    plain = None if keys is None or comparison is None else PlainComparison(keys, comparison)
-    return CompiledTask(run, spec, plain=plain)
+    return CompiledTask(_run(subject, spec, read, get), spec)
 
 
-def _run(
-    subject: Subject, spec: TaskSpec, read: Read, get: Getter | None
-) -> tuple[Run, Comparison | None]:
-    """The function, and the comparison in it where that is the same for all records."""
+def _run(subject: Subject, spec: TaskSpec, read: Read, get: Getter | None) -> Run:
     operator = subject.task.operator
     resolve = compile_template(subject.expected)
     if resolve is not None:
@@ -186,24 +168,18 @@ def _run(
                 "a record is never used as a pattern or schema (for the characters themselves "
                 "write '[$]{')"
             )
-        return _with_template(subject, spec, read, resolve), None
+        return _with_template(subject, spec, read, resolve)
     try:
         comparison = compile_comparison(operator, subject.expected)
     except TaskFault as fault:
         if isinstance(fault, VacuousFault) or operator in PATTERN_OPERATORS:
             raise ConfigError(f"task {subject.task.id!r}: expected_value: {fault}") from fault
         reason, message, expected = fault.reason, fault.message, subject.expected
-        return (
-            lambda _, __, ___: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
-        ), None
+        return lambda _, __, ___: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
     prepare = _prepare_value(comparison, subject)
-    if prepare is not None:
-        run = _with_prepared(subject.expected, spec, read, prepare, comparison.check)
-    elif get is not None:
-        run = _from_scope(subject.expected, spec, get, comparison.check)
-    else:
-        run = _with_prepared(subject.expected, spec, read, _as_it_is, comparison.check)
-    return run, comparison
+    if prepare is None and get is not None:
+        return _from_scope(subject.expected, spec, get, comparison.check)
+    return _with_prepared(subject.expected, spec, read, prepare or _as_it_is, comparison.check)
 
 
 def errored(

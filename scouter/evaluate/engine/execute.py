@@ -96,6 +96,19 @@ def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = Non
     )  # fmt: skip
 
 
+def evaluate_batch(
+    plan: Plan, records: Iterable[EvalRecord], trees: Mapping[str, SpanTree]
+) -> list[RecordResult]:
+    """Judge many records as `evaluate_record` does one.
+
+    Args:
+        plan: From `compile_plan`.
+        records: Not changed; their results keep this order.
+        trees: Spans by trace id; each record sees those of its own trace.
+    """
+    return [evaluate_record(plan, each, trees.get(each.trace_id or "")) for each in records]
+
+
 def _run_all(plan: Plan, context: JsonValue, spans: SpanTree | None) -> tuple[EvalTaskResult, ...]:
     if plan.is_flat:
         return tuple([run(context, spans, context) for run in plan.runs])

@@ -13,13 +13,13 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.engine.asking_task import AskingTask
-from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import (
     Found,
     JudgeQuestion,
     Walk,
     blocked_by,
+    evaluate_batch,
     evaluate_record,
     unreadable,
     walk,

@@ -10,8 +10,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compile import compile_task
-from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, PlainComparison, Run
-from scouter.evaluate.paths.templates import has_template
+from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, Run
 from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -79,8 +78,6 @@ class Plan:
     """`tasks_digest` of all tasks, whatever their scope."""
     runs: tuple[Run, ...] = field(repr=False)
     """A judge task's says that nobody is there to answer."""
-    plain: tuple[PlainComparison | None, ...] = field(repr=False)
-    """Tasks that are no more than a comparison, in the order of the tasks; None for the others."""
     specs: tuple[TaskSpec, ...] = field(repr=False)
     judges: Mapping[int, AskingTask] = field(repr=False)
     """The judge tasks, by their index."""
@@ -94,8 +91,6 @@ class Plan:
     """True if no task depends on another."""
     shares_responses: bool
     """True if a task reads responses, so that each is read once, however often it is looked at."""
-    makes_texts: bool
-    """True if a task makes texts of a record's values, so that its results may be large."""
     session: "Plan | None" = None
     """Plan of the session-scoped tasks, which runs once per session; None without such tasks."""
 
@@ -166,7 +161,6 @@ def _compiled(
         reads_spans=any(reads_spans(task) for task in given),
         digest=digest,
         runs=tuple(task.run for task in compiled),
-        plain=tuple(task.plain if isinstance(task, CompiledTask) else None for task in compiled),
         specs=tuple(task.spec for task in compiled),
         judges=judges,
         steps=tuple(tuple(sorted(stage, key=judges.__contains__)) for stage in stages),
@@ -177,7 +171,6 @@ def _compiled(
         ),
         is_flat=not any(dependencies),
         shares_responses=any(isinstance(each, AgentAssertionTask) for each in read),
-        makes_texts=any(has_template(each.expected_value) for each in read),
     )
 
 

@@ -41,18 +41,6 @@ class Path:
     def __repr__(self) -> str:
         return f"Path({self.text!r})"
 
-    @property
-    def plain_keys(self) -> tuple[str, ...] | None:
-        """The keys of a path that goes from object to object by nothing but keys, else None.
-
-        Such a path can be followed by subscription alone; the whole value has no keys, `()`.
-        """
-        if self.text.startswith("$"):
-            return None
-        keys = tuple(segment for segment in self.segments if isinstance(segment, str))
-        plain = len(keys) == len(self.segments) and all(map(_is_key, keys))
-        return keys if plain else None
-
     def follow(self, root: JsonValue) -> JsonValue:
         """Follow a path that is no JSONPath step by step, with every rule; `get` is the quick way.
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -38,6 +38,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import dataclass_transform
@@ -83,6 +84,8 @@ if TYPE_CHECKING:
     @dataclass_transform(field_specifiers=(Field, PrivateAttr))
     class _Model:
         """A model for type checkers: arguments by name, or by position in the fields' order."""
+
+        model_fields: ClassVar[dict[str, FieldInfo]]
 
         @classmethod
         def model_validate(cls, obj: object) -> Self: ...
@@ -130,9 +133,21 @@ class Tagged(_Model):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
         """Say in the signature, which `help` shows, that arguments may be given by position."""
-        by_name = [each for each in signature(cls).parameters.values() if each.name != "args"]
-        places = [each.replace(kind=Parameter.POSITIONAL_OR_KEYWORD) for each in by_name]
+        places = [
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=Parameter.empty if each.is_required() else each.get_default(),
+                annotation=each.annotation,
+            )
+            for name, each in cls.model_fields.items()
+        ]
         cls.__signature__ = Signature(places)
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """Say it again: pydantic makes a signature of its own at the first use."""
+        cls.__pydantic_init_subclass__()
 
     @classmethod
     def __get_pydantic_core_schema__(

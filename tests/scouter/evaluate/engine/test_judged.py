@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.batch import evaluate_batch
-from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.execute import evaluate_batch, evaluate_record
 from scouter.evaluate.engine.judged import (
     JudgedRun,
     evaluate_records,

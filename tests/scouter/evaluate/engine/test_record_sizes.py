@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scouter.evaluate.engine.batch import evaluate_batch, evaluate_in_turn
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.files.json_text import weight
@@ -53,32 +52,12 @@ def test_texts_that_templates_make_are_bounded() -> None:
     record = EvalRecord({"a": "x" * (2 * _MEBI), "b": "yy"})
     found: list[RecordResult] = []
 
-    peak = peak_of(lambda: found.extend(evaluate_batch(plan, [record], {})))
+    peak = peak_of(lambda: found.append(evaluate_record(plan, record)))
 
     limited = (Outcome.ERRORED, Reason.LIMIT)
     assert told(found[0]) == [limited] * 255 + [(Outcome.FAILED, None)]
     assert f"{MAX_CHARACTERS:,} characters" in found[0].tasks[200].message
     assert peak < 2 * _MEBI
-
-
-@pytest.mark.parametrize(
-    "task",
-    [
-        AssertionTask("t", "a", "${a}${a}", Op.Contains),
-        AssertionTask("t", "l[*]", [1], Op.Equals),
-    ],
-    ids=["texts", "lists"],
-)
-def test_results_that_are_let_go_are_not_held_for_hundreds_of_records(task: Task) -> None:
-    """60 records make 160 kB each: one or eight of them are in memory, never all."""
-    records = [EvalRecord({"a": "x" * 80_000, "l": [0] * 20_000})] * 60
-    plan = compile_plan([task])
-
-    def judge() -> None:
-        for _ in evaluate_in_turn(plan, records, {}):
-            pass
-
-    assert peak_of(judge) < 10 * 160_000
 
 
 def test_a_list_of_one_large_text_a_thousand_times_is_neither_copied_nor_written() -> None:
@@ -197,7 +176,6 @@ TASKS: st.SearchStrategy[list[tuple[str | None, Op, Any]]] = st.lists(
 def test_a_bound_changes_an_outcome_to_nothing_but_errored_limit(
     wanted: list[tuple[str | None, Op, Any]], contexts: list[Any], looks: int, characters: int
 ) -> None:
-    """And records that are judged together come out as each alone."""
     tasks = [
         AssertionTask(f"t{at}", path, expected, operator)
         for at, (path, operator, expected) in enumerate(wanted)
@@ -210,8 +188,6 @@ def test_a_bound_changes_an_outcome_to_nothing_but_errored_limit(
         patch.setattr(json_path, "MAX_LOOKS", looks)
         patch.setattr(templates, "MAX_CHARACTERS", characters)
         bound = [told(evaluate_record(plan, record)) for record in records]
-        assert list(map(told, evaluate_batch(plan, records, {}))) == bound
-        assert list(map(told, evaluate_in_turn(plan, records, {}))) == bound
 
     limited = (Outcome.ERRORED, Reason.LIMIT)
     for before, after in zip(free, bound, strict=True):

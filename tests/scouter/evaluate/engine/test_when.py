@@ -9,8 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.batch import evaluate_batch
-from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.execute import evaluate_batch, evaluate_record
 from scouter.evaluate.engine.judged import evaluate_deferred
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.outcome import Outcome

@@ -11,7 +11,6 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.batch import TaskColumn
 from scouter.evaluate.engine.compiled_task import Measured, Subject, compile_metric
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt, Score
@@ -265,21 +264,6 @@ def test_what_goes_wrong_inside_a_metric_is_its_result() -> None:
     for measure, reason in ((missing, Reason.NO_SPANS), (broken, Reason.TYPE)):
         result = compile_metric(subject(), measure).run({}, None, {})
         assert (result.outcome, result.reason, result.score) == (Outcome.ERRORED, reason, None)
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=20))
-def test_a_column_keeps_every_score(found: list[tuple[float, bool]]) -> None:
-    spec = compile_metric(subject(), lambda _, __, ___: Measured(score=0)).spec
-    column = TaskColumn(spec, 1)
-    results = [
-        measured(Measured(score=score, actual=["shown"] if is_shown else None))
-        for score, is_shown in found
-    ]
-    for result in results:
-        column.append(result)
-    scores = [score for score, _ in found]
-    assert [each.score for each in column.results()] == scores
-    assert [column.result(row).score for row in range(len(found))] == scores
 
 
 # --- files and frames ---

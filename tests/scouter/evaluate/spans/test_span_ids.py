@@ -6,7 +6,6 @@ import pytest
 
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.batch import RecordColumns
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -130,14 +129,12 @@ def test_where_there_are_no_spans() -> None:
 
 
 def test_they_are_kept_with_the_results(tmp_path: Any) -> None:
-    """In columns, in what is read from them, and in files."""
     tasks = [
         TraceAssertionTask("spans", A.span_count(CHAT), 2, Op.Equals),
         AssertionTask("field", "x", 1, Op.Equals),
     ]
     records = [EvalRecord({"x": 1}, trace_id=TRACE), EvalRecord({"x": 1})]
     results = EvalDataset(records, tasks, agent_trace().spans).evaluate()
-    assert isinstance(results.records, RecordColumns)
 
     path = tmp_path / "results.json"
     path.write_text(results.model_dump_json(), encoding="utf-8")
