@@ -17,7 +17,12 @@ from scouter.model.genai.names import bare_name, is_hand_off
 from scouter.model.genai.output_tools import OutputTools, as_answer, is_reading
 from scouter.model.genai.talk import CALL_EVENT, CALL_EVENT_ARGUMENTS, CALL_EVENT_ID
 from scouter.model.genai.told_calls import ToldCalls
-from scouter.model.genai.wrappers import is_broken_json, is_hidden, open_arguments
+from scouter.model.genai.wrappers import (
+    is_broken_json,
+    is_hidden,
+    is_hidden_text,
+    open_arguments,
+)
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Span, StatusCode
 
@@ -262,9 +267,9 @@ def _with_told_arguments(calls: tuple[ToolCall, ...], acts: Sequence[Act]) -> tu
 def tool_call_of(facts: SpanFacts) -> ToolCall:
     """The call that the execution of a tool tells of; what is masked or cut is not told."""
     arguments, result = facts.arguments, facts.result
-    is_unknown = is_hidden(arguments) or is_broken_json(arguments)
+    is_unknown = is_hidden_text(arguments) or is_broken_json(arguments)
     return ToolCall(
-        name="" if is_hidden(facts.tool) else facts.tool,
+        name="" if is_hidden_text(facts.tool) else facts.tool,
         arguments=None if is_unknown else arguments,
         call_id=facts.call_id,
         result=None if is_hidden(result) else result,

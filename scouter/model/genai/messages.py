@@ -249,7 +249,8 @@ class MessageLog:
             self._recent, self._has_answered = [], False
             self._step += 1
         opened = open_json(arguments)
-        name, opened = "" if is_hidden(name) else name, None if is_hidden(opened) else opened
+        name = "" if is_hidden_text(name) else name
+        opened = None if is_hidden_text(opened) else opened
         call = _Call(name, opened, call_id, self._step)
         self._calls.append(call)
         self._recent.append(call)

@@ -50,7 +50,7 @@ from scouter.model.genai.tool_definitions import TOOL_DEFINITIONS
 from scouter.model.genai.usage import read_usage, whole_input
 from scouter.model.genai.wrappers import (
     is_broken_json,
-    is_hidden,
+    is_hidden_text,
     open_arguments,
     open_json,
     open_result,
@@ -513,7 +513,7 @@ def read_facts(span: Span) -> SpanFacts:
     named = told.text(Field.TOOL) if is_tool else ""
     if is_tool and not named:
         named = name_of(span)
-    elif is_hidden(named):  # the span's own name tells it behind the operation, if at all
+    elif is_hidden_text(named):  # the span's own name tells it behind the operation, if at all
         named = "" if name_of(span) == span.name else name_of(span)
     tool = call_of_hand_off(named) if is_tool else ""
     return SpanFacts(

@@ -12,38 +12,52 @@ from scouter.model.json_value import MAX_DEPTH, to_json_value
 
 _LONGEST: Final = 200
 """Characters; a longer text is no mask."""
-_SIGNS: Final = frozenset("[<({_*#•●█▓■xX…@hsmrRS\"'")
+_SIGNS: Final = frozenset("[<({_*#%$•●█▓■xX…@hsmrRSP\"'")
 """First characters of all that is looked at."""
 _WORDS: Final = (
     "redact[a-z]*|scrubbed|masked|hidden|omitted|removed|filtered|saniti[sz]ed|anonymi[sz]ed|"
     "suppressed|withheld|elided|stripped|truncated|censored|obfuscated|confidential|sensitive|"
-    "not (?:recorded|captured|logged)"
+    "protected|pii|phi|gdpr|dropped|disabled|too (?:large|long|big|deep)|max depth|"
+    "(?:un|non-|not )serializable|failed to serialize|not (?:recorded|captured|logged)|"
+    "geschwärzt|entfernt|zensiert|masqué|caviardé|supprimé|censuré|oculto|censurado|eliminado|"
+    "скрыто|удалено|已屏蔽|已脱敏|已隐藏|非表示|伏せ字|삭제됨"
+)
+_KINDS: Final = (
+    "email|phone|person|name|iban|credit|us|location|address|url|ip|date|ssn|pii|card|account|"
+    "passport|password|token|user|organization|private|secret"
 )
 _MASK: Final = re.compile(
-    rf"[\[<({{]+[\s_*#]*(?:[\w ,'-]{{0,40}}[\s_:*-])?(?:{_WORDS})"
+    rf"[\[<({{]+[\s_*#]*(?:[\w ,:'-]{{0,40}}[\s_:*-])?(?:{_WORDS})"
     r"(?:[\s_:,*-][^\]>)}]{0,80})?[\s_*#]*[\]>)}]+"
-    rf"|[_*#]{{2,}}(?:{_WORDS})[_*#]{{2,}}"
-    r"|redacted|scrubbed|[*•●█▓■ ]{3,}|x{4,}|#{4,}|…|@@@langfusemedia:.*@@@"
-    r"|\[(?:object \w+|object|array|circular)\]"
-    r"|<(?:email|phone|person|name|iban|credit|us|location|address|url|ip|date|ssn|pii)[\w]*>"
+    rf"|[_*#%$@]{{2,}}(?:{_WORDS})[_*#%$@]{{2,}}"
+    r"|redacted(?:[ _]by[ _]\w{1,20})?\.?|scrubbed|[*•●█▓■ ]{3,}|x{4,}|#{4,}|…"
+    r"|[\[<(][.…]{1,3}[\]>)]|@@@langfusemedia:.*@@@|<nil>"
+    rf"|<(?:{_KINDS})\w*>|(?-i:\[+(?:{_KINDS.upper()})[A-Z0-9_]*\]+)"
     r"|[\[<(](?:base64|binary|bytes|blob|image|audio|file|media)\b[^\]>)]*[\]>)]"
-    r"|(?:hmac|sha\d{1,3}|md5|hash(?:ed)?)[:=-][0-9a-f]{4,}",
+    r"|[\[<(]?(?:hmac|sha\d{1,3}|md5|hash(?:ed)?)[:=-][0-9a-f]{4,}[\]>)]?"
+    r"|\[(?:object \w+|object|array|circular|(?:async)?(?:generator)?function\b[^\]]*)\]"
+    r"(?:,\[object \w+\])*|(?:promise|readablestream) \{[^}]*\}"
+    r"|<(?:[\w.]+ ){1,4}at 0x[0-9a-f]+>",
     re.IGNORECASE,
 )
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}|[0-9a-f]{128}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{32,128}", re.IGNORECASE)
+_DIGESTS: Final = frozenset({32, 40, 64, 96, 128})
+"""Digits of MD5, SHA-1, SHA-256, SHA-384 and SHA-512, with which collectors hash attributes."""
 _JSON: Final = re.compile(r"\s*(?:\{\s*[\"']|\[\s*[\[{\"'])")
 
 
 def is_hidden(value: JsonValue) -> bool:
-    """Tell whether a value is a mask, and no value."""
+    """Tell whether a value is a mask, or an object as a language prints it, and no value."""
     if not isinstance(value, str) or not value or value[0] not in _SIGNS or len(value) > _LONGEST:
         return False
     return _MASK.fullmatch(value.strip("\"' \n")) is not None
 
 
-def is_hidden_text(text: str) -> bool:
-    """Tell whether what somebody said is a mask, or a hash in the place of it."""
-    return is_hidden(text) or (len(text) in (64, 128) and _DIGEST.fullmatch(text) is not None)
+def is_hidden_text(value: JsonValue) -> bool:
+    """Tell whether a mask, or a hash, stands for a text that is no hash by itself."""
+    if not isinstance(value, str):
+        return False
+    return is_hidden(value) or (len(value) in _DIGESTS and _DIGEST.fullmatch(value) is not None)
 
 
 def is_broken_json(value: JsonValue) -> bool:

@@ -25,13 +25,21 @@ MASKS: Final = (
     "[Sensitive data removed]", "***", "****", "• • •", "████", "XXXX", "…", "[object Object]",
     "[Circular]", "<EMAIL_ADDRESS>", "<PERSON>", "[base64 data]", "<image>",
     "@@@langfuseMedia:type=image/png|id=1|source=bytes@@@", "hmac:0440", "sha256:9f86d081884c7d65",
-    '"__REDACTED__"', "<content not recorded>",
+    '"__REDACTED__"', "<content not recorded>", "%%REDACTED%%", "Redacted.", "REDACTED BY POLICY",
+    "[Datadog: redacted]", "[[PII]]", "<PRIVATE>", "[CREDIT_CARD]", "[PHONE_NUMBER_2]", "[...]",
+    "[content capture disabled]", "<value too large>", "[Max depth reached]", "<unserializable>",
+    "[sha256:9f86d081]", "[geschwärzt]", "[contenu masqué]", "[已屏蔽]", "[удалено]", "<nil>",
+    "[object Object],[object Object]", "[Function: run]", "Promise { <pending> }",
+    "<openai.Stream object at 0x7f3a2b>", "<async_generator object stream at 0x7f3a2b>",
 )  # fmt: skip
 TEXTS: Final = (
     "The card is [REDACTED].", "Your PIN is ****.", "**Removed the item**", "Removed.", "Hidden",
     "**Bold**", "...", "---", "[link](http://a)", "[1] See the manual.", "OK", "", "hidden",
     "# Sensitive data", "(see above)", "<b>masked</b> ball", "[]", "{}", "xx", "<answer>",
-    "The masked singer won.", "sha256: a hash function", "imaging", "__init__", "10 * 2 = 20",
+    "The masked singer won.", "[name]", "{email}",
+    "[Oslo, Bergen]", "(private beach)", "Promise", "(too late)", "[deleted]", "Readable.",
+    "<p>Too long</p>", "Redacted texts are black.", "sha256: a hash function", "imaging",
+    "__init__", "10 * 2 = 20",
 )  # fmt: skip
 
 
@@ -78,6 +86,8 @@ CUT: Final = '{"choices": [{"message": {"tool_calls": [{"fun'
         pytest.param(otel("[Scrubbed due to 'password']"), id="Logfire"),
         pytest.param(otel("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
                      id="a-hash"),
+        pytest.param(otel("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"), id="a-SHA-1"),
+        pytest.param(otel("5d41402abc4b2a76b9719d911017c592"), id="an-MD5"),
         pytest.param(otel("****"), id="Collector"),
         pytest.param(model(llm__request__type="chat", gen_ai__completion__0__role="assistant",
                            gen_ai__completion__0__content="<redacted>"), id="OpenLLMetry"),
@@ -160,6 +170,9 @@ WANTED: Final = G.tool_called_with_args("pay", {"amount": 5})
         ([tool("{}", '{"content": "<redacted>", "role": "tool"}')], G.tool_result("pay"),
          "errored:missing_path"),
         ([tool("{}", name="[REDACTED]")], G.tool_not_called("pay"), "errored:parse"),
+        ([tool("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b")], WANTED, "errored:not_told"),
+        ([tool("{}", name="5d41402abc4b2a76b9719d911017c592")], G.tool_not_called("pay"),
+         "errored:parse"),
     ],
 )  # fmt: skip
 def test_arguments_and_results_that_are_masked(
