@@ -41,6 +41,8 @@ def _total(usage: Usage) -> tuple[int | None, int]:
     return total, (usage.input or 0) + (usage.output or 0) if total is None else total
 
 
+_ANSWERED: Final = frozenset({STOP, TOOL_CALL, "length"})
+"""Finish reasons of calls that wrote something."""
 _NUMBERS: Final[dict[str, _Number]] = {"input": _input, "output": _output, "total": _total}
 
 
@@ -54,7 +56,7 @@ def token_sums(acts: Sequence[Act], spans: Sequence[Span]) -> tuple[TokenSum, To
     Cost: linear in the acts; in the spans as well where a call does not state its tokens.
     """
     calls = [act for act in acts if act.facts.kind is Kind.MODEL and states_usage(act.facts)]
-    usages = [counted(act.facts.usage) for act in calls]
+    usages = [stated(act.facts) for act in calls]
     nested: _Nested | None = None
     sums: list[TokenSum] = []
     for name, number_of in _NUMBERS.items():
@@ -90,6 +92,25 @@ def counted(usage: Usage) -> Usage:
     return replace(usage, input=None, output=usage.output or None, total=total)
 
 
+def stated(facts: SpanFacts) -> Usage:
+    """Give what a call or an agent states of its usage.
+
+    No output is not stated where it answered: streams that break off, or whose last chunk was not
+    asked for, leave the 0 with which they began.
+    """
+    usage = counted(facts.usage)
+    if usage.output != 0 or not _has_answered(facts):
+        return usage
+    return replace(usage, output=None, total=None)
+
+
+def _has_answered(facts: SpanFacts) -> bool:
+    return any(finish_word(reason) in _ANSWERED for reason in reasons_of(facts)) or any(
+        any(field_of(each, name) for name in ("content", "parts", "tool_calls"))
+        for each in facts.output_messages or ()
+    )
+
+
 @dataclass(slots=True)
 class _Part:
     """Tokens of an agent or a call, and of all inside it."""
@@ -118,7 +139,8 @@ class _Part:
         """Put an agent's total in the place of all inside it, where its calls do not state all."""
         if self.is_stated and self.is_of_calls and not self.lacks:
             return
-        if total >= self.least:  # else it is not the total of all calls
+        # Else it is not the total of all calls, but as a rule that of the last one.
+        if total > self.least or (total == self.least and not self.lacks):
             self.least, self.is_stated, self.lacks = total, True, ""
         self.is_of_calls = False
 
@@ -149,7 +171,7 @@ class _Nested:
         within = [_Part() for _ in self._entries]
         for at in self._order:
             facts, part, outer = self._entries[at].facts, within[at], self._above[at]
-            number, least = number_of(counted(facts.usage))
+            number, least = number_of(stated(facts))
             if facts.kind is Kind.MODEL:
                 part.add_call(facts.span_id, number, least)
             elif number is not None:

@@ -31,7 +31,8 @@ ALL: Final = "input output total"
 
 def chat(id: int, up: int | None = None, name: str = "m", **held: AttributeValue) -> Span:
     """A call of a model in OpenTelemetry's words; `i` and `o` are its tokens."""
-    names = {"i": IN, "o": OUT, "t": "gen_ai.usage.total_tokens"}
+    names = {"i": IN, "o": OUT, "t": "gen_ai.usage.total_tokens",
+             "ends": "gen_ai.response.finish_reasons", "says": "gen_ai.output.messages"}  # fmt: skip
     told: dict[str, AttributeValue] = {names.get(key, key): value for key, value in held.items()}
     base = {"gen_ai.operation.name": "chat", "gen_ai.request.model": name}
     return span(id, f"chat {name}", up, (id * 10, id * 10 + 5), {**base, **told})
@@ -58,6 +59,7 @@ def failed(one: Span, kind: str, message: str = "no") -> Span:
 
 
 TOLD: Final = chat(2, 1, i=40, o=10)
+WRITTEN: Final = '[{"role": "assistant", "parts": [{"type": "text", "content": "Oslo"}]}]'
 SILENT: Final = chat(3, 1)
 SAID: Final = '[{"role": "assistant", "parts": [{"type": "text", "content": "Hi."}]}]'
 
@@ -73,6 +75,20 @@ SAID: Final = '[{"role": "assistant", "parts": [{"type": "text", "content": "Hi.
         pytest.param([TOLD, chat(3, 1, i="-1", o=-1.0)], (40, 10, 50), ALL, id="-1 in other types"),
         pytest.param([TOLD, chat(3, 1, i=0, o=0, t=0)], (40, 10, 50), ALL, id="zeros of no count"),
         pytest.param([TOLD, chat(3, 1, i=7, o=0)], (47, 10, 57), "", id="an empty answer"),
+        pytest.param(
+            [TOLD, chat(3, 1, i=7, o=0, t=7, ends=("stop",))],
+            (47, 10, 57), "output total", id="no output of an answer that ended",
+        ),
+        pytest.param(
+            [TOLD, chat(3, 1, i=7, o=0, says=WRITTEN)],
+            (47, 10, 57), "output total", id="no output of a text",
+        ),
+        pytest.param(
+            [TOLD, chat(3, 1, i=7, o=0, ends=("content_filter",))],
+            (47, 10, 57), "", id="no output of a filtered answer",
+        ),
+        pytest.param([agent(1, i=40, o=10), SILENT, chat(4, 1, i=40, o=10)], (40, 10, 50), ALL,
+                     id="an agent that repeats its last call"),
         pytest.param([TOLD, chat(3, 1, t=30)], (40, 10, 80), "input output", id="a total alone"),
         pytest.param([TOLD, chat(3, 1, i="many", o=None)], (40, 10, 50), ALL, id="no numbers"),
         pytest.param([agent(1, i=99, o=33), TOLD, SILENT], (99, 33, 132), "", id="agent's total"),
