@@ -353,7 +353,10 @@ def _join_resumed(calls: Sequence[_Call]) -> None:
             continue
         for run in runs[place + 1 : place + 1 + _LOOKS]:
             is_later = run.at not in taken and run.span.start_ns >= call.span.end_ns
-            if is_later and _fit(call.group, run.group):
+            is_same = call.group.id and call.group.id == run.group.id  # edited by the person
+            if is_later and (
+                _fit(call.group, run.group) or (is_same and _is_same_name(call.group, run.group))
+            ):
                 taken.add(run.at)
                 _join(call.group, run.group)
                 break

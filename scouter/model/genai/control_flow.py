@@ -6,7 +6,8 @@ verdict. The span has no answer then, and no error either. `ModelRetry` and its 
 calls: their framework tries again because of them.
 
 Source: `langgraph.errors`, `pydantic_ai.exceptions`, `agents.exceptions` (OpenAI), CrewAI's human
-feedback, Python's own exceptions, and the abort errors of the Vercel AI SDK and OpenAI's client.
+feedback, `strands.interrupt`, LlamaIndex's workflows, Prefect, Starlette, Python's own exceptions,
+and the abort errors of JavaScript, the Vercel AI SDK, Next.js and OpenAI's client.
 """
 
 import re
@@ -16,27 +17,30 @@ from typing import Final
 from scouter.model.span import Span, StatusCode
 
 _PAUSES: Final = frozenset(
-    {"GraphInterrupt", "NodeInterrupt", "CallDeferred", "ApprovalRequired", "HumanFeedbackPending"}
-)
+    {"GraphInterrupt", "NodeInterrupt", "Interrupt", "InterruptException", "CallDeferred",
+     "ApprovalRequired", "HumanFeedbackPending", "Pause"}
+)  # fmt: skip
 """What waits, and is run again later."""
 _NAMES: Final = _PAUSES | {
     "GraphBubbleUp", "ParentCommand", "GraphDrained", "SkipToolExecution", "SkipModelRequest",
     "GeneratorExit", "StopIteration", "StopAsyncIteration", "CancelledError", "CanceledError",
-    "NodeCancelledError", "RunCancelled", "AbortError", "APIUserAbortError",
+    "NodeCancelledError", "RunCancelled", "WorkflowCancelledByUser", "KeyboardInterrupt",
+    "ClientDisconnect", "AbortError", "ABORT_ERR", "APIUserAbortError", "ResponseAborted",
     "InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered",
     "ToolInputGuardrailTripwireTriggered", "ToolOutputGuardrailTripwireTriggered",
 }  # fmt: skip
 _TYPES: Final = _NAMES | {"Cancelled", "Canceled", "cancelled", "canceled"}
-_VAGUE: Final = frozenset({"", "Exception", "BaseException", "Error", "error", "_OTHER"})
-"""Types that say nothing, so that the message is looked at."""
+_VAGUE: Final = frozenset({"", "Exception", "BaseException", "Error", "error", "_OTHER", "20"})
+"""Types that say nothing, so that the message is looked at; 20 is a DOMException's AbortError."""
 _TYPE_KEYS: Final = ("error.type", "exception.type")
 _MESSAGE_KEYS: Final = ("exception.message", "error.message", "langfuse.observation.status_message")
 _RAISED: Final = r"(?:\w+\.)*(?:{})(?:$|[:(])"
-_PAUSE: Final = re.compile(r"\(?Interrupt\(value=|" + _RAISED.format("|".join(sorted(_PAUSES))))
+_PAUSE: Final = re.compile(r"[(\[]?Interrupt\(value=|" + _RAISED.format("|".join(sorted(_PAUSES))))
 _MESSAGE: Final = re.compile(
     rf"{_PAUSE.pattern}|{_RAISED.format('|'.join(sorted(_NAMES)))}"
     r"|Command\((?:graph|goto|update|resume)="
     r"|Guardrail (?:\w+ )?(?:tripwire triggered|triggered tripwire)"
+    r"|(?:This|The) operation was aborted|The user aborted a request|Request was aborted"
 )
 """Beginnings of a message, or of the last line of a traceback."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
