@@ -326,10 +326,11 @@ def _refusal(name: str) -> re.Pattern[str]:
     named = rf"(?<!\w){re.escape(name)}(?!\w)"
     missing = r"(?:not (?:found|available|defined|registered|part of)|do(?:es)?(?:n't| not) exist)"
     return re.compile(
-        rf"(?:unknown|unavailable|no such|could not find(?: the)?) {_TOOL}\b.{{0,24}}?{named}"
+        r"(?:unknown|unavailable|invalid|unsupported|no such|could not find(?: the)?) "
+        rf"{_TOOL}\b.{{0,24}}?{named}"
         rf"|\b{_TOOL} not found\W.{{0,24}}?{named}|\bno {_TOOL} (?:named|called)\W+{named}"
         rf"|\b{_TOOL}\W+(?:call )?(?:with (?:the )?name )?\W*{named}\W+(?:is |was )?{missing}"
-        rf"|{named}\W+is not a valid {_TOOL}",
+        rf"|{named}\W+is not (?:an? (?:valid|known|available|registered)|in the list of) {_TOOL}",
         re.IGNORECASE,
     )
 

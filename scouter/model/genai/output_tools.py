@@ -11,7 +11,7 @@ where one of these says so:
   call, or a span around that gives back the call's arguments as its own result.
 
 Source: pydantic-ai 1 and 2, LangChain 1 (`ToolStrategy`, `with_structured_output`), Google's ADK
-(`output_schema`), the Claude Agent SDK, LiteLLM, instructor.
+(`output_schema`), the Claude Agent SDK, LiteLLM, instructor, smolagents, Strands.
 """
 
 import json
@@ -37,11 +37,15 @@ _ENDS: Final = "The final response which ends this conversation"
 """Description of an output tool, or its end."""
 _GIVEN: Final = (TOOL_DEFINITIONS, "model_request_parameters")
 _OUTPUT_TOOLS: Final = '"output_tools"'
-_RESERVED: Final = frozenset({"set_model_response", "StructuredOutput", "json_tool_call"})
+_RESERVED: Final = frozenset(
+    {"set_model_response", "StructuredOutput", "json_tool_call", "final_answer"}
+)
 _FINAL_RESULT: Final = "final_result"
 _FINAL: Final = re.compile(rf"{_FINAL_RESULT}(?:_\w+)?")
 _READS: Final = "running output function"
 _ANSWERS: Final = ("Final result processed", "Returning structured response")
+_VALIDATED: Final = re.compile(r"Successfully validated \S+ structured output")
+"""What Strands' output tools give back."""
 _REQUESTS: Final = (
     "llm.invocation_parameters", "input.value", "request_data", "gen_ai.prompt", "metadata",
     "langfuse.observation.input", "langfuse.observation.model.parameters", "mlflow.spanInputs",
@@ -127,11 +131,20 @@ class OutputTools:
 
 def is_reading(execution: Act) -> bool:
     """Tell whether a tool's span is of the function that reads an answer."""
-    return execution.facts.tool in _RESERVED or any(
-        str(span.attributes.get("logfire.msg", span.name)).startswith(_READS)
-        or span.name.startswith(_READS)
-        for span in execution.spans
+    return (
+        execution.facts.tool in _RESERVED
+        or _is_validated(execution)
+        or any(
+            str(span.attributes.get("logfire.msg", span.name)).startswith(_READS)
+            or span.name.startswith(_READS)
+            for span in execution.spans
+        )
     )
+
+
+def _is_validated(execution: Act) -> bool:
+    result = execution.facts.result
+    return isinstance(result, str) and _VALIDATED.fullmatch(result) is not None
 
 
 def as_answer(call: ToolCall, execution: Act | None) -> str:
@@ -140,6 +153,7 @@ def as_answer(call: ToolCall, execution: Act | None) -> str:
     It is what the function that reads the answer made of it, else the call's arguments.
     """
     is_read = execution is not None and is_reading(execution) and execution.facts.has_result
+    is_read = is_read and not _is_validated(execution)
     answer = execution.facts.result if execution is not None and is_read else call.arguments
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 

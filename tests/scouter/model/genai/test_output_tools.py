@@ -129,6 +129,16 @@ FORMAT: Final = "langsmith.metadata.ls_structured_output_format"
         pytest.param([AGENT, asks("set_model_response"), runs("set_model_response")], OSLO,
                      id="ADK"),
         pytest.param([AGENT, asks("StructuredOutput")], OSLO, id="Claude-Agent-SDK"),
+        pytest.param(
+            [AGENT, asks("final_answer"), runs("final_answer", held={RESULT: "It is Oslo."})],
+            "It is Oslo.", id="smolagents",
+        ),
+        pytest.param([AGENT, asks("final_answer")], OSLO, id="smolagents-not-executed"),
+        pytest.param(
+            [AGENT, asks("City"), runs("City", held={
+                RESULT: '[{"text": "Successfully validated City structured output"}]'})],
+            OSLO, id="Strands",
+        ),
     ],
 )  # fmt: skip
 def test_an_output_tool_is_no_tool(spans: list[Span], answer: JsonValue) -> None:
@@ -223,6 +233,10 @@ REFUSALS: Final = (
     "The tool call with name 'delete' is not part of the provided tools, please try again",
     "Could not find function delete.",
     "Unknown tool: delete",
+    "Invalid tool name: delete",
+    "unsupported function: delete",
+    "delete is not a known tool",
+    "The tool 'delete' is not in the list of tools",
 )
 
 
