@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from scouter.model.agent_work import COMPLETE, TOKENS, AgentWork, Evidence, ToolCall
 from scouter.model.genai.messages import ANSWERING_ROLES, MessageLog, field, items, text
-from scouter.model.genai.usage import TOOL_CALL, Tokens, add, finish_word, tokens
+from scouter.model.genai.usage import ERROR, TOOL_CALL, Tokens, add, finish_word, tokens
 
 Object: TypeAlias = dict[str, JsonValue]
 
@@ -27,11 +27,13 @@ def _work(
     calls = log.tool_calls()
     if not calls and reason and finish_word(reason) == TOOL_CALL:
         calls = (ToolCall(name=""),)  # one that nobody can read, such as a malformed one
-    masked = "the answer was masked, and may have asked for a tool" if log.is_hidden else ""
+    unknown = "the answer was masked, and may have asked for a tool" if log.is_hidden else ""
+    if reason and finish_word(reason) == ERROR:
+        unknown = f"the response ended with {reason!r}, so that nobody knows the rest of it"
     return AgentWork(
         tool_calls=calls,
-        evidence=Evidence(silent=masked, unseen=masked) if masked and not calls else COMPLETE,
-        unknown_content=masked,
+        evidence=Evidence(silent=unknown, unseen=unknown) if unknown and not calls else COMPLETE,
+        unknown_content=unknown,
         content=log.content,
         asks_for_tool=log.asks_for_tool or (bool(calls) and not log.answers),
         model=text(model) or None,

@@ -23,7 +23,8 @@ _WORDS: Final = {
         " malformedfunctioncall malformedtooluse unexpectedtoolcall",
         "content_filter": "contentfilter contentfiltered safety imagesafety recitation blocklist"
         " prohibitedcontent spii refusal guardrailintervened",
-        ERROR: "error failed malformedmodeloutput",
+        ERROR: "error failed malformedmodeloutput cancelled canceled abort aborted inprogress"
+        " queued",
     }.items()
     for word in words.split()
 }

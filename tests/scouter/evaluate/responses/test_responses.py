@@ -4,7 +4,7 @@ import copy
 import json
 from enum import Enum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 import yaml
@@ -21,6 +21,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, parse_response
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
+from scouter.model.agent_work import why_untold
 from scouter.model.genai.messages import ERROR_STARTS, MessageLog
 from scouter.model.record import EvalRecord
 
@@ -391,3 +392,34 @@ def test_a_blank_answer_is_told_from_a_hand_over(
     for context in ({"choices": [{"message": said}]}, [{"role": "user", "content": "Hi"}, said]):
         [result] = evaluate_record(compile_plan([task]), EvalRecord(context)).tasks
         assert result.outcome is Outcome.PASSED
+
+
+SAID: Final[list[JsonValue]] = [
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me"}]}
+]
+
+
+@pytest.mark.parametrize(
+    ("response", "is_told"),
+    [
+        pytest.param({"object": "response", "status": status, "output": output}, told,
+                     id=f"Responses-{status}-{len(output)}")
+        for status, told in (
+            ("completed", True), ("incomplete", True), ("failed", False), ("cancelled", False),
+            ("queued", False), ("in_progress", False),
+        )
+        for output in ([], SAID)
+    ] + [
+        pytest.param(
+            {"choices": [{"message": {"content": "Let me"}, "finish_reason": reason}]}, told,
+            id=f"chat-{reason}",
+        )
+        for reason, told in (("stop", True), ("length", True), ("error", False), ("abort", False))
+    ],
+)  # fmt: skip
+def test_a_response_that_broke_off_or_is_not_there_yet(response: JsonValue, is_told: bool) -> None:
+    """Kind: what was said before a failure is the answer, and what comes later is nothing."""
+    work = parse_response(response)
+    assert work is not None
+    assert (not work.unknown_content) is is_told
+    assert (not why_untold(work)) is is_told
