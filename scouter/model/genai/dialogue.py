@@ -13,8 +13,9 @@ message and no fewer messages than the call before. Of two conversations
 * one whose prompt quotes the question of the other is beside it, such as a title or a rewritten
   query; not if documents were fetched between an answer and the prompt that quotes its question;
 * one that has the same question and no history, after an agent that used tools, is beside it;
-* nobody can tell which answer is the agent's where the later prompt quotes only the answer, or has
-  the same question with other instructions: then the answer is not known.
+* nobody can tell which answer is the agent's where the later prompt has only the answer, or has
+  the same question, with or without the answer, and other instructions or nothing to answer
+  behind it: then the answer is not known.
 
 Else the last conversation counts. An answer is not known either where the agent's last call failed
 or does not tell what it wrote.
@@ -116,20 +117,29 @@ class _Speaker:
         question = before.asked[-1]
         if any(_adds_to(each, question, before.said) for each in self.asked):
             return True
-        return question in self.asked and (
-            self.length > before.length
-            or (self.length == before.length and not self.has_other_system(before))
-        )
+        if question not in self.asked or self.length < before.length:
+            return False
+        if self.length == before.length:
+            return self.system == before.system
+        if before.asks or before.said is None:
+            return True
+        is_other = bool(self.system and before.system) and self.system != before.system
+        return not is_other and not self._ends_with(before.said)
 
-    def has_other_system(self, other: "_Speaker") -> bool:
-        """Tell whether both tell their instructions, and these differ."""
-        return bool(self.system and other.system) and self.system != other.system
+    def _ends_with(self, said: str) -> bool:
+        """Tell whether its prompt ends with what was said before, so that nobody asks anything."""
+        last = self._messages[-1:]
+        return not _log_of(last).asked and _said(last) == said
 
     def quotes(self, said: str | None) -> bool:
         """Tell whether its prompt has a text inside of a longer one."""
         return said is not None and any(
             _is_inside(said, each) for each in (*self.asked, *self.system)
         )
+
+    def repeats(self, said: str | None) -> bool:
+        """Tell whether its prompt has a text, be it as a whole message."""
+        return self.quotes(said) or said in self.asked
 
 
 class _Relation(Enum):
@@ -354,7 +364,7 @@ def _relation(
     if first.act.start_ns < start.act.start_ns:
         return _Relation.BESIDE if quotes else _Relation.ANOTHER
     are_agents = first.act.facts.kind in _AGENTS and start.act.facts.kind in _AGENTS
-    quotes_answer = first.quotes(end.said)
+    quotes_answer = first.repeats(end.said)
     if quotes:
         if not quotes_answer and _fetched(acts, end.end_ns, first.act.start_ns):
             return _Relation.ANOTHER

@@ -149,6 +149,8 @@ _INSIDE: Final = (
 )  # fmt: skip
 """Keys under which an object holds messages, the surest first."""
 _DEEPEST: Final = 8
+_BESIDE: Final = ("system", "instructions")
+"""Keys of a request's instructions: of the Vercel AI SDK and Anthropic, and of OpenAI."""
 
 
 def messages_in(value: JsonValue, role: str) -> list[JsonValue]:
@@ -202,11 +204,17 @@ def _of_object(value: dict[str, JsonValue], role: str, depth: int) -> list[JsonV
         if key in _FIRST:
             inner = next(iter(items(inner)), None)
         if inner and (found := _messages(inner, role, depth + 1)):
-            return _with_reason(found, value)
+            return _with_reason([*_instructions(value, role), *found], value)
     texts = [item for item in value.values() if isinstance(item, str) and item.strip()]
     if role == "user" and len(texts) == 1:  # the arguments of a function that an agent is
         return [{"role": role, "content": texts[0]}]
     return []
+
+
+def _instructions(value: dict[str, JsonValue], role: str) -> list[JsonValue]:
+    """What a request says to the model beside its messages."""
+    told = (text(value.get(key)) for key in _BESIDE) if role == "user" else ()
+    return [{"role": "system", "content": each} for each in told if each]
 
 
 def _with_reason(found: list[JsonValue], holder: dict[str, JsonValue]) -> list[JsonValue]:

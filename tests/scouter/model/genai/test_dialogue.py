@@ -339,6 +339,40 @@ CASES: dict[str, tuple[Sequence[Node], str | None, str | None]] = {
     "a prompt that has the answer before": (
         [PLAIN, model((1, 5), Q, A), model((6, 20), f"Is this harmful: {A}", "no")], Q, UNKNOWN,
     ),
+    "a prompt that is the answer before": (
+        [PLAIN, model((1, 5), Q, A),
+         model((6, 20), [("system", "Safe or unsafe?"), ("user", A)], "safe")], Q, UNKNOWN,
+    ),
+    "a translation of the answer": (
+        [ROOT, model((1, 5), Q, A), model((6, 20), [("system", "In German."), ("user", A)], "Ja")],
+        Q, UNKNOWN,
+    ),
+    "a check of the conversation so far": (
+        [PLAIN, model((1, 5), Q, A), model((6, 20), [("user", Q), ("assistant", A)], "safe")],
+        Q, UNKNOWN,
+    ),
+    "questions that might follow": (
+        [ROOT, model((1, 5), [("system", "Help."), ("user", Q)], A),
+         model((6, 20), [("system", "Suggest."), ("user", Q), ("assistant", A)], "And Sweden?")],
+        Q, UNKNOWN,
+    ),
+    "a title as the last message, with other instructions": (
+        [PLAIN, model((1, 5), [("system", "Help."), ("user", Q)], A),
+         model((6, 9), [("system", "Write."), ("user", Q), ("assistant", A), ("user", "Title?")],
+               "Norway")], Q, UNKNOWN,
+    ),
+    "a title with instructions beside an answer without": (
+        [PLAIN, model((1, 5), Q, A), model((6, 9), [("system", "Title."), ("user", Q)], "Norway")],
+        Q, UNKNOWN,
+    ),
+    "instructions that a tool changed": (
+        [ROOT, model((1, 5), [("system", "It is 1."), ("user", Q)], LOOK), node("tool", (6, 7)),
+         model((8, 9), [("system", "It is 2."), *LOOP], A)], Q, A,
+    ),
+    "an answer that has to be given again": (
+        [ROOT, model((1, 5), Q, "Bergen"),
+         model((6, 9), [("user", Q), ("assistant", "Bergen"), ("user", "No.")], A)], Q, A,
+    ),
     "one question with two instructions": (
         [PLAIN, model((1, 5), [("system", "Route."), ("user", Q)], "geography"),
          model((6, 20), [("system", "You know maps."), ("user", Q)], A)], Q, UNKNOWN,

@@ -31,8 +31,8 @@ ALL: Final = "input output total"
 
 def chat(id: int, up: int | None = None, name: str = "m", **held: AttributeValue) -> Span:
     """A call of a model in OpenTelemetry's words; `i` and `o` are its tokens."""
-    names = {"i": IN, "o": OUT, "t": "gen_ai.usage.total_tokens",
-             "ends": "gen_ai.response.finish_reasons", "says": "gen_ai.output.messages"}  # fmt: skip
+    names = {"i": IN, "o": OUT, "t": "gen_ai.usage.total_tokens"}
+    names |= {"ends": "gen_ai.response.finish_reasons", "says": "gen_ai.output.messages"}
     told: dict[str, AttributeValue] = {names.get(key, key): value for key, value in held.items()}
     base = {"gen_ai.operation.name": "chat", "gen_ai.request.model": name}
     return span(id, f"chat {name}", up, (id * 10, id * 10 + 5), {**base, **told})
