@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import httpx
 
@@ -40,6 +40,9 @@ class CollectorProcess:
         folder: For data, output and the ready file.
         flags: Further flags of `scouter collector`.
     """
+
+    module: ClassVar[str] = "scouter.cli.app"
+    """Name of the program's module."""
 
     def __init__(self, folder: Path, *flags: str | Path) -> None:
         self.folder = folder
@@ -89,7 +92,7 @@ class CollectorProcess:
         command = self.command()
         run = ManagedProcess if command else ManagedFork
         self._process = run(
-            [*command, "scouter.cli.app", "collector", *_WAITS,
+            [*command, self.module, "collector", *_WAITS,
              "--data", self.folder / "data", "--listen", self._listen, "--grpc", self._grpc,
              "--ready-file", ready,
              *self._flags],

@@ -4,24 +4,20 @@ As a bug in a library's C code would, or the system that ends a process for want
 """
 
 import os
-import runpy
 import signal
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from collector.worker import judge as judge_module
 from collector.worker.ready import Ready
+from scouter.cli.app import main
 from tests.support.collector_process import CollectorProcess
 
 
 class PlantedCollector(CollectorProcess):
     """The program with the fault."""
 
-    def command(self) -> list[str]:
-        """The command that runs a module, whose name and arguments follow."""
-        return [sys.executable, str(Path(__file__))]
+    module = __name__
 
 
 def _plant() -> None:
@@ -38,5 +34,4 @@ def _plant() -> None:
 
 if __name__ == "__main__":
     _plant()
-    sys.argv = sys.argv[1:]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    main()

@@ -125,7 +125,7 @@ class Life:
                     for each in found} == wanted  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_sheet_and_sessions_are_those_of_a_brute_force_count(
     open_store: Open, tmp_path: Path, seed: int
 ) -> None:
@@ -225,7 +225,7 @@ def pending_row(space: str, uid: str, revision: int, pending: int) -> Evaluation
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_pending_tasks_are_counted_through_whatever_comes_and_goes(
     open_store: Open, seed: int
 ) -> None:

@@ -170,7 +170,7 @@ def test_no_step_is_left_out(tmp_path: Path) -> None:
     assert 50 < steps < _STEPS, "the steps are counted by a run that none of them ends"
 
 
-@pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [12, pytest.param(200, marks=pytest.mark.long)])
 def test_kills_at_random_moments_lose_and_double_nothing(served: Served, rounds: int) -> None:
     rng = random.Random(rounds)
     is_over = threading.Event()
