@@ -100,7 +100,7 @@ def test_no_bet_wins_on_average_while_scores_are_healthy(
 
 
 def healthy_alarms(streams: int, baseline: int, spread: float, seed: int) -> int:
-    """Streams of 2,000 beta scores with mean 0.8 that ever alarm."""
+    """Streams of 1,000 beta scores with mean 0.8 that ever alarm."""
     random, alarms = np.random.default_rng(seed), 0
     for _ in range(streams):
         sample = Sample()
@@ -108,7 +108,7 @@ def healthy_alarms(streams: int, baseline: int, spread: float, seed: int) -> int
             sample.add(score, 1)
         before = Ancestor(version="1", sample=sample, oldest=sample, oldest_version="1")
         series = Series(KEY, before=before)
-        drawn = random.beta(0.8 * spread, 0.2 * spread, 2_000).tolist()
+        drawn = random.beta(0.8 * spread, 0.2 * spread, 1_000).tolist()
         alarms += any(series.take(score, 1, 0, at) for at, score in enumerate(drawn))
     return alarms
 

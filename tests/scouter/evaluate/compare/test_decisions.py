@@ -673,7 +673,7 @@ def test_an_unchanged_flaky_agent_is_let_go(scenarios: int, tries: int) -> None:
 
 
 def test_many_tasks_of_turns_under_the_null() -> None:
-    """Fixed seed, 60 unchanged runs, 20 scenarios of 3 turns of 8 tasks, one try: few stop.
+    """Fixed seed, 30 unchanged runs, 20 scenarios of 3 turns of 8 tasks, one try: few stop.
 
     Turns of one conversation are alike: half of them share a bad day.
     """
@@ -686,5 +686,5 @@ def test_many_tasks_of_turns_under_the_null() -> None:
             rows.append(["".join("P" if random.random() < rate else "F" for _ in range(24))])
         return attempts(rows, None)
 
-    found = [run().compare_to(run()).decision for _ in range(60)]
-    assert found.count(ComparisonDecision.REGRESSED) / len(found) <= 0.05 + 0.056
+    found = [run().compare_to(run()).decision for _ in range(30)]
+    assert found.count(ComparisonDecision.REGRESSED) / len(found) <= 0.05 + 0.08

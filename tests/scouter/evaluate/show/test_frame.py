@@ -236,14 +236,14 @@ def test_a_frame_is_ready_for_work() -> None:
 
 @pytest.mark.pace
 def test_speed() -> None:
-    """100,000 task results in all three kinds, by the processor: other machines are slower."""
+    """10,000 task results in all three kinds, by the processor: other machines are slower."""
     context = {"kind": "answer", "score": 9, "text": "é"}
-    records = [EvalRecord(context, created_ns=at) for at in range(33_334)]
+    records = [EvalRecord(context, created_ns=at) for at in range(3_334)]
     found = EvalDataset(records, TASKS).evaluate()
     for make in (by_pandas, by_polars, arrow):
         start = time.process_time()
-        assert len(make(found)) == 100_002
-        assert time.process_time() - start < 6
+        assert len(make(found)) == 10_002
+        assert time.process_time() - start < 1
 
 
 def test_frames_load_nothing_before_they_are_asked_for() -> None:

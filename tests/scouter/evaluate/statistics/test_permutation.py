@@ -146,7 +146,7 @@ def test_fine_values_are_rounded_and_the_level_is_kept() -> None:
     """Values on no common grid: unchanged runs are rejected at 5 % in at most 5 % of cases."""
     random = Random(33)
     rejected = 0
-    for _ in range(300):
+    for _ in range(100):
         strata = [
             Stratum(
                 [Fraction(random.randrange(98), 97) for _ in range(4)],
@@ -155,7 +155,7 @@ def test_fine_values_are_rounded_and_the_level_is_kept() -> None:
             for _ in range(12)
         ]
         rejected += fall_p_value(strata) <= 0.05
-    assert rejected <= 300 * 0.05 + 2 * math.sqrt(300 * 0.05 * 0.95)
+    assert rejected <= 100 * 0.05 + 2 * math.sqrt(100 * 0.05 * 0.95)
 
 
 def test_unchanged_flaky_agent() -> None:
