@@ -1,19 +1,27 @@
 """Live alarms on simulated traffic: false alarms of healthy streams, and delays of falls.
 
-Run as `python -m tests.bench.live`; `--short` makes a few streams of each, `--streams N` so many.
+Run as `python -m tests.bench.live`; `--short` makes two streams of each, `--streams N` so many. The
+1,000 of the long form take about half an hour on two cores, 100 three minutes.
 
-The product's own series take 20,000 records of each stream, one by one; late results come through
-all series of a collector, with the moments at which each record is decided. Each share has its 95 %
-interval (Wilson). Rows without a bound are measured and not promised, see docs/drift.md. The bounds
-of delays are those of the series before their reference grew, times 1.05, or 1.1 of a known level.
+The product's own series take 20,000 records of each stream or four days of it, one by one and with
+the hours in which they came; late results come through all series of a collector, with the moments
+at which each record is decided. An alarm is one of the first days while it may be the time of day,
+and firm otherwise, or from the moment on at which two days do not explain it. Each share has its
+95 % interval (Wilson). Rows without a bound are measured and not promised, see docs/drift.md. The
+bounds of delays are those of the series before their reference grew, times 1.05, or 1.1 of a known
+level.
 """
 
 import argparse
+import itertools
+import os
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,6 +39,7 @@ RECORDS: Final = 20_000
 A_DAY: Final = 5_000
 """Records of a day."""
 SECOND: Final = 10**9
+DAY: Final = 86_400 * SECOND
 
 Rates: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 Random: TypeAlias = np.random.Generator
@@ -38,81 +47,101 @@ Random: TypeAlias = np.random.Generator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Streams of one kind.
+    """Healthy streams of one kind.
 
     Args:
         name: In words.
-        units: Draws the outcomes of a stream.
+        units: Draws the outcomes of a stream, whose first record comes in some part of a day.
         turns: Records of a unit.
+        a_day: Records of a day.
         series: Begins the series that takes them.
-        at_most: Most of them that may alarm; None where nothing is promised.
+        most: Most of them that may alarm at all; None for `most_firm` and `most_first`.
+        most_firm: Most of them that may have a firm alarm; None where nothing is aimed at.
+        most_first: Most of them that may have an alarm of the first days.
     """
 
     name: str
-    units: Callable[[Random], Iterable[float]]
+    units: Callable[[Random, float], Iterable[float]]
     turns: int = 1
+    a_day: int = A_DAY
     series: Callable[[Random], Series] = lambda random: Series(KEY)
-    at_most: float | None = None
+    most: float | None = None
+    most_firm: float | None = None
+    most_first: float | None = None
 
 
-def steady(rate: float, count: int = RECORDS) -> Callable[[Random], Iterable[float]]:
+class Alarms(NamedTuple):
+    """Numbers of the units, from 1, at which a stream alarms first; None where it does not."""
+
+    first: int | None
+    """In the first days."""
+    firm: int | None
+
+
+def steady(rate: float, count: int = RECORDS) -> Callable[[Random, float], Iterable[float]]:
     """Records that pass with one chance."""
-    return lambda random: (random.random(count) < rate).astype(float).tolist()
+    return lambda random, start: (random.random(count) < rate).astype(float).tolist()
 
 
-def passing(rates: Callable[[Random], Rates]) -> Callable[[Random], Iterable[float]]:
+def passing(rates: Callable[[Random, float], Rates]) -> Callable[[Random, float], Iterable[float]]:
     """Records that pass with a chance of their own."""
 
-    def units(random: Random) -> list[float]:
-        chances = rates(random)
+    def units(random: Random, start: float) -> list[float]:
+        chances = rates(random, start)
         return (random.random(len(chances)) < chances).astype(float).tolist()
 
     return units
 
 
-def conversations(turns: int, correlation: float) -> Callable[[Random], Iterable[float]]:
+def conversations(turns: int, correlation: float) -> Callable[[Random, float], Iterable[float]]:
     """Means of conversations at 0.9, whose records have an intraclass correlation."""
     spread = 1 / correlation - 1
 
-    def units(random: Random) -> list[float]:
+    def units(random: Random, start: float) -> list[float]:
         rates = random.beta(0.9 * spread, 0.1 * spread, RECORDS // turns)
         return (random.binomial(turns, rates) / turns).tolist()
 
     return units
 
 
-def without_ids(turns: int, correlation: float) -> Callable[[Random], Rates]:
+def without_ids(turns: int, correlation: float) -> Callable[[Random, float], Rates]:
     """Rates of records of conversations that nobody names, one conversation after the other."""
     spread = 1 / correlation - 1
-    return lambda random: np.repeat(
+    return lambda random, start: np.repeat(
         random.beta(0.9 * spread, 0.1 * spread, RECORDS // turns), turns
     )
 
 
-def day_and_night(day: float, night: float, a_day: int) -> Callable[[Random], Rates]:
-    """Rates of half a day each, from a random hour on."""
-    return lambda random: np.where(
-        (np.arange(RECORDS) + random.integers(a_day)) % a_day < a_day / 2, day, night
-    )
+def by_time(
+    rate: Callable[[Rates], Rates], a_day: int, days: int = 4
+) -> Callable[[Random, float], Rates]:
+    """Rates by the time in days, of four days or 20,000 records."""
+    count = max(RECORDS, days * a_day)
+    return lambda random, start: rate(start + np.arange(count) / a_day)
 
 
-def wobble(points: float, block: int) -> Callable[[Random], Rates]:
+def day_and_night(day: float, night: float) -> Callable[[Rates], Rates]:
+    """Rates of half a day each."""
+    return lambda time: np.where(time % 1 < 0.5, day, night)
+
+
+def wobble(points: float, block: int) -> Callable[[Random, float], Rates]:
     """Rates of 0.9 on average, drawn anew for each block."""
-    return lambda random: np.clip(
+    return lambda random, start: np.clip(
         np.repeat(random.normal(0.9, points / 100, RECORDS // block), block), 0, 1
     )
 
 
-def walk(points: float) -> Callable[[Random], Rates]:
+def walk(points: float) -> Callable[[Random, float], Rates]:
     """Rates that walk from 0.9 by so many points each 1,000 records."""
-    return lambda random: np.clip(
+    return lambda random, start: np.clip(
         np.repeat(0.9 + random.normal(0, points / 100, RECORDS // 1_000).cumsum(), 1_000), 0, 1
     )
 
 
-def bursts(share: float) -> Callable[[Random], Rates]:
+def bursts(share: float) -> Callable[[Random, float], Rates]:
     """Errors that come twenty at a time, for a share of the records."""
-    return lambda random: np.repeat(random.random(RECORDS // 20) >= share, 20).astype(float)
+    return lambda random, start: np.repeat(random.random(RECORDS // 20) >= share, 20).astype(float)
 
 
 def errors(random: Random) -> Series:
@@ -128,59 +157,105 @@ def known(rate: float) -> Callable[[Random], Series]:
 
 def version(rate: float, count: int) -> Callable[[Random], Series]:
     """A series behind a version with so many records."""
-    return lambda random: after_version(steady(rate, count)(random))
+    return lambda random: after_version(steady(rate, count)(random, 0))
 
 
-def alarm_of(series: Series, units: Iterable[float], turns: int = 1) -> int | None:
-    """Number of the unit at which a series alarms first, from 1; None where it never does."""
-    for at, outcome in enumerate(units, 1):
-        if series.take(outcome, turns, round(turns * (1 - outcome)), at):
-            return at
-    return None
+def alarms_of(
+    series: Series,
+    units: Iterable[float],
+    start: float = 0.0,
+    turns: int = 1,
+    a_day: int = A_DAY,
+    *,
+    is_any: bool = False,
+) -> Alarms:
+    """Let a series take a stream up to its first firm alarm.
+
+    Args:
+        series: Takes it.
+        units: Outcomes.
+        start: Time of the first record, in days.
+        turns: Records of a unit.
+        a_day: Records of a day.
+        is_any: Look no further than to the first alarm of any kind.
+    """
+    first = None
+    for at, outcome in enumerate(units):
+        at_ns = int((start + at * turns / a_day) * DAY)
+        if not series.take(outcome, turns, round(turns * (1 - outcome)), at_ns):
+            continue
+        fall = series.fall()
+        if fall is not None and not fall.reference.is_early:
+            return Alarms(first, at + 1)
+        if fall is not None:
+            first = first or at + 1
+            if is_any:
+                break
+    return Alarms(first, None)
 
 
 HEALTHY: Final = (
     *(
-        Row(name=f"steady {rate}, first 1,000", units=steady(rate), at_most=ALPHA)
+        Row(name=f"steady {rate}, first 1,000", units=steady(rate), most=ALPHA)
         for rate in (0.5, 0.8, 0.9, 0.95, 0.99)
     ),
     *(
-        Row(name=f"steady {rate}, level stated", units=steady(rate), series=known(rate),
-            at_most=ALPHA)
+        Row(name=f"steady {rate}, level stated", units=steady(rate), series=known(rate), most=ALPHA)
         for rate in (0.8, 0.9, 0.99)
     ),
     *(
         Row(name=f"steady 0.9, version of {count:,}", units=steady(0.9),
-            series=version(0.9, count), at_most=ALPHA)
+            series=version(0.9, count), most=ALPHA)
         for count in (100, 300, 5_000)
     ),
     *(
         Row(name=f"conversations of {turns}, ICC {icc}", units=conversations(turns, icc),
-            turns=turns, at_most=ALPHA)
+            turns=turns, most=ALPHA)
         for turns, icc in ((5, 0.3), (5, 0.5), (10, 0.5))
     ),
     *(
+        Row(name=f"day 0.95, night 0.85, {a_day:,} a day", a_day=a_day, most_firm=0.02,
+            units=passing(by_time(day_and_night(0.95, 0.85), a_day)))
+        for a_day in (500, 1_000, 2_000, A_DAY, 20_000)
+    ),
+    Row(name="day 0.92, night 0.88", units=passing(by_time(day_and_night(0.92, 0.88), A_DAY)),
+        most_firm=0.02),
+    Row(name="a wave of a day, 0.83 to 0.97",
+        units=passing(by_time(lambda time: 0.9 + 0.07 * np.sin(2 * np.pi * time), A_DAY))),
+    Row(name="weekdays 0.95, weekends 0.85",
+        units=passing(by_time(lambda time: np.where(time % 7 < 5, 0.95, 0.85), A_DAY, 14))),
+    *(
         Row(name=f"no ids, runs of {turns}, ICC {icc}", units=passing(without_ids(turns, icc)),
-            at_most=0.02)
+            most_firm=0.02)
         for turns, icc in ((3, 0.5), (5, 0.3), (5, 0.5), (10, 0.5))
     ),
     *(
-        Row(name=f"day 0.95, night 0.85, {a_day:,} a day",
-            units=passing(day_and_night(0.95, 0.85, a_day)))
-        for a_day in (500, 2_000, A_DAY, 20_000)
+        Row(name=f"blocks of {block}, sd {points} points", units=passing(wobble(points, block)),
+            most_firm=firm, most_first=first)
+        for block, points, firm, first in (
+            (200, 2, 0.02, None), (200, 3, 0.02, 0.06), (200, 5, 0.05, 0.30),
+            (1_000, 2, 0.07, None), (1_000, 3, 0.12, None),
+        )
     ),
-    *(
-        Row(name=f"blocks of {block}, sd {points} points", units=passing(wobble(points, block)))
-        for block, points in ((200, 3), (200, 5), (1_000, 2), (1_000, 3))
-    ),
+    Row(name="slow walk, sd 0.5 points per 1,000", units=passing(walk(0.5)), most_firm=0.08),
     *(
         Row(name=f"errors in bursts of 20, share {share}", units=passing(bursts(share)),
-            series=errors, at_most=0.02)
+            series=errors, most_firm=0.02)
         for share in (0.02, 0.1)
     ),
-    Row(name="errors one by one, share 0.1", units=steady(0.9), series=errors, at_most=ALPHA),
-    Row(name="slow walk, sd 0.5 points per 1,000", units=passing(walk(0.5))),
+    Row(name="errors one by one, share 0.1", units=steady(0.9), series=errors, most=ALPHA),
 )  # fmt: skip
+
+
+def healthy_alarms(place: int, streams: int) -> list[Alarms]:
+    """Alarms of the streams of one row, by its place among all."""
+    row, random = HEALTHY[place], np.random.default_rng(place)
+    found = list[Alarms]()
+    for _ in range(streams):
+        series, start = row.series(random), random.random()
+        units = row.units(random, start)
+        found.append(alarms_of(series, units, start, row.turns, row.a_day))
+    return found
 
 
 def late_results(random: Random, a_second: int, count: int) -> Iterator[tuple[Observed, int]]:
@@ -209,14 +284,21 @@ def late_results(random: Random, a_second: int, count: int) -> Iterator[tuple[Ob
         )  # fmt: skip
 
 
-def alarms_late(random: Random, a_second: int, count: int) -> bool:
-    """Tell whether healthy traffic with late failures alarms."""
-    series = SeriesSet()
-    for observed, first_ns in late_results(random, a_second, count):
-        series.decided({("s", "p"): first_ns})
-        if series.take(observed):
-            return True
-    return False
+LATE: Final = (1, 10, 50)
+"""Records a second of traffic whose failures come late."""
+
+
+def late_alarms(place: int, streams: int, *, count: int) -> int:
+    """Number of streams of late failures that alarm at all, by the place of their rate."""
+    random, found = np.random.default_rng(LATE[place]), 0
+    for _ in range(streams):
+        series = SeriesSet()
+        for observed, first_ns in late_results(random, LATE[place], count):
+            series.decided({("s", "p"): first_ns})
+            if series.take(observed):
+                found += 1
+                break
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,13 +338,17 @@ FALLS: Final = (
 )  # fmt: skip
 
 
-def delays(fall: Fall, streams: int, seed: int) -> Sequence[int | None]:
-    """Delay of each stream in records; None where the fall is not seen in time."""
-    random, found = np.random.default_rng(seed), list[int | None]()
+def delays(place: int, streams: int) -> list[int | None]:
+    """Delay of each stream in records, by the place of the fall; None where it is not seen."""
+    fall, random, found = FALLS[place], np.random.default_rng(place), list[int | None]()
     while len(found) < streams:
-        series = fall.series(random)
-        if alarm_of(series, steady(fall.before, fall.after)(random)) is None:
-            found.append(alarm_of(series, steady(fall.fallen, fall.within)(random)))
+        series, start = fall.series(random), random.random()
+        before = steady(fall.before, fall.after)(random, start)
+        if any(alarms_of(series, before, start, is_any=True)):
+            continue
+        bad = steady(fall.fallen, fall.within)(random, start)
+        alarms = alarms_of(series, bad, start + fall.after / A_DAY, is_any=True)
+        found.append(alarms.first or alarms.firm)
     return found
 
 
@@ -281,6 +367,19 @@ def add_share(
     figures.add(name, count / streams, at_least=at_least, at_most=at_most)
 
 
+def report_healthy(figures: Figures, row: Row, alarms: Sequence[Alarms]) -> None:
+    """Report the shares of one row."""
+    count = len(alarms)
+    if row.most is not None:
+        some = sum(any(each) for each in alarms)
+        add_share(figures, f"{row.name}: alarmed", some, count, at_most=row.most)
+        return
+    firm = sum(each.firm is not None for each in alarms)
+    first = sum(each.first is not None for each in alarms)
+    add_share(figures, f"{row.name}: firm alarm", firm, count, at_most=row.most_firm)
+    add_share(figures, f"{row.name}: in the first days", first, count, at_most=row.most_first)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--short", action="store_true", help="two streams of each")
@@ -288,27 +387,23 @@ def main() -> int:
     given = parser.parse_args()
     streams = 2 if given.short else given.streams
     figures = Figures("live", is_short=given.short)
-    for seed, row in enumerate(HEALTHY):
-        random = np.random.default_rng(seed)
-        alarms = sum(
-            alarm_of(row.series(random), row.units(random), row.turns) is not None
-            for _ in range(streams)
-        )
-        add_share(figures, f"{row.name}: alarmed", alarms, streams, at_most=row.at_most)
-    for a_second in (1, 10, 50):
-        random = np.random.default_rng(a_second)
-        count = 2_500 if given.short else 10_000
-        alarms = sum(alarms_late(random, a_second, count) for _ in range(streams))
-        name = f"failures take 60 s, {a_second} a second: alarmed"
-        add_share(figures, name, alarms, streams, at_most=0.02)
-    for seed, fall in enumerate(FALLS):
-        found = delays(fall, streams, seed)
-        name = f"{fall.before} to {fall.fallen} after {fall.after:,}, {fall.kind}"
-        seen = [each for each in found if each is not None]
-        least = fall.least_seen or None
-        add_share(figures, f"{name}: seen", len(seen), streams, at_least=least)
-        middle = statistics.median([fall.within if each is None else each for each in found])
-        figures.add(f"{name}: median delay", middle, "records", at_most=fall.most)
+    late = partial(late_alarms, count=2_500 if given.short else 10_000)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        healthy = pool.map(healthy_alarms, range(len(HEALTHY)), itertools.repeat(streams))
+        behind = pool.map(late, range(len(LATE)), itertools.repeat(streams))
+        fallen = pool.map(delays, range(len(FALLS)), itertools.repeat(streams))
+        for row, alarms in zip(HEALTHY, healthy, strict=True):
+            report_healthy(figures, row, alarms)
+        for a_second, count in zip(LATE, behind, strict=True):
+            name = f"failures take 60 s, {a_second} a second: alarmed"
+            add_share(figures, name, count, streams, at_most=0.02)
+        for fall, found in zip(FALLS, fallen, strict=True):
+            name = f"{fall.before} to {fall.fallen} after {fall.after:,}, {fall.kind}"
+            seen = [each for each in found if each is not None]
+            least = fall.least_seen or None
+            add_share(figures, f"{name}: seen", len(seen), streams, at_least=least)
+            middle = statistics.median([fall.within if each is None else each for each in found])
+            figures.add(f"{name}: median delay", middle, "records", at_most=fall.most)
     return figures.end()
 
 
