@@ -118,7 +118,7 @@ def costs(records: int, series: int) -> Iterator[tuple[str, float, str, float]]:
             each.take(float(at % 10 != 0), 1, at % 10 == 0, at)
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    yield "memory of 100,000 series", used / series * 100_000 / 1e6, "MB", 250.0
+    yield "memory of 100,000 series", used / series * 100_000 / 1e6, "MB", 300.0
 
 
 def decay(random: np.random.Generator) -> Iterable[int]:

@@ -26,6 +26,7 @@ BURST: Final = 20
 RECENT: Final = 500
 """Units of one of the two parts that `recent` is made of."""
 _EXAMPLES: Final = 3
+_NO_HOUR: Final = -1
 _STATED: Final = frozenset({ReferenceKind.LEVEL, ReferenceKind.RUN})
 """References that are there before anything is measured."""
 
@@ -114,7 +115,7 @@ class Series:
     """
 
     __slots__ = (
-        "_alpha", "_awaited", "_before_fall", "_burst", "_is_fallen", "_last_part",
+        "_alpha", "_awaited", "_before_fall", "_burst", "_hour", "_is_fallen", "_last_part",
         "_last_total", "_learns", "_margin", "_part", "_part_total", "_run_length", "_stage",
         "_stated", "examples", "explained", "failed", "key", "last_ns", "oldest",
         "oldest_version", "records", "sample", "total", "units", "watches",
@@ -148,6 +149,8 @@ class Series:
         self._is_fallen = False
         self._burst = 0
         """Records that are left of a burst of errors."""
+        self._hour = _NO_HOUR
+        """Hour since 1970 that all watches know of."""
         self._stage = 0
         """Sizes of its sample at which it was looked at, see `_look`."""
         self._before_fall: Sample | None = None
@@ -200,6 +203,7 @@ class Series:
         self._watch(reference)
         self._learns = False
         self._look_back(units)
+        self._hour = _NO_HOUR
         was_fallen = self._is_fallen
         self._is_fallen = any(watch.fall is not None for watch in self.watches)
         if self._is_fallen:
@@ -247,6 +251,7 @@ class Series:
         if run_length is not None:  # false alarms of all references add up
             run_length *= self._alpha / reference.baseline.alpha
         self.watches = [*self.watches, Watch(reference, run_length)]  # no room to grow: few do
+        self._hour = _NO_HOUR
 
     def restate(self, stated: Sequence[Standard], margin: float = 0.0) -> bool:
         """Hold a series that nothing is known of yet to what somebody states now.
@@ -321,10 +326,8 @@ class Series:
         created_ns = at_ns if created_ns is None else created_ns
         hour = created_ns // HOUR_NS
         was_fallen, self.explained, is_settled = self._is_fallen, "", False
-        if self._gathers and self.sample.ends_day(hour):
-            is_settled = self._look()
-        for watch in self.watches:
-            watch.turn(hour)
+        if hour != self._hour:
+            is_settled = self._turn(hour)
         self.last_ns = at_ns
         self._show(outcome)
         if self.key.kind is Kind.ERROR:
@@ -344,6 +347,14 @@ class Series:
             if not (self.sample.days and self._stage):
                 self._look()
         return was_fallen is not self._is_fallen or is_settled
+
+    def _turn(self, hour: int) -> bool:
+        """Begin another hour, or the same one with other references; see `_look`."""
+        is_settled = self._gathers and self.sample.ends_day(hour) and self._look()
+        for watch in self.watches:
+            watch.turn(hour)
+        self._hour = hour
+        return is_settled
 
     def _settle(self) -> None:
         """Note a fall or its end. In the first days the sample grows with it, and a copy waits."""
@@ -418,6 +429,7 @@ class Series:
         was_early = self._is_fallen and self._is_early
         for watch in self.watches:
             self._refer(watch, own)
+        self._hour = _NO_HOUR
         self.watches = list({watch.reference: watch for watch in self.watches}.values())
         self._settle()
         if was_early and not self._is_fallen:
