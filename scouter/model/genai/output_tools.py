@@ -152,9 +152,9 @@ def as_answer(call: ToolCall, execution: Act | None) -> str:
 
     It is what the function that reads the answer made of it, else the call's arguments.
     """
-    is_read = execution is not None and is_reading(execution) and execution.facts.has_result
-    is_read = is_read and not _is_validated(execution)
-    answer = execution.facts.result if execution is not None and is_read else call.arguments
+    answer = call.arguments
+    if execution is not None and is_reading(execution) and not _is_validated(execution):
+        answer = execution.facts.result if execution.facts.has_result else answer
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
