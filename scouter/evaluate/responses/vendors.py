@@ -33,7 +33,7 @@ def _work(
     return AgentWork(
         tool_calls=calls,
         evidence=Evidence(silent=unknown, unseen=unknown) if unknown and not calls else COMPLETE,
-        unknown_content=unknown,
+        unknown_content=unknown or ("the answer is no text" if log.has_other else ""),
         content=log.content,
         asks_for_tool=log.asks_for_tool or (bool(calls) and not log.answers),
         model=text(model) or None,
@@ -50,9 +50,19 @@ def _read(message: JsonValue) -> MessageLog:
     return log
 
 
+def _first(answers: JsonValue) -> JsonValue:
+    """The answer with the lowest index, which is the first one of those that tell none."""
+    return min(items(answers), key=_index, default=None)
+
+
+def _index(answer: JsonValue) -> int:
+    index = field(answer, "index")
+    return index if isinstance(index, int) else 0
+
+
 def openai_chat(value: Object) -> AgentWork | None:
     """Read a chat completion, or one of the older text completions; the first choice counts."""
-    first = next(iter(items(value.get("choices"))), None)
+    first = _first(value.get("choices"))
     message = field(first, "message")
     if isinstance(message, dict):
         log = _read({"role": "assistant", **message})
@@ -116,7 +126,7 @@ def gemini(value: Object) -> AgentWork | None:
 
     A prompt that was blocked has no candidate: no answer, and the block's reason as its end.
     """
-    first = next(iter(items(value.get("candidates"))), None)
+    first = _first(value.get("candidates"))
     if isinstance(first, dict) and first.keys() & {"content", "finishReason", "finish_reason"}:
         return _google_answer(first, value)
     feedback = field(value, "promptFeedback") or field(value, "prompt_feedback")

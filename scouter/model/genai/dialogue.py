@@ -244,6 +244,8 @@ def _models(acts: Sequence[Act], calls: Calls) -> Iterable[tuple[int, _Speaker]]
             said, unknown = None, f"the model's call {facts.span_id} failed"
         elif said is None and place in calls.told.hidden:
             unknown = f"what the model's call {facts.span_id} answered was masked"
+        elif place in calls.told.without_text:
+            unknown = f"what the model's call {facts.span_id} answered is no text"
         elif said is None and not asks and not _tells_end(facts.output_messages):
             unknown = f"the model's call {facts.span_id} does not tell what it answered"
         if unknown and at in holders:

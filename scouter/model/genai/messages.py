@@ -30,6 +30,7 @@ from scouter.model.agent_work import ToolCall
 from scouter.model.genai.wrappers import (
     is_hidden,
     is_hidden_text,
+    is_true,
     open_json,
     open_message,
     open_result,
@@ -49,6 +50,12 @@ _BUILT_IN: Final = frozenset(
 """Items of OpenAI Responses that have no name: the tool is in their type."""
 _TEXTS: Final = frozenset({"", "text", "output_text", "input_text", "refusal"})
 _SOUNDS: Final = frozenset({"audio", "output_audio", "input_audio"})
+_SHOWN: Final = _SOUNDS | {
+    "image", "image_url", "input_image", "output_image", "video", "document", "file", "blob", "uri",
+}  # fmt: skip
+"""Types of parts that are no text, and the keys of Bedrock's and Gemini's."""
+_SHOWN_KEYS: Final = ("image", "video", "document", "inlineData", "inline_data", "fileData",
+                      "file_data")  # fmt: skip
 _RESULTS: Final = frozenset(
     {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
      "custom_tool_call_output", "tool-result"}
@@ -106,10 +113,14 @@ class MessageLog:
         self._recent: list[_Call] = []
         """Calls since the last result."""
         self._has_answered = False
+        self._shows = False
+        """The message that is being read has a part that is shown or played."""
         self.content: str | None = None
         """Text of the last message of the model, None where it has none."""
         self.is_hidden: bool = False
         """The text of the last message of the model was masked."""
+        self.has_other: bool = False
+        """The last message of the model has a picture, a sound or a file, and no text."""
         self.finish_reason: str | None = None
         """Reason for the end of the last message of the model that tells one."""
         self.answers: int = 0
@@ -153,6 +164,7 @@ class MessageLog:
             self.asks_for_tool |= len(self._calls) > before
             return
         self._step += 1
+        self._shows = False
         texts = self._parts(message)
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else [calls] if calls else []:
@@ -165,6 +177,7 @@ class MessageLog:
             said = "".join(texts) or text(message.get("refusal")) or _transcript(message)
             self.is_hidden = any(map(is_hidden_text, (*texts, said)))
             self.content = None if self.is_hidden else said or None
+            self.has_other = self._shows and not said
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
         elif role in ASKING_ROLES and (said := "".join(texts)):
             self.asked.append(said)
@@ -185,6 +198,7 @@ class MessageLog:
                 texts.append(part)
             elif isinstance(part, dict) and not self._item(part):
                 texts.append(_text_of_part(part))
+                self._shows |= _is_shown(part)
         return texts
 
     def _item(self, part: dict[str, JsonValue]) -> bool:
@@ -261,7 +275,8 @@ class MessageLog:
     def _answer(self, holder: dict[str, JsonValue], value: JsonValue, call_id: str) -> None:
         """Give a result to its call: by id, or else to the first open call of that name."""
         name = text(_first(holder, "name", "toolName", "tool_name"))
-        failed = holder.get("status") == "error" or True in map(holder.get, ("is_error", "isError"))
+        flags = map(holder.get, ("is_error", "isError"))
+        failed = holder.get("status") == "error" or any(map(is_true, flags))
         if isinstance(value, dict) and value.keys() == {"type", "value"}:  # the Vercel AI SDK's
             failed = failed or text(value["type"]).startswith("error")
             value = value["value"]
@@ -361,6 +376,11 @@ def _text_of_part(part: dict[str, JsonValue]) -> str:
     if part.get("thought") is True or kind not in _TEXTS:
         return ""  # reasoning, pictures and files have texts too, which were not said
     return text(_first(part, "text", "content", "refusal"))
+
+
+def _is_shown(part: dict[str, JsonValue]) -> bool:
+    kind = text(part.get("type")) or text(part.get("block_type"))
+    return kind in _SHOWN or any(isinstance(part.get(key), dict) for key in _SHOWN_KEYS)
 
 
 def _call_id(call: dict[str, JsonValue]) -> str:

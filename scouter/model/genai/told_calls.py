@@ -52,6 +52,8 @@ class ToldCalls:
         """Places of the models whose answer has a text or a call; an empty one may be cut."""
         self.hidden: set[int] = set()
         """Places of the models whose answer was masked."""
+        self.without_text: set[int] = set()
+        """Places of the models whose answer is a picture, a sound or a file."""
         self.said: list[str | None] = []
         """Text of each answer; None where it has none."""
         known = answers = 0
@@ -61,6 +63,9 @@ class ToldCalls:
             self.said.append(log.content if log.answers > answers else None)
             if calls or self.said[at]:
                 self.writers.add(at)
+            elif log.answers > answers and log.has_other:
+                self.writers.add(at)
+                self.without_text.add(at)
             elif log.answers > answers and log.is_hidden:
                 self.hidden.add(at)
             known, answers = known + len(calls), log.answers

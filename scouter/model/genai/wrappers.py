@@ -94,8 +94,12 @@ _FIELD: Final = re.compile(
 """A field of an object as Python prints it; one that is no text ends the reading."""
 _DEEPEST: Final = 12
 """Wrappers around wrappers."""
-_FAILURES: Final = ("is_error", "isError", "status", 'error"')
+_FAILURES: Final = ("is_error", "isError", "status", 'error"', "error'", "errorType")
 """One of these is in every text that tells a failure."""
+_PRINTED_FAILURE: Final = re.compile(r"(?:meta|content)=.*\bis_?[eE]rror=True\s*", re.DOTALL)
+"""MCP's result as Python prints it."""
+_RPC: Final = frozenset({"jsonrpc", "id"})
+_LAMBDA: Final = frozenset({"errorMessage", "errorType"})
 _SMALL: Final = 3_000
 """Characters; an integer that is too long has more."""
 _OPENERS: Final = ("{", "[", '"')
@@ -179,16 +183,29 @@ def open_result(value: JsonValue) -> JsonValue:
 
 
 def is_only_error(result: JsonValue) -> bool:
-    """Tell whether a result is nothing but an error, as Gemini's reference has it."""
-    return isinstance(result, dict) and result.keys() == {"error"} and bool(result["error"])
+    """Tell whether a result is nothing but an error.
+
+    So Gemini's reference, JSON-RPC and AWS Lambda have it.
+    """
+    if not isinstance(result, dict):
+        return False
+    is_alone = result.keys() - _RPC == {"error"} and bool(result["error"])
+    return is_alone or result.keys() >= _LAMBDA
+
+
+def is_true(flag: JsonValue) -> bool:
+    """Tell whether a flag is set, be it as a text."""
+    return flag is True or (isinstance(flag, str) and flag.lower() == "true")
 
 
 def tells_failure(value: JsonValue) -> bool:
     """Tell whether what is around a result says that the tool failed."""
     if isinstance(value, str) and not any(flag in value for flag in _FAILURES):
         return False  # without reading it
+    if isinstance(value, str) and _PRINTED_FAILURE.fullmatch(value):
+        return True
     for _ in range(_DEEPEST):
-        opened = _printed(open_json(value))
+        opened = _literal(_printed(open_json(value)))
         if isinstance(opened, list):
             opened = _blocks(opened)
         if isinstance(opened, dict):
@@ -196,7 +213,9 @@ def tells_failure(value: JsonValue) -> bool:
                 return True
             message = open_message(opened)
             flags = (message.get("is_error"), message.get("isError"))
-            if True in flags or (message.get("status") == "error" and "content" in message):
+            if any(map(is_true, flags)) or (
+                message.get("status") == "error" and "content" in message
+            ):
                 return True
             opened = _content(opened)
         if opened is value:

@@ -23,7 +23,10 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.agent_work import why_untold
 from scouter.model.genai.messages import ERROR_STARTS, MessageLog
+from scouter.model.genai.work import agent_work
 from scouter.model.record import EvalRecord
+from scouter.model.span import Span
+from tests.scouter.evaluate.spans_support import TRACE
 
 FOLDER = Path(__file__).parents[3] / "cases"
 DETAILS: dict[str, Any] = yaml.safe_load(
@@ -423,3 +426,79 @@ def test_a_response_that_broke_off_or_is_not_there_yet(response: JsonValue, is_t
     assert work is not None
     assert (not work.unknown_content) is is_told
     assert (not why_untold(work)) is is_told
+
+
+PICTURES: Final[dict[str, JsonValue]] = {
+    "OpenTelemetry": {"type": "uri", "modality": "image", "uri": "https://a.example/1.png"},
+    "OpenTelemetry-bytes": {"type": "blob", "mime_type": "image/png", "content": "aGk="},
+    "OpenAI": {"type": "image_url", "image_url": {"url": "https://a.example/1.png"}},
+    "Gemini": {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+    "Bedrock": {"image": {"format": "png", "source": {"bytes": "aGk="}}},
+}
+
+
+@pytest.mark.parametrize("part", PICTURES.values(), ids=PICTURES)
+def test_a_picture_is_no_blank_answer(part: JsonValue) -> None:
+    """Kind: an answer of another form is taken for none. It calls no tool, and is no text."""
+    context: JsonValue = [{"role": "user", "content": "Draw."}, {"role": "model", "parts": [part]}]
+    spans = [
+        Span(
+            trace_id=TRACE, span_id="1" * 16, name="chat", start_ns=1, end_ns=2, attributes={
+                "gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(context[1:]),
+            },
+        )
+    ]  # fmt: skip
+    for work in (parse_response({"messages": context}), agent_work(spans)):
+        assert work is not None
+        assert (work.content, why_untold(work)) == (None, "")
+        assert "no text" in work.unknown_content
+    said: JsonValue = {"role": "model", "parts": [part, {"text": "Here."}]}
+    work = parse_response({"messages": [said]})
+    assert work is not None
+    assert (work.content, work.unknown_content) == ("Here.", "")
+
+
+@pytest.mark.parametrize(
+    ("result", "has_failed"),
+    [
+        pytest.param({"isError": "true", "content": []}, True, id="a-flag-as-a-text"),
+        pytest.param({"isError": "false", "content": []}, False, id="no-flag-as-a-text"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602}}, True, id="JSON-RPC"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "result": {}}, False, id="JSON-RPC-result"),
+        pytest.param({"errorType": "E", "errorMessage": "no", "stackTrace": []}, True, id="Lambda"),
+        pytest.param("{'error': 'no'}", True, id="Python-prints-a-dict"),
+        pytest.param("{'error': None, 'sum': 5}", False, id="Python-prints-no-error"),
+        pytest.param("meta=None content=[TextContent(text='no')] isError=True", True,
+                     id="Python-prints-MCP's-result"),
+        pytest.param("meta=None content=[TextContent(text='isError=True')] isError=False", False,
+                     id="Python-prints-what-did-not-fail"),
+    ],
+)  # fmt: skip
+def test_a_failure_in_a_result(result: JsonValue, has_failed: bool) -> None:
+    """Kind: the failure that a tool's result tells counts as what the tool gave back."""
+    log = MessageLog()
+    call: JsonValue = {"id": "c", "function": {"name": "pay", "arguments": ""}}
+    log.read(
+        [
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": result},
+        ]
+    )
+    assert [bool(each.error) for each in log.tool_calls()] == [has_failed]
+    held = result if isinstance(result, str) else json.dumps(result)
+    one = Span(
+        trace_id=TRACE, span_id="1" * 16, name="execute_tool pay", start_ns=1, end_ns=2,
+        attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": held},
+    )  # fmt: skip
+    assert [bool(each.error) for each in agent_work([one]).tool_calls] == [has_failed]
+
+
+def test_the_first_of_several_answers_is_that_of_the_lowest_index() -> None:
+    """Streams put together may have them in the order in which they ended."""
+    answers: list[JsonValue] = [
+        {"index": at, "message": {"content": said}, "finish_reason": "stop"}
+        for at, said in ((1, "Rome"), (0, "Oslo"))
+    ]
+    work = parse_response({"choices": answers})
+    assert work is not None
+    assert work.content == "Oslo"
