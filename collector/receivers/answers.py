@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from collector.items.limits import TooLargeError
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
-from collector.receivers.otlp.intake import Rejected
-from collector.receivers.outcomes import Outcome
+from collector.receivers.intake import Outcome
+from collector.receivers.otlp import Rejected
 from scouter.errors import DataError, TransientError
 
 PROTOBUF: Final = "application/x-protobuf"

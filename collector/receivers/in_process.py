@@ -1,12 +1,12 @@
 """Spans and records of agents in the collector's own process."""
 
-from collector.receivers.way_in import WayIn
+from collector.receivers.intake import Intake
 from scouter.errors import TransientError
 from scouter.transport.guard import GUARD
 from scouter.transport.in_process import Batch, Sink
 
 
-def in_process_sink(way: WayIn) -> Sink:
+def in_process_sink(way: Intake) -> Sink:
     """Make the sink for `InProcessConfig`; it returns once a batch is durable.
 
     Args:

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -29,8 +30,6 @@ from collector.log.brokers import Brokers
 from collector.log.port import Item, Kind, Log
 from collector.receivers.budget import ByteBudget, FullError, Lease
 from collector.receivers.known_records import KnownRecords, StoredRecords
-from collector.receivers.outcomes import Outcome, Problem, Taken
-from collector.receivers.way_in import Delivery
 from collector.store.letters import INVALID_EVENT, DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
@@ -52,6 +51,49 @@ _WHOLE: Final = {
 """Kinds of letters that hold a whole message."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A message of a broker."""
+
+    kind: Kind
+    data: bytes
+    source: str
+    """Its place: `kafka:TOPIC:PARTITION:OFFSET`."""
+    unreadable: str = ""
+    """Reason that the broker's client cannot read it; then the data is a batch of messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Reason that one item of a request was not accepted."""
+
+    index: int
+    uid: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Counts of the accepted records and duplicates of a request, and all problems."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A request on its way to where it is durable."""
+
+    futures: "tuple[Future[Any], ...]" = ()
+    """All have to be done before the request may be acknowledged."""
+    outcome: Callable[[], Outcome] = Outcome
+    """Sums up, once every future is done."""
+    ignored: int = 0
+    """Log records of which nothing is kept."""
+
+
 class Stored(StoredRecords, Protocol):
     """The store, as far as the way in needs it."""
 
@@ -62,7 +104,10 @@ class Stored(StoredRecords, Protocol):
 
 
 class Intake:
-    """The way in, shared by all receivers.
+    """The way in of one space, shared by all receivers; every method takes calls of any thread.
+
+    What is taken is durable once its futures are done. They fail with `TransientError` where the
+    same may be sent again.
 
     Args:
         log: Takes everything.
@@ -160,7 +205,14 @@ class Intake:
     # --- requests ---------------------------------------------------------------------------
 
     def traces(self, data: bytes, source: str, *, is_json: bool = False) -> Taken:
-        """Take an OTLP request of traces; see `WayIn`. Cost: about 2 µs for a span."""
+        """Take an OTLP request of traces, protobuf or JSON.
+
+        Raises:
+            DataError: The bytes are no such request.
+            TooLargeError: It is beyond a limit as a whole.
+
+        Cost: about 2 µs for a span.
+        """
         if is_json:
             body = decode_json(data, self.limits)
             refused, futures = body.refused, self._append_spans(body.spans, source)
@@ -172,7 +224,7 @@ class Intake:
         return Taken(futures=tuple(futures), outcome=partial(Outcome, problems=problems))
 
     def logs(self, data: bytes, source: str, *, is_json: bool = False) -> Taken:
-        """Take an OTLP request of logs; see `WayIn`."""
+        """Take an OTLP request of logs; raises as `traces` does."""
         body = (decode_logs_json if is_json else decode_logs_protobuf)(data, self.limits)
         checked, problems = self._check(body.items, len(data))
         refused = [("invalid_record", each) for each in body.refused]
@@ -183,7 +235,7 @@ class Intake:
         return Taken(futures=taken.futures, outcome=taken.outcome, ignored=body.ignored)
 
     def records(self, data: bytes, source: str) -> Taken:
-        """Take the body of `POST /v1/records`; see `WayIn`."""
+        """Take the body of `POST /v1/records`; raises as `traces` does."""
         items = read_records_body(data, self.limits)
         checked, problems = self._check(items, len(data))
         futures = [self._append(Kind.RECORDS, data, source)] if items else []

@@ -12,8 +12,7 @@ from collector.items.letters import MAX_PAYLOAD, UNREADABLE, is_cut
 from collector.items.logs import decode_logs_json, decode_logs_protobuf
 from collector.items.record_items import check_record, json_bytes, read_json, read_records_body
 from collector.items.traces import decode_json, decode_protobuf
-from collector.receivers.outcomes import Taken
-from collector.receivers.way_in import WayIn
+from collector.receivers.intake import Intake, Taken
 from collector.store.letters import (
     DeadLetter,
     LetterKind,
@@ -92,7 +91,7 @@ class LetterReplay:
         space: The space whose letters they are.
     """
 
-    def __init__(self, store: Letters, way: WayIn, work: Work, space: str) -> None:
+    def __init__(self, store: Letters, way: Intake, work: Work, space: str) -> None:
         self._store, self._way, self._work, self._space = store, way, work, space
 
     def replay(self, stored: StoredLetter) -> Replayed:

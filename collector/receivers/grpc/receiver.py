@@ -27,9 +27,9 @@ from collector.items.drop_reports import merge_dropped
 from collector.problem import ProblemError
 from collector.receivers.budget import FullError, Lease
 from collector.receivers.grpc.read_slots import ReadSlots
-from collector.receivers.otlp.intake import OtlpIntake, rejected_of
+from collector.receivers.intake import Intake
+from collector.receivers.otlp import OtlpIntake, rejected_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
-from collector.receivers.way_in import WayIn
 from collector.settings.values import HostPort, Tls
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER, Dropped
@@ -72,7 +72,7 @@ class GrpcReceiver:
     def __init__(
         self,
         listen: HostPort,
-        ingest: WayIn,
+        ingest: Intake,
         telemetry: IngestTelemetry,
         gate: Gate,
         tls: "Tls | None" = None,

@@ -26,9 +26,9 @@ from collector.receivers.answers import (
 from collector.receivers.http.await_commit import durable
 from collector.receivers.http.body import read_body
 from collector.receivers.http.decoders import Decoders
-from collector.receivers.otlp.intake import OtlpIntake, rejected_of
+from collector.receivers.intake import Intake
+from collector.receivers.otlp import OtlpIntake, rejected_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
-from collector.receivers.way_in import WayIn
 from scouter.errors import DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER
 
@@ -63,7 +63,7 @@ class HttpReceiver:
         telemetry: Counts every request.
     """
 
-    def __init__(self, ingest: WayIn, telemetry: IngestTelemetry) -> None:
+    def __init__(self, ingest: Intake, telemetry: IngestTelemetry) -> None:
         self._ingest, self._telemetry = ingest, telemetry
         self._intake = OtlpIntake(telemetry)
         self._decoders = Decoders()
@@ -166,7 +166,7 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _count_drops(ingest: WayIn, request: Request) -> None:
+async def _count_drops(ingest: Intake, request: Request) -> None:
     """Count what the sender dropped, last: were the rest refused, it would tell the same again."""
     dropped = read_dropped(request.headers.get(DROPPED_HEADER, ""))
     if dropped:

@@ -12,8 +12,8 @@ from kafka.structs import TopicPartition
 
 from collector.items.drop_reports import merge_dropped
 from collector.log.port import Kind
+from collector.receivers.intake import Delivery, Intake
 from collector.receivers.kafka.batches import UnreadableBatch
-from collector.receivers.way_in import Delivery, WayIn
 from collector.split import split
 from scouter.errors import TransientError
 from scouter.transport.drops import DROPPED_HEADER
@@ -64,7 +64,7 @@ class KafkaIntake:
 
     def __init__(
         self,
-        way: WayIn,
+        way: Intake,
         spans_topic: str,
         stopping: threading.Event,
         *,

@@ -15,6 +15,7 @@ from kafka import (
 
 from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
+from collector.receivers.intake import Intake
 from collector.receivers.kafka.batches import keep_reading
 from collector.receivers.kafka.commits import OffsetCommits
 from collector.receivers.kafka.continuity import Continuity
@@ -24,7 +25,6 @@ from collector.receivers.kafka.settings import POLL_MS, KafkaSettings, consumer_
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.consumer_name import member_name
 from collector.receivers.telemetry import IngestTelemetry
-from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
 from scouter.transport.drops import Count
@@ -97,7 +97,7 @@ class KafkaReceiver:
     def __init__(
         self,
         settings: CollectorSettings,
-        ingest: WayIn,
+        ingest: Intake,
         inputs: Brokers | None = None,
         telemetry: IngestTelemetry | None = None,
     ) -> None:

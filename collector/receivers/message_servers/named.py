@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from collector.log.brokers import Brokers
+from collector.receivers.intake import Intake
 from collector.receivers.telemetry import IngestTelemetry
-from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def message_receivers(
-    settings: CollectorSettings, ingest: WayIn, inputs: Brokers, telemetry: IngestTelemetry
+    settings: CollectorSettings, ingest: Intake, inputs: Brokers, telemetry: IngestTelemetry
 ) -> "list[MessageReceiver]":
     """Make the receivers of Redis and RabbitMQ; none is started.
 

@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from collector.log.brokers import Brokers
+from collector.receivers.intake import Intake
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.fetch_size import ReadSize
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
-from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER
 from scouter.transport.rabbitmq import open_channel, open_connection
@@ -26,7 +26,7 @@ class RabbitMQReceiver(MessageReceiver):
     """
 
     def __init__(
-        self, settings: CollectorSettings, ingest: WayIn, inputs: Brokers | None = None
+        self, settings: CollectorSettings, ingest: Intake, inputs: Brokers | None = None
     ) -> None:
         super().__init__("rabbitmq", settings.rabbitmq or "", ingest, inputs)
         self._settings = settings

@@ -11,7 +11,7 @@ from typing import Final
 from collector.items.drop_reports import merge_dropped
 from collector.log.brokers import Brokers
 from collector.log.port import Kind
-from collector.receivers.way_in import Delivery, WayIn
+from collector.receivers.intake import Delivery, Intake
 from collector.split import split
 from scouter.errors import TransientError
 
@@ -45,7 +45,9 @@ class MessageReceiver(ABC):
             yet.
     """
 
-    def __init__(self, name: str, where: str, ingest: WayIn, inputs: Brokers | None = None) -> None:
+    def __init__(
+        self, name: str, where: str, ingest: Intake, inputs: Brokers | None = None
+    ) -> None:
         self.name, self.where, self.ingest = name, where, ingest
         self._inputs = inputs or Brokers()
         self._inputs.add(name)

@@ -7,11 +7,11 @@ from redis import exceptions
 
 from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
+from collector.receivers.intake import Intake
 from collector.receivers.message_servers.consumer_name import member_name
 from collector.receivers.message_servers.fetch_size import ReadSize
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
 from collector.receivers.telemetry import IngestTelemetry
-from collector.receivers.way_in import WayIn
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER, Count
 from scouter.transport.redis import DATA_FIELD, open_client
@@ -42,7 +42,7 @@ class RedisReceiver(MessageReceiver):
     def __init__(
         self,
         settings: CollectorSettings,
-        ingest: WayIn,
+        ingest: Intake,
         inputs: Brokers | None = None,
         telemetry: IngestTelemetry | None = None,
     ) -> None:

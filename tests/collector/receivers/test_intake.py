@@ -20,10 +20,8 @@ from collector.log.port import Entry, Kind
 from collector.metrics import TotalName
 from collector.receivers.budget import FullError
 from collector.receivers.in_process import in_process_sink
-from collector.receivers.intake import Intake
+from collector.receivers.intake import Delivery, Intake, Outcome, Taken
 from collector.receivers.known_records import KnownRecords
-from collector.receivers.outcomes import Outcome, Taken
-from collector.receivers.way_in import Delivery
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json

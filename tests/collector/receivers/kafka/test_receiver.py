@@ -18,13 +18,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.items.limits import Limits
 from collector.log.port import Kind
+from collector.receivers.intake import Delivery, Intake
 from collector.receivers.kafka import intake as intake_module
 from collector.receivers.kafka import receiver as receiver_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.kafka.receiver import KafkaReceiver, Rebalance
 from collector.receivers.kafka.settings import KafkaSettings, consumer_settings
 from collector.receivers.message_servers.consumer_name import FILE_NAME
-from collector.receivers.way_in import Delivery, WayIn
 from collector.settings.load import load_settings
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
@@ -137,7 +137,7 @@ def test_a_round_that_never_ends_is_noticed() -> None:
 
 def test_a_stuck_consumer_is_given_up() -> None:
     times = iter([0.0, 61.0])
-    receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), cast(WayIn, Way(refusals=0)))
+    receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), cast(Intake, Way(refusals=0)))
     with pytest.raises(TransientError, match="60 s"):
         receiver._consume(Consumer(receiver, []), Rebalance(nothing, lambda: next(times)))  # pyright: ignore[reportPrivateUsage]
 
@@ -167,7 +167,7 @@ def test_a_topic_is_missed_where_somebody_expects_it(
     monkeypatch.setattr(receiver_module, "_TOPICS_S", -1.0)
     fleet = {"postgresql": "postgresql://h/d"} if given else {}
     settings = load_settings({"kafka": "x:1"} | fleet | given)
-    receiver = KafkaReceiver(settings, cast(WayIn, Way(refusals=0)))
+    receiver = KafkaReceiver(settings, cast(Intake, Way(refusals=0)))
     topics = [settings.kafka_spans_topic, settings.kafka_records_topic]
     receiver._await_partitions(NoTopics(), topics)  # pyright: ignore[reportPrivateUsage]
     expected = [f"kafka: no topic [{told}] yet; it is read once it exists"] if told else []
@@ -368,7 +368,7 @@ class Way:
 
 def run(way: Way, **fields: Any) -> Consumer:
     settings = load_settings({"kafka": "x:1"})
-    receiver = KafkaReceiver(settings, cast(WayIn, way))
+    receiver = KafkaReceiver(settings, cast(Intake, way))
     message = Message(topic="scouter.spans", value=encode_request([span(1)]).SerializeToString())
     consumer = Consumer(receiver, [message], **fields)
     receiver._consume(consumer, Rebalance(nothing))  # pyright: ignore[reportPrivateUsage]
@@ -393,7 +393,7 @@ def intake_of(way: Way, *, is_stopping: bool = False) -> KafkaIntake:
     stopping = threading.Event()
     if is_stopping:
         stopping.set()
-    return KafkaIntake(cast(WayIn, way), "s", stopping)
+    return KafkaIntake(cast(Intake, way), "s", stopping)
 
 
 P0, P1 = TopicPartition("s", 0), TopicPartition("s", 1)

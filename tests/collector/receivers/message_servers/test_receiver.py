@@ -10,11 +10,11 @@ import pytest
 
 from collector.log.brokers import Brokers
 from collector.log.port import Item
+from collector.receivers.intake import Intake
 from collector.receivers.message_servers import receiver as messages_module
 from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
 from collector.receivers.message_servers.redis import RedisReceiver
-from collector.receivers.way_in import WayIn
 from collector.settings.load import load_settings
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Start
@@ -29,7 +29,7 @@ GUEST = {"rabbitmq_username": "guest", "rabbitmq_password": "guest"}
 class Scripted(MessageReceiver):
     """Asks a server that always answers the same, until the server goes away."""
 
-    def __init__(self, ingest: WayIn, inputs: Brokers) -> None:
+    def __init__(self, ingest: Intake, inputs: Brokers) -> None:
         super().__init__("scripted", "nowhere", ingest, inputs)
         self.gone = threading.Event()
         self.behind_s: float | None = 0.0
@@ -47,11 +47,11 @@ class Scripted(MessageReceiver):
 
 
 @pytest.fixture
-def ingest(start: Start) -> WayIn:
+def ingest(start: Start) -> Intake:
     return start().collector.ingest
 
 
-def test_a_receiver_is_behind_until_its_server_has_nothing_left(ingest: WayIn) -> None:
+def test_a_receiver_is_behind_until_its_server_has_nothing_left(ingest: Intake) -> None:
     """Behind before the start, then not; behind again once the server is gone."""
     inputs = Brokers(grace_s=0.8)  # more than the half second between two reports
     receiver = Scripted(ingest, inputs)
@@ -86,7 +86,7 @@ class Channel:
     [(0, [], 0), (1, [], None), (0, [(1, MESSAGE)], None)],
 )
 def test_rabbitmq_is_behind_by_what_waits_there_or_here(
-    ingest: WayIn, ready: int, waiting: list[tuple[int, Message]], behind_s: float | None
+    ingest: Intake, ready: int, waiting: list[tuple[int, Message]], behind_s: float | None
 ) -> None:
     receiver = RabbitMQReceiver(load_settings({"rabbitmq": "amqp://h", **GUEST}), ingest)
     receiver.waiting = waiting
@@ -112,7 +112,7 @@ class Stream:
     ("entry", "behind_s"), [(None, 0), (b"99901-3", 0.499), (b"100500-0", 0), (b"5-0", 100.395)]
 )
 def test_redis_is_behind_by_the_age_of_its_oldest_entry(
-    ingest: WayIn, entry: bytes | None, behind_s: float
+    ingest: Intake, entry: bytes | None, behind_s: float
 ) -> None:
     """It is 100,400 ms by the server's clock, which may have gone back since the entry came."""
     receiver = RedisReceiver(load_settings({"redis": "redis://h"}), ingest)

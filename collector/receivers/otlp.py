@@ -6,9 +6,8 @@ from typing import Final
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from collector.receivers.outcomes import Taken
+from collector.receivers.intake import Intake, Taken
 from collector.receivers.telemetry import IngestTelemetry, Signal
-from collector.receivers.way_in import WayIn
 
 _JSON_NAMES: Final = {Signal.TRACES: "rejectedSpans", Signal.LOGS: "rejectedLogRecords"}
 
@@ -55,7 +54,7 @@ class OtlpIntake:
         self._telemetry = telemetry
 
     def take(
-        self, way: WayIn, signal: Signal, data: bytes, source: str, *, is_json: bool = False
+        self, way: Intake, signal: Signal, data: bytes, source: str, *, is_json: bool = False
     ) -> Taken:
         """Take the good items of a request.
 

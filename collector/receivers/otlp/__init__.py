@@ -1,1 +1,0 @@
-"""OTLP requests to spans and records, item by item."""
