@@ -13,7 +13,7 @@ from collector.log.port import Log
 from collector.metrics import CollectorMetrics
 from collector.process import connections_that_fit
 from collector.receivers.intake import Intake, Stored
-from collector.receivers.message_servers.named import message_receivers
+from collector.receivers.message_servers.receiver import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError

@@ -36,8 +36,13 @@ from collector.api.tasks import tasks_router
 from collector.api.trace_span import trace_span_router
 from collector.api.traces import trace_parts_router, traces_router
 from collector.problem import ProblemError, problem_response
-from collector.receivers.http.fast_path import IngestFront, endpoints_of
-from collector.receivers.http.receiver import HttpReceiver, give_receiver, http_router
+from collector.receivers.http.receiver import (
+    HttpReceiver,
+    IngestFront,
+    endpoints_of,
+    give_receiver,
+    http_router,
+)
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)

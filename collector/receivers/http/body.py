@@ -1,7 +1,10 @@
-"""Request bodies with limits, as they arrive and as they are when decompressed."""
+"""Request bodies: read within limits, decompressed, and decoded in the loop or in threads."""
 
 import asyncio
-from typing import Final
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
 
 from fastapi import Request
 from starlette.types import Receive
@@ -15,6 +18,12 @@ SMALL: Final = 2**16
 """Bytes of a body that is not worth a thread of its own."""
 _BODY_S: Final = 60
 """Seconds that a body may take to arrive: until then its bytes are in memory."""
+_THREADS: Final = 2
+"""Decoding holds the interpreter: more threads would only keep others from answering."""
+_SLOW_S: Final = 0.005
+_REST: Final = 20
+
+T = TypeVar("T")
 
 
 async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:
@@ -77,3 +86,41 @@ def _too_large(limits: Limits) -> ProblemError:
     return ProblemError(
         413, f"the body is larger than {limits.max_body} bytes; send smaller batches"
     )
+
+
+class Decoders:
+    """Two threads, and the event loop for what is done before a thread would have woken up.
+
+    A small body can be made to take long: after one that did, the loop leaves all to the threads
+    for twenty times as long, so that other requests never wait for more than that share.
+
+    Args:
+        clock: Seconds of processor time of the calling thread.
+        monotonic: Seconds that pass.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.thread_time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock, self._monotonic = clock, monotonic
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="scouter-decode")
+        self._rests_until = 0.0
+
+    async def run(self, size: int, decode: Callable[[], T]) -> T:
+        """Decode.
+
+        Args:
+            size: Bytes of the body.
+            decode: Does it, and never waits.
+        """
+        if size > SMALL or self._monotonic() < self._rests_until:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, decode)
+        began = self._clock()
+        try:
+            return decode()
+        finally:
+            took = self._clock() - began
+            if took > _SLOW_S:
+                self._rests_until = self._monotonic() + took * _REST

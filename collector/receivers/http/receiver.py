@@ -3,11 +3,18 @@
 Source: OTLP specification 1.x, "OTLP/HTTP" (status codes, partial success, error bodies).
 """
 
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from collector.access.caller import BEARER, Scope, caller_of
 from collector.items.drop_reports import read_dropped
@@ -23,9 +30,7 @@ from collector.receivers.answers import (
     problem_of,
     records_answer,
 )
-from collector.receivers.http.await_commit import durable
-from collector.receivers.http.body import read_body
-from collector.receivers.http.decoders import Decoders
+from collector.receivers.http.body import Decoders, read_body
 from collector.receivers.intake import Intake
 from collector.receivers.otlp import OtlpIntake, rejected_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
@@ -44,6 +49,9 @@ _OTLP_BODY: Final[dict[str, Any]] = {
         "content": {PROTOBUF: {}, JSON: {"schema": {"type": "object"}}},
     }
 }
+
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class RecordsBodyModel(BaseModel):
@@ -160,6 +168,56 @@ def http_router() -> APIRouter:
         return await _receiver(request).records(request)
 
     return router
+
+
+class IngestFront:
+    """ASGI middleware that calls the endpoints of some paths itself.
+
+    The routes stay in the app behind it: they are in its OpenAPI document, and they answer every
+    method but POST. An error that an endpoint raises goes to the app's handler of faults.
+
+    Args:
+        app: Takes all other requests.
+        endpoints: By path.
+    """
+
+    def __init__(self, app: ASGIApp, endpoints: Mapping[str, Endpoint]) -> None:
+        self._app, self._endpoints = app, endpoints
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Serve a request, as ASGI has it."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            endpoint = self._endpoints.get(scope["path"])
+            if endpoint is not None:
+                response = await endpoint(Request(scope, receive))
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def endpoints_of(router: APIRouter) -> dict[str, Endpoint]:
+    """The endpoints of a router by path; each takes the request only and returns a response."""
+    return {each.path: each.endpoint for each in router.routes if isinstance(each, APIRoute)}
+
+
+async def durable(futures: "Sequence[Future[Any]]") -> None:
+    """Wait for commits. A caller that is cancelled cancels no commit.
+
+    Raises:
+        Exception: The error of the first future that failed.
+    """
+    loop = asyncio.get_running_loop()
+    for future in futures:
+        if not future.done():
+            woken = asyncio.Event()
+
+            def wake(_: "Future[Any]", woken: asyncio.Event = woken) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop ended: nobody waits any more
+                    loop.call_soon_threadsafe(woken.set)
+
+            future.add_done_callback(wake)
+            await woken.wait()
+        future.result()
 
 
 def _media_type(request: Request) -> str:

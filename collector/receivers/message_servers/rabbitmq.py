@@ -5,8 +5,7 @@ from typing import Any, Final
 from collector.log.brokers import Brokers
 from collector.receivers.intake import Intake
 from collector.receivers.lag import Backlog
-from collector.receivers.message_servers.fetch_size import ReadSize
-from collector.receivers.message_servers.receiver import Message, MessageReceiver
+from collector.receivers.message_servers.receiver import Message, MessageReceiver, ReadSize
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER
 from scouter.transport.rabbitmq import open_channel, open_connection

@@ -1,4 +1,4 @@
-"""The common part of the Redis and RabbitMQ receivers: a thread that stores messages for good."""
+"""The receivers of Redis and RabbitMQ, and what they share: a thread that stores messages."""
 
 import logging
 import threading
@@ -12,13 +12,18 @@ from collector.items.drop_reports import merge_dropped
 from collector.log.brokers import Brokers
 from collector.log.port import Kind
 from collector.receivers.intake import Delivery, Intake
+from collector.receivers.telemetry import IngestTelemetry
+from collector.settings.model import CollectorSettings
 from collector.split import split
-from scouter.errors import TransientError
+from scouter.errors import ConfigError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 PART_BYTES: Final = 16 * 2**20
 _REPORT_S: Final = 0.5
+_FIRST: Final = 8
+_MOST: Final = 64
+_BYTES: Final = 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,70 @@ class MessageReceiver(ABC):
             finally:
                 self.is_connected = False
                 self._inputs.report(self.name, None)
+
+
+class ReadSize:
+    """Few while messages are large, more while they are small; a power of two.
+
+    It goes by the messages seen last, so that a single read may hold more than the bound: at most
+    `count` messages of the largest size that the server takes.
+
+    Args:
+        max_bytes: Bytes that a read should hold at most.
+    """
+
+    def __init__(self, max_bytes: int = _BYTES) -> None:
+        self._max_bytes = max_bytes
+        self.count = _FIRST
+        """Messages to ask for."""
+
+    def saw(self, sizes: Sequence[int]) -> None:
+        """Learn from what came in.
+
+        Args:
+            sizes: Bytes of each message.
+        """
+        if not sizes:
+            return
+        room = self._max_bytes // max(1, *sizes)
+        while self.count > 1 and self.count > room:
+            self.count //= 2
+        if self.count < _MOST and self.count * 2 <= room:
+            self.count *= 2
+
+
+def message_receivers(
+    settings: CollectorSettings, ingest: Intake, inputs: Brokers, telemetry: IngestTelemetry
+) -> list[MessageReceiver]:
+    """Make the receivers of Redis and RabbitMQ; none is started.
+
+    Args:
+        settings: Names the servers and the way to connect.
+        ingest: The way in.
+        inputs: Is notified whether there are spans that were not read yet.
+        telemetry: Counts what was lost, by queue.
+
+    Raises:
+        ConfigError: A client is not installed.
+    """
+    found: list[MessageReceiver] = []
+    try:
+        if settings.redis is not None:
+            from collector.receivers.message_servers.redis import (
+                RedisReceiver,  # only those who use it need it
+            )
+
+            found.append(RedisReceiver(settings, ingest, inputs, telemetry))
+        if settings.rabbitmq is not None:
+            from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
+
+            found.append(RabbitMQReceiver(settings, ingest, inputs))
+    except ImportError as error:
+        raise ConfigError(
+            f"reading from a message server needs {error.name}: "
+            "pip install 'scouter-agents[rabbitmq,redis]'"
+        ) from error
+    return found
 
 
 def _delivery(message: Message) -> Delivery:

@@ -6,7 +6,7 @@ import pytest
 
 from collector.receivers.budget import FullError
 from collector.receivers.grpc.read_slots import ReadSlots
-from collector.receivers.message_servers.fetch_size import ReadSize
+from collector.receivers.message_servers.receiver import ReadSize
 
 
 def test_small_messages_are_asked_for_in_ever_larger_numbers() -> None:

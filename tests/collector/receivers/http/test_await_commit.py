@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from collector.receivers.http.await_commit import durable
+from collector.receivers.http.receiver import durable
 
 
 def test_it_waits_for_all_of_them() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from collector.receivers.http.body import SMALL
-from collector.receivers.http.decoders import Decoders
+from collector.receivers.http.body import SMALL, Decoders
 
 
 class Clock:

@@ -4,7 +4,7 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.testclient import TestClient
 
-from collector.receivers.http.fast_path import IngestFront, endpoints_of
+from collector.receivers.http.receiver import IngestFront, endpoints_of
 from tests.collector.conftest import Service
 
 PATHS = ("/v1/traces", "/v1/logs", "/v1/metrics", "/v1/records")
