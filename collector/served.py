@@ -13,7 +13,6 @@ from collector.log.port import Log
 from collector.metrics import CollectorMetrics
 from collector.process import connections_that_fit
 from collector.receivers.intake import Intake, Stored
-from collector.receivers.message_servers.receiver import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError
@@ -108,9 +107,7 @@ class Served(ABC):
         """Make the receivers that the settings name, but for HTTP."""
         self.metrics.watch_brokers(self.brokers.lags_s)
         self.kafka = self._kafka()
-        self.message_receivers = message_receivers(
-            self.settings, self.ingest, self.brokers, self.telemetry
-        )
+        self.message_receivers = self._message_receivers()
         self.grpc = self._grpc()
 
     def _start_receivers(self) -> None:
@@ -141,6 +138,26 @@ class Served(ABC):
                 f"reading from Kafka needs {error.name}: pip install 'scouter-agents[collector]'"
             ) from error
         return KafkaReceiver(self.settings, self.ingest, self.brokers, self.telemetry)
+
+    def _message_receivers(self) -> "list[MessageReceiver]":
+        found: list[MessageReceiver] = []
+        try:  # only those who use one need it
+            if self.settings.redis is not None:
+                from collector.receivers.message_servers.redis import RedisReceiver
+
+                found.append(
+                    RedisReceiver(self.settings, self.ingest, self.brokers, self.telemetry)
+                )
+            if self.settings.rabbitmq is not None:
+                from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
+
+                found.append(RabbitMQReceiver(self.settings, self.ingest, self.brokers))
+        except ImportError as error:
+            raise ConfigError(
+                f"reading from a message server needs {error.name}: "
+                "pip install 'scouter-agents[rabbitmq,redis]'"
+            ) from error
+        return found
 
     def _grpc(self) -> "GrpcReceiver | None":
         if self.settings.grpc is None:

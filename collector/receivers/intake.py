@@ -91,7 +91,7 @@ class Taken:
     outcome: Callable[[], Outcome] = Outcome
     """Sums up, once every future is done."""
     ignored: int = 0
-    """Log records of which nothing is kept."""
+    """Log records of which nothing is stored."""
 
 
 class Stored(StoredRecords, Protocol):

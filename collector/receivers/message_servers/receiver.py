@@ -1,4 +1,4 @@
-"""The receivers of Redis and RabbitMQ, and what they share: a thread that stores messages."""
+"""The common part of the Redis and RabbitMQ receivers: a thread that stores messages for good."""
 
 import logging
 import threading
@@ -12,10 +12,8 @@ from collector.items.drop_reports import merge_dropped
 from collector.log.brokers import Brokers
 from collector.log.port import Kind
 from collector.receivers.intake import Delivery, Intake
-from collector.receivers.telemetry import IngestTelemetry
-from collector.settings.model import CollectorSettings
 from collector.split import split
-from scouter.errors import ConfigError, TransientError
+from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
@@ -150,40 +148,6 @@ class ReadSize:
             self.count //= 2
         if self.count < _MOST and self.count * 2 <= room:
             self.count *= 2
-
-
-def message_receivers(
-    settings: CollectorSettings, ingest: Intake, inputs: Brokers, telemetry: IngestTelemetry
-) -> list[MessageReceiver]:
-    """Make the receivers of Redis and RabbitMQ; none is started.
-
-    Args:
-        settings: Names the servers and the way to connect.
-        ingest: The way in.
-        inputs: Is notified whether there are spans that were not read yet.
-        telemetry: Counts what was lost, by queue.
-
-    Raises:
-        ConfigError: A client is not installed.
-    """
-    found: list[MessageReceiver] = []
-    try:
-        if settings.redis is not None:
-            from collector.receivers.message_servers.redis import (
-                RedisReceiver,  # only those who use it need it
-            )
-
-            found.append(RedisReceiver(settings, ingest, inputs, telemetry))
-        if settings.rabbitmq is not None:
-            from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
-
-            found.append(RabbitMQReceiver(settings, ingest, inputs))
-    except ImportError as error:
-        raise ConfigError(
-            f"reading from a message server needs {error.name}: "
-            "pip install 'scouter-agents[rabbitmq,redis]'"
-        ) from error
-    return found
 
 
 def _delivery(message: Message) -> Delivery:
