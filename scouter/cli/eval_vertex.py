@@ -30,8 +30,7 @@ from scouter.formats.vertex.cases import cases_of
 from scouter.formats.vertex.dataset import read_dataset
 from scouter.formats.vertex.eval_task import EvalTask
 from scouter.formats.vertex.metrics import SINGLE_TOOL_USE, Metric, TrajectorySingleToolUse
-from scouter.formats.vertex.result import EvalResult
-from scouter.formats.vertex.result_files import write_results
+from scouter.formats.vertex.result import EvalResult, write_results
 from scouter.model.visible import one_line
 from scouter.replay.loading import load_object
 from scouter.replay.reports.decision import unjudged_reason

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from scouter.formats.vertex.metrics import (
         CustomMetric,
         PointwiseMetric,
+        PointwiseMetricPromptTemplate,
         TrajectorySingleToolUse,
     )
     from scouter.formats.vertex.result import EvalResult
-    from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -18,8 +18,7 @@ from scouter.formats.vertex.asking import RowOrchestrator
 from scouter.formats.vertex.cases import NAMES, PROMPT, cases_of
 from scouter.formats.vertex.dataset import Row, read_dataset, refuse_elsewhere
 from scouter.formats.vertex.metrics import Metric, RowMetric, fill_template, read_metrics
-from scouter.formats.vertex.result import EvalResult, result_of
-from scouter.formats.vertex.result_files import write_results
+from scouter.formats.vertex.result import EvalResult, result_of, write_results
 from scouter.replay.named_run import NamedRun, Ran, run_both
 from scouter.replay.recorded import judge_stored
 

@@ -1,11 +1,13 @@
-"""Results of an evaluation: rows, and what they come to."""
+"""Results of an evaluation: rows, what they come to, and their files."""
 
+import json
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from pydantic import JsonValue
 
@@ -20,6 +22,9 @@ from scouter.formats.vertex.dataset import Row
 from scouter.formats.vertex.metrics import RowMetric
 
 Summary: TypeAlias = dict[str, float]
+
+TABLE: Final = "metrics_table.jsonl"
+SUMMARY: Final = "summary_metrics.json"
 
 _NOT_ASKED = "not asked: an earlier turn failed"
 _LOST = "its record is in no result"
@@ -171,3 +176,26 @@ def _mean(name: str, scores: Sequence[JsonValue]) -> Summary:
         f"{name}/mean": statistics.fmean(known) if known else math.nan,
         f"{name}/std": statistics.stdev(known) if len(known) > 1 else math.nan,
     }
+
+
+def write_results(folder: Path, result: EvalResult) -> None:
+    """Write `metrics_table.jsonl`, a row on each line, and `summary_metrics.json`.
+
+    Args:
+        folder: The folder; it is made if it is not there.
+        result: Result of `EvalTask.evaluate`. NaN, which JSON lacks, is written as null.
+
+    Raises:
+        ConfigError: The folder or a file cannot be written.
+    """
+    rows = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in result.rows]
+    summary = {
+        name: None if math.isnan(value) else value for name, value in result.summary_metrics.items()
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / TABLE).write_text("".join(rows), encoding="utf-8")
+        text = json.dumps(summary, ensure_ascii=False, indent=2, allow_nan=False)
+        (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write into {folder}: {error.strerror or error}") from error

@@ -1,28 +1,31 @@
-"""Datasets as scenarios: the story for a persona, the journey for a task, its measures for others.
+"""Datasets as scenarios, and the user who plays their stories.
 
-The task `is_success` decides. The others measure, under their documented names, and pass with
-every number, so that nothing is counted twice.
+The journey is a task, `is_success`, which decides. Other tasks measure, under their documented
+names, and pass with every number, so that nothing is counted twice.
 """
 
 import copy
+import inspect
+import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.journey.case import SOUND, Case, Compat
 from scouter.evaluate.journey.message import PREFIX, TEXT, TOOL_CALL
+from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.task import Task
 from scouter.formats.watsonx.config import Provider, WatsonxConfig
-from scouter.formats.watsonx.story_user import StoryUser
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import names_taken
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.simulated_user import SimulatedUser
+from scouter.replay.turn import Line, Turn
 
 SUCCESS: Final = "is_success"
 """The task that decides."""
@@ -33,6 +36,50 @@ _TURNS: Final = "turns"
 _GOALS: Final = ("story", "goals", "goal_details")
 """The part of a dataset that says how a journey should go."""
 _QUESTIONS: Final = 10_000
+END: Final = re.compile(r"(?:^|\s)END[\s.!\"')]*$")
+"""The original's word for the end, where it is the last one: `Please SEND it` ends nothing."""
+
+
+class StoryUser:
+    """Plays the users of several journeys.
+
+    Args:
+        cases: By name; one with `user_prompts` says these, and nothing more.
+        user: Plays the others: an object with `reply(scenario, agent_response, history)`, or a
+            function of first message, last answer and the exchanges before it; plain or async.
+    """
+
+    ends_itself: Final = True
+    """A script has an end, and whoever plays a story says `END` or None."""
+
+    def __init__(self, cases: Mapping[str, Case], user: object) -> None:
+        self._cases = cases
+        self._user = user
+        self.name = "" if user is None else str(getattr(user, "name", "") or name_of(user))
+        """Name of who plays, for results."""
+
+    async def opening(self, scenario: EvalScenario) -> str:
+        """Say the first message of a case without `starting_sentence`."""
+        user = self._user
+        return await user.opening(scenario) if isinstance(user, SimulatedUser) else ""
+
+    async def reply(
+        self, scenario: EvalScenario, agent_response: object, history: Sequence[Turn]
+    ) -> str | None:
+        """Say what the user says next; None ends the conversation."""
+        prompts = self._cases[scenario.id].user_prompts
+        if prompts is not None:
+            return Line(prompts[len(history)]) if len(history) < len(prompts) else None
+        found: Any = getattr(self._user, "reply", None)
+        if callable(found):
+            answer: Any = found(scenario, agent_response, list(history))
+        else:
+            answer = cast("Callable[..., Any]", self._user)(
+                scenario.initial_query, agent_response, list(history)
+            )
+        while inspect.isawaitable(answer):
+            answer = await answer
+        return None if isinstance(answer, str) and END.search(answer) else answer
 
 
 def scenarios_of(

@@ -14,9 +14,9 @@ from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.message import read_messages, to_documented
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange
+from scouter.formats.watsonx.cases import END
 from scouter.formats.watsonx.result import CUT_SHORT, ENDED_EARLY
 from scouter.formats.watsonx.result_files import IN_WORDS, MESSAGES, file_stems
-from scouter.formats.watsonx.story_user import END
 from scouter.replay.runner import EvalRunner
 
 _END: Final = ".messages.json"

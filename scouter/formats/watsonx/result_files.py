@@ -17,7 +17,6 @@ from scouter.evaluate.journey.evaluate import WXO
 from scouter.evaluate.journey.message import to_documented
 from scouter.evaluate.journey.result import JourneyResult, Measure
 from scouter.formats.watsonx.config import WatsonxConfig
-from scouter.formats.watsonx.names import DISPLAY_NAMES
 from scouter.formats.watsonx.result import JourneyRun
 
 SUMMARY: Final = "summary_metrics.csv"
@@ -29,6 +28,29 @@ IN_WORDS: Final = "verdict"
 FAILED_RUNS: Final = "Failed Runs"
 _MAX_STEM: Final = 180
 """Bytes of a file's name that come from the name of a case."""
+DISPLAY_NAMES: Final = {
+    "orchestrate_agent_routing_accuracy": "Orchestrate Agent Routing F1",
+    "total_steps": "Total Steps",
+    "llm_steps": "LLM Steps",
+    "average_agent_response_time": "Average Agent Response Time (s)",
+    "assert_llm": "Assert LLM",
+    "total_tool_calls": "Total Tool Calls",
+    "expected_tool_calls": "Expected Tool Calls",
+    "correct_tool_calls": "Correct Tool Calls",
+    "missed_tool_calls": "Missed Tool Calls",
+    "relevant_tool_calls": "Relevant Tool Calls",
+    "tool_calls_with_incorrect_parameter": "Tool Calls with Incorrect Parameters",
+    "tool_call_recall": "Tool Call Recall",
+    "tool_call_precision": "Tool Call Precision",
+    "tool_match_success": "Tool Match Success",
+    "tool_parameter_f1": "Tool Parameter F1",
+    "keyword_match": "Keyword Match",
+    "semantic_match": "Semantic Match",
+    "text_match": "Text Match",
+    "is_success": "Journey Success",
+    "journey_completion": "Journey Completion",
+}
+"""Names of measures for people, by the name in `metrics`, in the order of the files."""
 
 
 def write_results(

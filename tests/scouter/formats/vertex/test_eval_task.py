@@ -22,10 +22,10 @@ from scouter.formats.vertex.eval_task import EvalTask, PacedJudge
 from scouter.formats.vertex.metrics import (
     CustomMetric,
     PointwiseMetric,
+    PointwiseMetricPromptTemplate,
     TrajectorySingleToolUse,
 )
 from scouter.formats.vertex.result import EvalResult
-from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.testing import ScriptedJudge

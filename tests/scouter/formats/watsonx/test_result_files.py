@@ -12,9 +12,13 @@ from scouter.errors import ConfigError
 from scouter.evaluate.journey.evaluate import evaluate_journey
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.formats.watsonx.config import WatsonxConfig
-from scouter.formats.watsonx.names import DISPLAY_NAMES
 from scouter.formats.watsonx.result import JourneyRun
-from scouter.formats.watsonx.result_files import average_metrics, summary_csv, write_results
+from scouter.formats.watsonx.result_files import (
+    DISPLAY_NAMES,
+    average_metrics,
+    summary_csv,
+    write_results,
+)
 from tests.support.journeys import GOOD, hr
 from tests.support.watsonx_vectors import stub_judge, vectors
 

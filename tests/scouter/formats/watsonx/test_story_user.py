@@ -8,7 +8,7 @@ import pytest
 
 from scouter.evaluate.journey.case import read_case
 from scouter.evaluate.scenario import EvalScenario
-from scouter.formats.watsonx.story_user import StoryUser
+from scouter.formats.watsonx.cases import StoryUser
 from tests.support.journeys import hr
 
 TALK = EvalScenario("hi", id="talk", simulated_user_persona="p")
