@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call as the model asked for it and, where known, what came back."""
+    """A call as the model requested it and, where known, what came back."""
 
     name: str
     arguments: JsonValue = None
@@ -22,13 +22,13 @@ class ToolCall:
     error: str = ""
     """Error type or message, empty where the call did not fail as far as is known."""
     is_executed: bool = field(default=False, compare=False)
-    """A span tells of its execution; else only messages tell of it."""
+    """A span reports its execution; else only messages report it."""
     step: int | None = field(default=None, compare=False)
-    """Calls with one number were made side by side: one message asked for them or, where no
+    """Calls with one number were made side by side: one message requested them or, where no
     message did, they ran at the same time under one parent. None where nobody tells."""
     span_ids: tuple[str, ...] = field(default=(), compare=False)
     """Spans of its execution, the outermost first; where there is none, of the model's call that
-    asked for it; none where no span was read."""
+    requested it; none where no span was read."""
 
 
 class CallsToldBy(StrEnum):
@@ -50,9 +50,9 @@ class Evidence:
     """Reasons why tool calls of a trace may be unknown, in words; an empty one does not apply."""
 
     missing: str = ""
-    """Reason if a model asked for a call that is not known."""
+    """Reason if a model requested a call that is not known."""
     silent: str = ""
-    """Reason if the output of a model call is not here, so that it may have asked for a tool."""
+    """Reason if the output of a model call is not here, so that it may have requested a tool."""
     unseen: str = ""
     """The reason of `silent`, in a trace in which no call has a span of its execution."""
 
@@ -69,9 +69,9 @@ class GuardrailRun:
 
     name: str
     verdict: str = ""
-    """Verdict of the guardrail, such as `allow` or `deny`; empty where it is not told."""
+    """Verdict of the guardrail, such as `allow` or `deny`; empty where it is not reported."""
     action: str = ""
-    """Action upon the verdict, such as `allow` or `block`; empty where it is not told."""
+    """Action upon the verdict, such as `allow` or `block`; empty where it is not reported."""
     span_ids: tuple[str, ...] = ()
 
 
@@ -82,23 +82,23 @@ class AgentWork:
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls in the order in which they were made."""
     has_overlaps: bool = False
-    """Some calls are one step only because they ran at the same time: no message asks for them."""
+    """Some calls are one step only because they ran at the same time: no message requests them."""
     evidence: Evidence = COMPLETE
     """Reasons for which calls may be missing here; see `why_untold`."""
     guardrails: tuple[GuardrailRun, ...] = ()
     """Checks in the order in which they ran."""
     question: str | None = None
-    """The user's message that the agent answers; None where it is not told."""
+    """The user's message that the agent answers; None where it is not reported."""
     content: str | None = None
     """Text of the agent's last answer, None where it has none."""
     unknown_content: str = ""
     """Reason why the text is not known; empty where it is, or where the answer has none."""
     asks_for_tool: bool = False
-    """The last answer asks for a tool."""
+    """The last answer requests a tool."""
     answer_span_id: str = ""
     """Span of the model's call that gave the answer; empty where none is known."""
     has_agent: bool = True
-    """False for spans that tell of no question, no answer and no call of an agent's own."""
+    """False for spans that report no question, no answer and no call of an agent's own."""
     model: str | None = None
     finish_reason: str | None = None
     """Reason for the end of the last answer, in the provider's word."""
@@ -123,7 +123,7 @@ def why_untold(work: AgentWork, by: CallsToldBy | None = None) -> str:
     """Say why more calls may have been made than are known; empty where all are known.
 
     All calls are known where a tool has a span, or where every model call shows its output or that
-    it asked for no tool. They are never all known where a model asked for one that is not here.
+    it requested no tool. They are never all known where a model requested one that is not here.
 
     Args:
         work: Calls and evidence.

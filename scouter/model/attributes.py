@@ -57,7 +57,7 @@ there were too many. An event or link with a value that is nested too deeply may
 itself."""
 MAX_ITEMS: Final = 1024
 """Attributes of one span, and its events and links with theirs, that the collector takes unless it
-is told otherwise; our own tracers have as many of each."""
+is set otherwise; our own tracers have as many of each."""
 
 MOST_NAMED: Final = 50
 """Parts that the mark names."""

@@ -61,7 +61,7 @@ FLAGS: Final = 3
 IS_VALID: Final = 5
 
 SAMPLED: Final = int(TraceFlags.SAMPLED)
-"""The flag of a trace that is kept."""
+"""The flag of a trace that is sampled."""
 
 
 def as_tuple(context: Any) -> SpanContext:  # noqa: ANN401 - whatever a library takes for one

@@ -1,4 +1,4 @@
-"""Kinds of records and of profiles, by the names that code written for the original asks for.
+"""Kinds of records and of profiles, by the names that code written for the original uses.
 
 There is one of each here: records about the work of an agent, and the profiles that evaluate them.
 The original says `GenAI` in its published version and `Agent` later; both names are members, and

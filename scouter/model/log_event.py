@@ -115,7 +115,7 @@ def is_log_event(span: Span) -> bool:
 
 
 def is_evidence(span: Span) -> bool:
-    """Tell whether a span, or a log event, tells what happened: all but results of evaluators do.
+    """Tell whether a span, or a log event, says what happened: all but results of evaluators do.
 
     A trace does not wait for them, lacks nothing without them, and is not evaluated again for them.
     """

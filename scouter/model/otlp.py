@@ -67,8 +67,8 @@ _ZERO_TRACE: Final = bytes(16)
 def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
     """Turn one OTLP export request into spans.
 
-    A span with a bad id or a time beyond 64 bits is refused; the others are kept. An end before
-    the start is kept as it is (clocks run backwards; `Span.duration_ns` says 0).
+    A span with a bad id or a time beyond 64 bits is refused; the others are taken. An end before
+    the start stays as it is (clocks run backwards; `Span.duration_ns` says 0).
 
     Args:
         request: The parsed message; it is only read.

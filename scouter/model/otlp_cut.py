@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 _OWN: Final = "scouter."
-"""Attributes that are kept where others have to go."""
+"""Attributes that stay where others have to go."""
 _TRIES: Final = 40
 """Each takes a fifth off what a value may have, where the frames around values do not fit."""
 _FRAME: Final = 6

@@ -22,7 +22,7 @@ RecordSnapshot = tuple[str, str, str, str | None, int, bytes, Mapping[str, str]]
 
 _NO_TAGS: Final[Mapping[str, str]] = MappingProxyType({})
 _UNREAD: Final = ...
-"""Stands for the tree of a frozen context that nobody has asked for."""
+"""Stands for the tree of a frozen context that nobody has read."""
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -192,7 +192,7 @@ class EvalRecord:
         self._context[key] = value
 
     def freeze(self, trace_id: str | None = None) -> RecordSnapshot:
-        """Replace the context by its JSON text, read when asked for; again does nothing.
+        """Replace the context by its JSON text, read when it is used; again does nothing.
 
         Args:
             trace_id: 32 lower-case hex digits, which a record gets that has none.

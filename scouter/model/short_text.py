@@ -58,7 +58,7 @@ def short_text(text: str) -> str:
     """Give an id or a name in the form in which it is stored.
 
     A control character becomes its picture, such as ␀ or ␉; half a character (a lone surrogate)
-    U+FFFD. Of a text of more than `MOST_CHARACTERS` the beginning is kept, with `…` and a digest
+    U+FFFD. Of a text of more than `MOST_CHARACTERS` the beginning stays, with `…` and a digest
     behind it, so that two long ids stay two. Format characters, which Persian, emoji and
     right-to-left names need, stay, and so do spaces of every kind.
     """

@@ -23,7 +23,7 @@ _TEXTS: Final = (
 def merged_facts(layers: Sequence[SpanFacts]) -> SpanFacts:
     """Put together what the spans of one act tell.
 
-    Of each field what the innermost span says that tells it. The tool's name is the outermost
+    Of each field what the innermost span says that has it. The tool's name is the outermost
     one's, as the model knows it by that.
 
     Args:
@@ -51,13 +51,13 @@ def _first_text(texts: Iterable[str]) -> str:
 
 
 def _messages(told: Sequence[list[JsonValue] | None]) -> list[JsonValue] | None:
-    """The first that tells of messages, else one that tells that there are none."""
+    """The first that reports messages, else one that says that there are none."""
     known = [messages for messages in told if messages is not None]
     return next((messages for messages in known if messages), known[0] if known else None)
 
 
 def _usage(told: Sequence[Usage]) -> Usage:
-    """Take each number from the first that tells it; a total belongs to its own two parts."""
+    """Take each number from the first that has it; a total belongs to its own two parts."""
     counted = [each for each in told if each != NO_USAGE]
     if not counted:
         return NO_USAGE
@@ -75,14 +75,14 @@ JOINED: Final = frozenset({*MODEL_CALLS, Kind.TOOL, Kind.GUARDRAIL})
 _LOOKS: Final = 64
 """Calls at the same time that one is compared with, of each instrumentor."""
 _LAYERS: Final = 16
-"""Instrumentors that are looked at, and spans of one act that are asked for the arguments."""
+"""Instrumentors that are looked at, and spans of one act whose arguments are read."""
 _LEVELS: Final = 1_000
 """Spans inside spans that are looked through; more are a circle of spans, or as good as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One call, from all the spans that tell of it; a span of any other kind is an act alone."""
+    """One call, from all the spans that report it; a span of any other kind is an act alone."""
 
     facts: SpanFacts
     """Fields of the call, each from the innermost span that has it.
@@ -148,7 +148,7 @@ def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
     Returns:
         In time order.
 
-    Cost: linear in the spans. Where several instrumentors tell of calls that run at the same time,
+    Cost: linear in the spans. Where several instrumentors report calls that run at the same time,
         each is compared with at most 64 of them.
     """
     if len(told) < 2:
@@ -294,7 +294,7 @@ def _join_around(outer: _Call, inner: Sequence[_Call]) -> None:
 
 
 def _join_beside(calls: Sequence[_Call]) -> None:
-    """Join calls that different instrumentors tell of side by side.
+    """Join calls that different instrumentors report side by side.
 
     Each waits under its key until it has ended or has found its like. The earliest to end is
     taken, so that of calls that run at the same time as many as possible find one.

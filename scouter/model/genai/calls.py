@@ -1,4 +1,4 @@
-"""The calls of tools in a trace: one set, of what models asked for and what was executed."""
+"""The calls of tools in a trace: one set, of what models requested and what was executed."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -12,11 +12,11 @@ from pydantic import JsonValue
 from scouter.model.agent_work import ToolCall
 from scouter.model.genai.acts import Act, are_layers, contradict
 from scouter.model.genai.facts import Kind, SpanFacts
+from scouter.model.genai.message_calls import MessageCalls
+from scouter.model.genai.message_forms import CALL_EVENT, CALL_EVENT_ARGUMENTS, CALL_EVENT_ID
 from scouter.model.genai.messages import refuses
 from scouter.model.genai.names import bare_name, is_hand_off
 from scouter.model.genai.output_tools import OutputTools, as_answer, is_reading
-from scouter.model.genai.talk import CALL_EVENT, CALL_EVENT_ARGUMENTS, CALL_EVENT_ID
-from scouter.model.genai.told_calls import ToldCalls
 from scouter.model.genai.wrappers import (
     is_broken_json,
     is_hidden,
@@ -32,36 +32,36 @@ _LOOKS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """The calls of a trace, and who tells of them."""
+    """The calls of a trace, and who reports them."""
 
     calls: tuple[ToolCall, ...]
     """Calls in the order in which they were made.
 
     The place of an executed call is its start. Any other call comes after the one that the model
-    asked for before it.
+    requested before it.
     """
-    told: ToldCalls
+    told: MessageCalls
     """Calls and results in the messages of models."""
     askers: frozenset[int] = frozenset()
-    """Places, among the models, of those that are known to have asked for a call."""
+    """Places, among the models, of those that are known to have requested a call."""
     answerers: frozenset[int] = frozenset()
     """Places of the models that gave their answer as a call of an output tool."""
     unasked: Sequence[Act] = ()
-    """The executions that no message asks for."""
+    """The executions that no message requests."""
 
     @property
     def has_overlaps(self) -> bool:
-        """Tells whether executions that no message asks for are one step, as they overlap."""
+        """Says whether executions that no message requests are one step, as they overlap."""
         return len(set(_side_by_side(self.unasked))) < len(self.unasked)
 
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A call that a message asks for, and what executed it."""
+    """A call that a message requests, and what executed it."""
 
     call: ToolCall
     by: int
-    """Place of the model whose answer asks for it."""
+    """Place of the model whose answer requests it."""
     start_ns: int
     execution: Act | None = None
 
@@ -81,7 +81,7 @@ def read_calls(acts: Sequence[Act], spans: Sequence[Span]) -> Calls:
     """
     models = [act for act in acts if act.facts.kind is Kind.MODEL]
     repeats = {at for at in range(1, len(models)) if are_layers(models[at - 1], models[at])}
-    told = ToldCalls([act.facts for act in models], repeats)
+    told = MessageCalls([act.facts for act in models], repeats)
     executions = [act for act in acts if act.facts.kind is Kind.TOOL and not act.facts.is_merged]
     answered = [(call, at) for at, calls in enumerate(told.answered) for call in calls]
     asked, unasked = _paired(answered, models, executions)
@@ -124,7 +124,7 @@ def _is_known(asked: Sequence[_Asked], unasked: Sequence[Act]) -> bool:
 
 
 def _match(asked: Sequence[_Asked], executions: Sequence[Act]) -> list[Act]:
-    """Give executions to the calls that ask for them; gives those that are left."""
+    """Give executions to the calls that they execute; gives those that are left."""
     by_id: dict[tuple[str, str], deque[_Asked]] = {}
     for each in asked:
         if each.call.call_id:
@@ -265,7 +265,7 @@ def _with_told_arguments(calls: tuple[ToolCall, ...], acts: Sequence[Act]) -> tu
 
 
 def tool_call_of(facts: SpanFacts) -> ToolCall:
-    """The call that the execution of a tool tells of; what is masked or cut is not told."""
+    """The call that the execution of a tool reports; what is masked or cut is not reported."""
     arguments, result = facts.arguments, facts.result
     is_unknown = is_hidden_text(arguments) or is_broken_json(arguments)
     return ToolCall(

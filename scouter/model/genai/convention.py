@@ -71,12 +71,12 @@ class Convention:
     source: str
     """Specification or code that the names were read from."""
     kinds: Mapping[str, Mapping[str, Kind | None]] = field(default_factory=_nothing)
-    """Attribute to its value, in lower case, to the kind; None for a value that tells none, and
+    """Attribute to its value, in lower case, to the kind; None for a value that has none, and
     `*` before a value for all that end so."""
     span_names: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
     """Spans that their name tells, where the convention has no attribute for it."""
     marks: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
-    """Attributes that only spans of one kind have; asked where nothing else tells the kind."""
+    """Attributes that only spans of one kind have; looked at where nothing else has the kind."""
     fields: Names = field(default_factory=dict[Field, tuple[str, ...]])
     """Attributes of spans of any kind, by the field that they fill."""
     tools: Names = field(default_factory=dict[Field, tuple[str, ...]])

@@ -1,4 +1,4 @@
-"""The tables: which attribute of which convention tells what.
+"""The tables: which attribute of which convention means what.
 
 `docs/conventions.md` shows them. Where several attributes tell the same, the convention that comes
 first counts, and in it the attribute that comes first: what was made for the purpose before what is

@@ -1,9 +1,9 @@
 """Question and answer of an agent: which of those who speak in a trace is the agent itself.
 
-The rule. Models are asked for many things in a trace. A model's call below a tool, a guardrail, a
+The rule. Models are called for many things in a trace. A model's call below a tool, a guardrail, a
 retrieval, an embedding or a helper (an evaluator, a reranker) is not the agent's. Every other call
 belongs to the nearest agent around it, and an agent inside of an agent speaks there as a call
-does. So each agent has speakers. What its own span tells of input and output counts first; else
+does. So each agent has speakers. What its own span has of input and output counts first; else
 its question is the first speaker's, and its answer the last one's.
 
 Beside the agent's conversation may be calls with other prompts: a title, a query that is rewritten,
@@ -48,7 +48,7 @@ _TOP, _NOBODY, _OPEN = -1, -2, -3
 _SYSTEM: Final = frozenset({"system", "developer"})
 _INSTRUCTIONS: Final = "gen_ai.system_instructions"
 _LOOKS: Final = 32
-"""Speakers whose conversations are told apart: the first and the last ones."""
+"""Speakers whose conversations are looked at one by one: the first and the last ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ class Dialogue:
     unknown: str = ""
     """Reason why the answer is not known; empty where it is, or where there is none."""
     asks: bool = False
-    """The answer asks for a tool."""
+    """The answer requests a tool."""
     by: Act | None = None
     """The model's call that gave the answer, or the agent where no call is known."""
     models: tuple[SpanFacts, ...] = ()
     """The agent's own calls of models, in time order."""
     has_agent: bool = False
-    """Tells whether a model or an agent was called, or a question or an answer is told."""
+    """Says whether a model or an agent was called, or a question or an answer is reported."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -80,10 +80,10 @@ class _Speaker:
     unknown: str = ""
     by: Act
     asks: bool = False
-    """It ended by asking for a tool."""
+    """It ended by requesting a tool."""
     is_failed: bool = False
     is_mute: bool = False
-    """An agent that tells nothing of what was said."""
+    """An agent that says nothing of what was said."""
 
     @property
     def end_ns(self) -> int:
@@ -96,7 +96,7 @@ class _Speaker:
 
     @cached_property
     def system(self) -> tuple[str, ...]:
-        """Its instructions, where it tells them."""
+        """Its instructions, where it has them."""
         told = [_of_user(each) for each in self._messages if _is_system(each)]
         apart = (span.attributes.get(_INSTRUCTIONS) for span in self.heard.spans)
         return (*_log_of(told).asked, *(each for each in apart if isinstance(each, str)))
@@ -228,7 +228,7 @@ def _homes(acts: Sequence[Act], *, is_served: bool) -> tuple[list[int], list[int
 
 
 def _models(acts: Sequence[Act], calls: Calls) -> Iterable[tuple[int, _Speaker]]:
-    """The calls of models that speak; not one that tells nothing and has others inside of it."""
+    """The calls of models that speak; not one that says nothing and has others inside of it."""
     holders = {act.above for act in acts if act.facts.kind is Kind.MODEL}
     place = -1
     for at, act in enumerate(acts):
@@ -379,7 +379,7 @@ def _relation(
 
 
 def _is_one_loop(speakers: Sequence[_Speaker]) -> bool:
-    """Tell of calls that ask for tools, each with more to read, without reading what they read."""
+    """Give calls that request tools, each with more to read, without reading what they read."""
     *before, last = (each.act.facts.usage.input for each in speakers)
     return all(each.asks for each in speakers[:-1]) and (last or 0) > (before[-1] or last or 0)
 

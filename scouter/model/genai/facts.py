@@ -33,7 +33,7 @@ MODEL_CALLS: Final = frozenset({Kind.MODEL, Kind.EMBEDDING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one call, with one meaning for all providers; None where they are not told."""
+    """Tokens of one call, with one meaning for all providers; None where they are not reported."""
 
     input: int | None = None
     """All that the model read, from its cache and into it included."""
@@ -53,7 +53,7 @@ NO_USAGE: Final = Usage()
 
 
 class _Later:
-    """A field that may hold a function, whose value is asked for when somebody looks."""
+    """A field that may hold a function, whose value is computed when somebody looks."""
 
     __slots__ = ("_slot",)
 
@@ -78,7 +78,7 @@ class SpanFacts:
     """Facts of one span; the empty text or None where it does not tell.
 
     Arguments, result, error, messages, usage and setup may be given as functions: most spans are
-    never asked for them, and to read them takes longer than all the rest.
+    never read for them, and to read them takes longer than all the rest.
     """
 
     span_id: str = ""
@@ -104,7 +104,7 @@ class SpanFacts:
     error_type: str = ""
     """Error type alone."""
     input_messages: list[JsonValue] | None = None
-    """None where it does not tell, an empty list where it tells that there are none."""
+    """None where it does not tell, an empty list where it says that there are none."""
     output_messages: list[JsonValue] | None = None
     finish_reasons: tuple[str, ...] = ()
     usage: Usage = field(default=NO_USAGE)

@@ -37,7 +37,7 @@ Uses: TypeAlias = Mapping[str, tuple[Use, ...]]
 
 @dataclass(frozen=True, slots=True)
 class KindKey:
-    """An attribute that tells the kind of its span."""
+    """An attribute that says the kind of its span."""
 
     name: str
     values: Mapping[str, Kind | None]

@@ -108,7 +108,7 @@ class MessageLog:
         """Calls that have a result, by id; the last of each."""
         self._strays: list[_Call] = []
         self._step = 0
-        """Number of the message that asks for calls; items that stand alone are of one message, up
+        """Number of the message that requests calls; items that stand alone are of one message, up
         to the next result."""
         self._recent: list[_Call] = []
         """Calls since the last result."""
@@ -122,11 +122,11 @@ class MessageLog:
         self.has_other: bool = False
         """The last message of the model has a picture, a sound or a file, and no text."""
         self.finish_reason: str | None = None
-        """Reason for the end of the last message of the model that tells one."""
+        """Reason for the end of the last message of the model that has one."""
         self.answers: int = 0
         """Messages of the model."""
         self.asks_for_tool = False
-        """The last message of the model asks for a tool."""
+        """The last message of the model requests a tool."""
         self.asked: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
 
@@ -202,7 +202,7 @@ class MessageLog:
         return texts
 
     def _item(self, part: dict[str, JsonValue]) -> bool:
-        """Read a call or a result; tells whether it was one."""
+        """Read a call or a result; says whether it was one."""
         kind = text(part.get("type")) or text(part.get("block_type"))
         if kind in _CALLS:
             self._requested(part)
@@ -285,7 +285,7 @@ class MessageLog:
         call = self._open_call(call_id, name)
         self._has_answered = True
         if call is None and (known := self._answered.get(call_id)) and known.result == result:
-            known.error = known.error or ("error" if failed else "")  # told again, and better
+            known.error = known.error or ("error" if failed else "")  # reported again, and better
             return
         if call is None:
             call = _Call(name, None, call_id, self._step)

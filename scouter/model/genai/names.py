@@ -48,7 +48,7 @@ def is_hand_off(name: str) -> bool:
 
 
 def is_called(name: str, asked: str) -> bool:
-    """Tell whether a tool is the one asked for, by its name or its bare name."""
+    """Tell whether a tool is the one requested, by its name or its bare name."""
     return name == asked or bare_name(name) == asked
 
 

@@ -87,7 +87,7 @@ class OutputTools:
         """Tell whether a call is one of an output tool.
 
         Args:
-            call: As a model asked for it.
+            call: As a model requested it.
             by: Place of the model.
             execution: What executed it.
         """

@@ -22,6 +22,16 @@ from scouter.model.genai.lookup import (
     Use,
     shape_of,
 )
+from scouter.model.genai.message_forms import (
+    CHOICE,
+    DETAILS,
+    MESSAGE_EVENTS,
+    gathered,
+    messages_in,
+    messages_of_events,
+    numbered_messages,
+    split_events,
+)
 from scouter.model.genai.messages import field, text
 from scouter.model.genai.names import call_of_hand_off
 from scouter.model.genai.setup import (
@@ -35,16 +45,6 @@ from scouter.model.genai.setup import (
     instructions,
     setup_text,
     tools_digest,
-)
-from scouter.model.genai.talk import (
-    CHOICE,
-    DETAILS,
-    MESSAGE_EVENTS,
-    gathered,
-    messages_in,
-    messages_of_events,
-    numbered_messages,
-    split_events,
 )
 from scouter.model.genai.tool_definitions import TOOL_DEFINITIONS
 from scouter.model.genai.usage import read_usage, whole_input
@@ -78,9 +78,9 @@ _USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MODELS: Final = ("model", "model_name", "modelVersion")
 _CHOICES: Final = "gen_ai.request.choice.count"
 _PARAMETERS: Final = "llm.invocation_parameters"
-"""Attributes that tell how many answers were asked for: OpenTelemetry's and OpenInference's."""
+"""Attributes that tell how many answers were requested: OpenTelemetry's and OpenInference's."""
 _OBJECT: Final = re.compile(r"<[\w.]+ (?:object at 0x[0-9a-f]+|\[\d{3} [^\n]*)>")
-"""A stream or a response as Python prints it, which tells nothing of what is in it."""
+"""A stream or a response as Python prints it, which says nothing of what is in it."""
 _DIGITS: Final = 15
 _HASH: Final = 12
 """Digits of a prompt's hash: as many as those of a digest."""
@@ -126,7 +126,7 @@ class Held:
         )
 
     def text(self, field: Field) -> str:
-        """The first text that tells a field, the empty one where none does."""
+        """The first text that has a field, the empty one where none does."""
         for _, value in self._values(field):
             if type(value) is str and value[0] != '"':
                 return value
@@ -137,7 +137,7 @@ class Held:
         return ""
 
     def texts(self, field: Field) -> tuple[str, ...]:
-        """The first list of texts that tells a field; one text is a list of one."""
+        """The first list of texts that has a field; one text is a list of one."""
         for _, value in self._values(field):
             read = open_json(to_json_value(value))
             listed = read if isinstance(read, list) else [read]
@@ -168,7 +168,7 @@ class Held:
         return named or self._span.status_message or self._raised() or "error"
 
     def error_type(self) -> str:
-        """The error's type, as an attribute or an exception tells it; none of control flow."""
+        """The error's type, as an attribute or an exception has it; none of control flow."""
         named = self.text(Field.ERROR)
         if self._span.status != StatusCode.ERROR and not named:
             return ""
@@ -218,7 +218,7 @@ class Held:
                 yield field, to_json_value(held)
 
     def input_messages(self) -> list[JsonValue] | None:
-        """Give the messages to a model or an agent; None where nothing tells them."""
+        """Give the messages to a model or an agent; None where nothing has them."""
         return self._messages(Field.INPUT, "user")
 
     def output_messages(self, role: str = "assistant") -> list[JsonValue] | None:
@@ -238,7 +238,7 @@ class Held:
         return found[:1] if found and self._are_choices(found) else found
 
     def _are_choices(self, messages: Sequence[JsonValue]) -> bool:
-        """Tell whether a model was asked for several answers, of which the first counts.
+        """Tell whether a model had to give several answers, of which the first counts.
 
         Each choice has its own end; items of one answer share theirs.
         """
@@ -413,7 +413,7 @@ def _usage_in(value: JsonValue) -> Usage:
 
 
 def _filled(usage: Usage, other: Usage) -> Usage:
-    """Take from another what is not told yet."""
+    """Take from another what is not reported yet."""
     return Usage(
         input=other.input if usage.input is None else usage.input,
         output=other.output if usage.output is None else usage.output,
@@ -499,7 +499,7 @@ def step_output(span: Span, role: str = "") -> list[JsonValue]:
 
 
 def read_facts(span: Span) -> SpanFacts:
-    """Read what one span tells about an agent.
+    """Read what one span says about an agent.
 
     Arguments, results and messages are opened when somebody looks at them.
 
@@ -513,7 +513,7 @@ def read_facts(span: Span) -> SpanFacts:
     named = told.text(Field.TOOL) if is_tool else ""
     if is_tool and not named:
         named = name_of(span)
-    elif is_hidden_text(named):  # the span's own name tells it behind the operation, if at all
+    elif is_hidden_text(named):  # the span's own name stands behind the operation, if at all
         named = "" if name_of(span) == span.name else name_of(span)
     tool = call_of_hand_off(named) if is_tool else ""
     return SpanFacts(

@@ -185,18 +185,18 @@ class _Nested:
 
 
 def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
-    """Look for what tells of the calls of traces.
+    """Look for what reports the calls of traces.
 
-    A model's call tells of them by its output, by the finish reason `stop`, or by an error where
+    A model's call reports them by its output, by the finish reason `stop`, or by an error where
     nothing came back. Google's models say `stop` either way, and of OpenAI's Responses the
-    instrumentors make up a reason. Any other reason leaves it open what was asked for.
+    instrumentors make up a reason. Any other reason leaves it open what was requested.
 
     Args:
         acts: In time order.
         calls: Read from these.
     """
     models = [act for act in acts if act.facts.kind is Kind.MODEL]
-    # Where a reason says that no tool was asked for while one was, no reason says anything.
+    # Where a reason says that no tool was requested while one was, no reason says anything.
     has_reasons = all(asks_for_tool(models[at].facts) for at in calls.askers)
     traces = {act.trace_id: _Trace() for act in acts}
     for at, act in enumerate(models):
@@ -230,11 +230,11 @@ class _Trace:
     """Signs in one trace that tool calls are missing."""
 
     asking: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """Start and span of the models' calls that asked for a tool, and for none that is known."""
+    """Start and span of the models' calls that requested a tool, and for none that is known."""
     unasked_ns: list[int] = field(default_factory=list[int])
-    """Starts of executions that nobody is known to have asked for."""
+    """Starts of executions that nobody is known to have requested."""
     silent: str = ""
-    """The span of the first model's call that does not tell whether it asked for a tool."""
+    """The span of the first model's call that does not tell whether it requested a tool."""
     has_models: bool = False
     is_executed: bool = False
     has_span_per_call: bool = True
@@ -252,7 +252,7 @@ def _silence(trace: _Trace) -> str:
 
 
 def asks_for_tool(facts: SpanFacts) -> bool:
-    """Tell whether a model's call ended by asking for a tool, by its finish reason."""
+    """Tell whether a model's call ended by requesting a tool, by its finish reason."""
     return any(finish_word(reason) == TOOL_CALL for reason in reasons_of(facts))
 
 
@@ -262,7 +262,7 @@ def is_failed(facts: SpanFacts) -> bool:
 
 
 def _missing(trace: _Trace) -> str:
-    """Name an answer that asks for a tool, where no execution is left that could be its."""
+    """Name an answer that requests a tool, where no execution is left that could be its."""
     left = sorted(trace.unasked_ns)
     for start_ns, span_id in reversed(trace.asking):
         if not left or left.pop() < start_ns:
@@ -273,7 +273,7 @@ def _missing(trace: _Trace) -> str:
 
 
 def _declines(facts: SpanFacts) -> bool:
-    """Tell whether the finish reasons say that no tool was asked for."""
+    """Tell whether the finish reasons say that no tool was requested."""
     model = f"{facts.request_model} {facts.response_model}".lower()
     is_mute = (
         "gemini" in model

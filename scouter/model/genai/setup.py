@@ -48,7 +48,7 @@ def digest_of(value: AttributeValue | JsonValue) -> str:
 
 
 def tools_digest(span: Span) -> str:
-    """Digest of the tools that a call was given; empty where its span does not tell of any.
+    """Digest of the tools that a call was given; empty where its span does not report any.
 
     Cost: linear in the attributes; definitions are parsed once for all spans that repeat them.
     """

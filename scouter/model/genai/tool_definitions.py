@@ -29,7 +29,7 @@ def tool_definitions(spans: Iterable[Span]) -> list[JsonValue]:
 
     Returns:
         Each definition once, as the sender wrote it: usually an object with `name`, `description`
-        and a JSON schema of the parameters. Empty where no span tells of any.
+        and a JSON schema of the parameters. Empty where no span reports any.
 
     Cost: linear in the attributes of the spans and the size of the definitions.
     """

@@ -91,11 +91,11 @@ _BESIDE_INPUT: Final = (
 _BESIDE_OUTPUT: Final = (("thoughtsTokenCount", "thoughts_token_count"),)
 
 Tokens = tuple[int | None, int | None, int | None]
-"""Input, output, total; None where not told."""
+"""Input, output, total; None where not reported."""
 
 
 def tokens(usage: JsonValue) -> Tokens:
-    """Read what a response tells of its tokens, in the words of any provider."""
+    """Read what a response reports of its tokens, in the words of any provider."""
     given, made = _integer(usage, _INPUT), _integer(usage, _OUTPUT)
     if given is not None:
         cached = _sum(usage, _CACHE)

@@ -31,7 +31,7 @@ TRIGGERED: Final = ("gen_ai.guardrail.triggered", "guardrail.triggered")
 
 
 def guardrail_run(act: Act) -> GuardrailRun:
-    """Read one check by a guardrail; each field from the innermost span that tells it."""
+    """Read one check by a guardrail; each field from the innermost span that has it."""
     spans = act.spans[::-1]
     return GuardrailRun(
         name=_first(spans, NAME) or _bare(act.spans[0].name),
@@ -69,7 +69,7 @@ def _bare(name: str) -> str:
 
 
 def acts_of(spans: Sequence[Span]) -> list[Act]:
-    """Find what was done in traces: each call once, however many spans tell of it.
+    """Find what was done in traces: each call once, however many spans report it.
 
     Args:
         spans: In time order.
@@ -83,9 +83,9 @@ def acts_of(spans: Sequence[Span]) -> list[Act]:
 def agent_work(spans: Iterable[Span]) -> AgentWork:
     """Read what an agent did and said from the spans of its trace.
 
-    Calls of tools are what models asked for and what was executed, as one set. Question, answer,
+    Calls of tools are what models requested and what was executed, as one set. Question, answer,
     its model and its finish reason are the agent's own; see `dialogue`. Tokens are summed as
-    `token_sums` has it. A call that several instrumentors tell of counts once.
+    `token_sums` has it. A call that several instrumentors report counts once.
 
     Args:
         spans: In time order.

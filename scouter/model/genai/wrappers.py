@@ -95,7 +95,7 @@ _FIELD: Final = re.compile(
 _DEEPEST: Final = 12
 """Wrappers around wrappers."""
 _FAILURES: Final = ("is_error", "isError", "status", 'error"', "error'", "errorType")
-"""One of these is in every text that tells a failure."""
+"""One of these is in every text that reports a failure."""
 _PRINTED_FAILURE: Final = re.compile(r"(?:meta|content)=.*\bis_?[eE]rror=True\s*", re.DOTALL)
 """MCP's result as Python prints it."""
 _RPC: Final = frozenset({"jsonrpc", "id"})

@@ -101,7 +101,7 @@ def _call(item: JsonValue) -> JsonValue:
 
 
 def _part(item: JsonValue) -> JsonValue:
-    """OpenInference tells calls of tools beside the parts, too; there they are read."""
+    """OpenInference reports calls of tools beside the parts, too; there they are read."""
     return {
         "type": open_field(open_field(item, "message_content"), "type"),
         "text": open_field(open_field(item, "message_content"), "text"),
@@ -129,7 +129,7 @@ Azure's SDKs still write."""
 DETAILS: Final = "gen_ai.client.inference.operation.details"
 """The event whose attributes are those of its span."""
 CALL_EVENT: Final = "claude_code.tool_result"
-"""Event of an agent's span that tells the arguments of one call."""
+"""Event of an agent's span that has the arguments of one call."""
 CALL_EVENT_ID, CALL_EVENT_ARGUMENTS = "tool_use_id", "tool_input"
 """Its attributes."""
 MESSAGE_EVENTS: Final = frozenset((*ROLES, CHOICE, *_TEXT_EVENTS, DETAILS))

@@ -1,4 +1,4 @@
-"""The calls of tools that messages tell of: asked for in answers, repeated in the next input."""
+"""The calls of tools that messages report: requested in answers, repeated in the next input."""
 
 from collections import deque
 from collections.abc import Container, Sequence
@@ -14,7 +14,7 @@ from scouter.model.genai.facts import SpanFacts
 from scouter.model.genai.messages import MessageLog
 
 _LOOKS: Final = 64
-"""Calls of one tool that one which is told again is compared with."""
+"""Calls of one tool that one which is reported again is compared with."""
 _NOTHING: Final[deque[int]] = deque()
 
 
@@ -26,20 +26,20 @@ class _Start:
     calls: int
 
 
-class ToldCalls:
+class MessageCalls:
     """Reads the messages of the calls of models of one trace.
 
-    A call is told by the answer that asks for it. The next input of the same conversation (one that
-    begins with the same words of the user) repeats the call, with its result. The result is read
-    there, and so is a call that no answer told. Calls in the first input of a conversation were
-    made before.
+    A call is reported by the answer that requests it. The next input of the same conversation (one
+    that begins with the same words of the user) repeats the call, with its result. The result is
+    read there, and so is a call that no answer reported. Calls in the first input of a conversation
+    were made before.
 
     Args:
         models: Calls of models, in time order.
-        repeats: Places of models whose answer another instrumentor may have told already, as the
-            answer of the model before.
+        repeats: Places of models whose answer another instrumentor may have reported already, as
+            the answer of the model before.
 
-    Cost: linear in the size of the outputs. Once `calls` is asked for, also in that of the inputs,
+    Cost: linear in the size of the outputs. Once `calls` is requested, also in that of the inputs,
     where something is not known yet.
     """
 
@@ -47,7 +47,7 @@ class ToldCalls:
         self._models = models
         log = MessageLog()
         self.answered: list[list[ToolCall]] = []
-        """The calls that each answer asks for."""
+        """The calls that each answer requests."""
         self.writers: set[int] = set()
         """Places of the models whose answer has a text or a call; an empty one may be cut."""
         self.hidden: set[int] = set()
@@ -79,12 +79,12 @@ class ToldCalls:
 
     @property
     def has_silent(self) -> bool:
-        """Tells whether a model's answer is not told."""
+        """Says whether a model's answer is not reported."""
         return len(self.writers) < len(self._models)
 
     @cached_property
     def calls(self) -> tuple[tuple[ToolCall, int], ...]:
-        """Calls in the order in which they were asked for, each with the place of its model."""
+        """Calls in the order in which they were requested, each with the place of its model."""
         has_silent = False
         for at in range(len(self._models)):
             is_open = has_silent or any(not call.has_result for call in self._calls)
@@ -127,12 +127,12 @@ class ToldCalls:
         return None
 
     def _silent_before(self, at: int) -> int:
-        """The model that asked for what nobody told before: the last whose answer is not told."""
+        """The model that requested what nobody reported before: the last one without an answer."""
         silent = (place for place in range(at - 1, -1, -1) if place not in self.writers)
         return next(silent, at - 1)
 
     def _learn(self, call: ToolCall, free: "_Free", asker: int | None = None) -> None:
-        """Take a result, or a call that nobody told before."""
+        """Take a result, or a call that nobody reported before."""
         at = free.take(call, by_content=asker is not None or not call.call_id)
         if at is not None:
             known = self._calls[at]
@@ -141,7 +141,7 @@ class ToldCalls:
                     known, result=call.result, has_result=True, error=call.error
                 )
         elif asker is not None and call.name:
-            # Another message than any that the asker's own answer tells of.
+            # Another message than any that the asker's own answer reports.
             self._calls.append(replace(call, step=-1 - (call.step or 0)))
             self._askers.append(asker)
 
@@ -178,7 +178,7 @@ class _Free:
 
 
 def _without(calls: Sequence[ToolCall], told: Sequence[ToolCall]) -> list[ToolCall]:
-    """The calls that were not told already; each is told again once."""
+    """The calls that were not reported already; each is reported again once."""
     left, found = list(told), list[ToolCall]()
     for call in calls:
         known = [each for each in left if _has_same_id(each, call) or _is_alike(each, call)]
