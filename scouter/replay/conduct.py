@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import re
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
@@ -410,7 +411,18 @@ def _message(scenario: EvalScenario, reply: object) -> str | None:
         return None
     message = _text(scenario, reply, "the next message as text, or None to end the conversation")
     signal = scenario.termination_signal
-    return None if signal is not None and signal in message else message
+    return None if signal is not None and _says(message, signal) else message
+
+
+def _says(message: str, signal: str) -> bool:
+    """Tell whether a message has a signal, and not as a part of a longer word.
+
+    Scripts without spaces between words have no such parts.
+    """
+    if not signal.isalnum():
+        return signal in message
+    word = rf"(?<![A-Za-z0-9]){re.escape(signal)}(?![A-Za-z0-9])"
+    return re.search(word, message) is not None
 
 
 def _text(scenario: EvalScenario, said: object, wanted: str) -> str:

@@ -22,9 +22,15 @@ _ECHO: Final = 40
 """Letters from which on one repeated answer is an echo; a shorter one may be courtesy."""
 _MODEL: Final = re.compile(
     r"\b(?:I am|I['’]m) (?:just |only )?an? (?:AI|(?:large )?language model)\b"
-    r"|\bas an? (?:AI|(?:large )?language model)\b[^.?!]*\bI\b",
+    r"|\bas an? (?:AI|(?:large )?language model)\b[^.?!]*\bI\b"
+    r"|\b(?:als|ich bin(?: nur)?) (?:eine? )?(?:KI|(?:großes )?Sprachmodell)(?![-\w])"
+    r"|\b(?:en tant qu['’]|en tant que |je suis (?:une? )?)(?:IA|modèle de langage)(?![-\w])"
+    r"|\b(?:como|soy|sou) (?:una? |uma? )?(?:IA|modelo de (?:lenguaje|linguagem))(?![-\w])"
+    r"|\b(?:как|я) (?:ИИ|языковая модель)(?![-\w])"
+    r"|(?:作为|作為|我是)(?:一个|一個|一名)?(?:AI|人工智能|大?语言模型)|(?:AI|言語モデル)として",
     re.IGNORECASE,
 )
+"""In English, German, French, Spanish, Portuguese, Russian, Chinese and Japanese."""
 
 
 class Line(str):

@@ -204,6 +204,15 @@ def test_a_journal_keeps_it(bench: Bench, tmp_path: Path, on_error: Any) -> None
             reply, saying("I'm just an AI, so I have no address."), "it speaks as a model",
             id="an AI",
         ),
+        *(
+            pytest.param(reply, saying(said), "it speaks as a model", id=said[:12])
+            for said in (
+                "Als KI habe ich keine Bestellung.", "Ich bin nur ein Sprachmodell.",
+                "En tant qu'IA, je n'ai pas de commande.",
+                "Como modelo de lenguaje, no tengo pedidos.", "作为一个AI，我没有订单。",
+                "Я языковая модель, у меня нет заказа.", "AIとして注文はありません。",
+            )
+        ),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("signal", ["BYE", None])
@@ -233,6 +242,9 @@ def test_a_user_that_leaves_its_brief(
         pytest.param(("next", "next", "go on", "next", "next", "BYE"), id="hardly repeats"),
         pytest.param(("Are you an AI?", "As an AI you should know.", "BYE"), id="asks about AI"),
         pytest.param(("RE: ONE", "BYE"), id="one short echo"),
+        pytest.param(("GOODBYE?", "BYE-BYE"), id="a word that has the signal in it"),
+        pytest.param(("BYES", "1BYE", "so: BYE."), id="more such words"),
+        pytest.param(("Ich arbeite als KI-Forscher.", "BYE"), id="works with AI"),
     ],
 )
 def test_a_user_that_says_what_people_say(bench: Bench, messages: tuple[str, ...]) -> None:
