@@ -223,13 +223,15 @@ class Watch:
         Args:
             own: Of two days of the series itself. They explain it by the time of day, if the better
                 half of the day, and as much again as halves of the day vary around it, reaches the
-                reference; or by a rate that moves by itself, if so does the mean since the fall.
+                reference; or a fall by a rate that moves by itself, if so does the mean since then.
             now: The series now.
         """
         mean, swing = own.baseline.mean, SPREADS * own.spread
         if own.other is not None:
             swing += (mean - own.other.mean) / 2
-        elif self.fall is not None:
+        elif self.fall is None:
+            return False
+        else:
             mean = (now.total - self.fall.total) / (now.units - self.fall.units)
         return swing > 0 and mean >= self.reference.baseline.lower - swing
 
