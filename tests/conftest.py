@@ -16,6 +16,7 @@ from tests.support import same_examples
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import required_parts
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker, run_broker
+from tests.support.postgresql_server import PostgresqlServer
 
 # Machines are noisy. Examples are the same in each run, so that a change alone can fail a build.
 # `make fuzz` looks for new ones.
@@ -80,6 +81,14 @@ def kafka() -> Generator[KafkaBroker | ExternalBroker]:
     """A real Kafka broker, one for the whole session."""
     with run_broker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Generator[PostgresqlServer]:
+    """A real PostgreSQL server, one for all tests that do not crash it."""
+    server = PostgresqlServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="module")

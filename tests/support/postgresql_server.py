@@ -1,10 +1,12 @@
 """A real PostgreSQL server with a cluster of its own, behind a socket in its folder."""
 
+import atexit
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +28,24 @@ def _program(name: str) -> Path:
     return found[0]
 
 
+_AS_USER: Final = ("runuser", "-u", _USER, "--") if os.geteuid() == 0 else ()
+
+
+@cache
+def _new_cluster() -> Path:
+    """Folder of a cluster as `initdb` makes it, which takes longer than to copy it."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    atexit.register(shutil.rmtree, folder)
+    if _AS_USER:
+        shutil.chown(folder, _USER)
+    subprocess.run(
+        [*_AS_USER, _program("initdb"), "--pgdata", folder / "data", "--username", _USER,
+         "--auth", "trust", "--encoding", "UTF8", "--no-sync"],
+        cwd=folder, check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    return folder / "data"
+
+
 class PostgresqlServer:
     """A server of our own: nothing that it writes outlives it.
 
@@ -35,23 +55,18 @@ class PostgresqlServer:
 
     def __init__(self, *settings: str) -> None:
         self._settings = [word for each in ("fsync=off", *settings) for word in ("-c", each)]
-        initdb, self._postgres = _program("initdb"), _program("postgres")
-        self._as_user = ["runuser", "-u", _USER, "--"] if os.geteuid() == 0 else []
+        self._postgres = _program("postgres")
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))  # its path must be short for a socket
-        if self._as_user:
+        if _AS_USER:
             shutil.chown(self.folder, _USER)
         self._data = self.folder / "data"
-        subprocess.run(
-            [*self._as_user, initdb, "--pgdata", self._data, "--username", _USER, "--auth", "trust",
-             "--encoding", "UTF8", "--no-sync"],
-            cwd=self.folder, check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+        subprocess.run(["cp", "-a", _new_cluster(), self._data], check=True)  # with the owner
         self.start()
 
     def start(self) -> None:
         """Begin, also again after a crash."""
         self._process = ManagedProcess(
-            [*self._as_user, self._postgres, "-D", self._data, "-k", self.folder,
+            [*_AS_USER, self._postgres, "-D", self._data, "-k", self.folder,
              "-c", "listen_addresses=", *self._settings],
             log=self.folder / "output", cwd=self.folder,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A PostgreSQL server, and an empty database of it for each test."""
+"""An empty database of the tests' PostgreSQL for each test, or a server that it may crash."""
 
 import itertools
 from collections.abc import Iterator
@@ -9,14 +9,6 @@ from collector.fleet.store import FleetStore
 from tests.support.postgresql_server import PostgresqlServer
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[PostgresqlServer]:
-    """The server of all tests that do not crash it."""
-    server = PostgresqlServer()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

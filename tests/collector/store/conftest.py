@@ -16,14 +16,6 @@ S = TypeVar("S", bound=AppendingPostgresql | AppendingShare)
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[PostgresqlServer]:
-    """The server of all tests."""
-    server = PostgresqlServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="session")
 def databases(postgresql_server: PostgresqlServer) -> Databases:
     """Databases of it, with the tables of a fleet."""
     return Databases(postgresql_server)
