@@ -116,13 +116,25 @@ def test_counts_that_grew_within_an_hour(
     received: int, trouble: str,
 ) -> None:  # fmt: skip
     """Ten or more, and one in a hundred; what was there before does not count."""
+    note(store, health, name, label, count, received)
+    assert [each.trouble for each in found(health, NOW + LOOK_NS)] == [trouble] * bool(trouble)
+
+
+def note(
+    store: AppendingStore, health: HealthWatch, name: TotalName, label: str, count: int,
+    received: int,
+) -> None:  # fmt: skip
+    """Add to counts that were looked at."""
     key, came = TotalKey(name, SPACE, label=label), TotalKey(TotalName.SPANS_RECEIVED, SPACE)
     store.add_totals({key: 1_000}).result()
     assert found(health, NOW) == []
     store.add_totals({key: count, came: received}).result()
-    assert [each.trouble for each in found(health, NOW + LOOK_NS)] == [trouble] * bool(trouble)
+
+
+def test_what_grew_is_told_for_an_hour(store: AppendingStore, health: HealthWatch) -> None:
+    note(store, health, TotalName.DROPPED, "full", 20, 100)
     found(health, NOW + SAMPLE_NS)
-    assert [each.trouble for each in found(health, NOW + HOUR)] == [trouble] * bool(trouble)
+    assert [each.trouble for each in found(health, NOW + HOUR)] == ["dropped"]
     for minute in range(1, 11):  # over once the counts before it are an hour old, and calm
         found(health, NOW + HOUR + LOOK_NS * minute)
     assert found(health, NOW + HOUR + 11 * LOOK_NS) == []

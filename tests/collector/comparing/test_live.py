@@ -68,7 +68,7 @@ def test_longer_conversations_of_one_quality_are_no_regression() -> None:
 
 
 def test_nothing_of_equal_versions_with_twenty_tasks_is_named() -> None:
-    """100 comparisons of 200 records with 20 tasks that pass in 95 %."""
+    """40 comparisons of 200 records with 20 tasks that pass in 95 %."""
     rng = random.Random(8)
 
     def one() -> EvalResults:
@@ -76,8 +76,8 @@ def test_nothing_of_equal_versions_with_twenty_tasks_is_named() -> None:
             [record("", [rng.random() < 0.95 for _ in SPECS], at) for at in range(200)]
         )
 
-    named = sum(any(row.word for row in compared(one(), one()).rates) for _ in range(100))
-    assert named <= 5
+    named = sum(any(row.word for row in compared(one(), one()).rates) for _ in range(40))
+    assert named <= 2
 
 
 def test_a_task_that_fell_is_named_by_holm() -> None:
@@ -112,17 +112,17 @@ def test_records_are_conversations_of_their_own_where_neighbours_are_not_alike()
 
 
 def test_ten_looks_are_seldom_wrong() -> None:
-    """60 comparisons of equal versions, each looked at after every 40 of 400 records."""
+    """30 comparisons of equal versions, each looked at after every 40 of 400 records."""
     rng = random.Random(10)
     wrong = 0
-    for _ in range(60):
+    for _ in range(30):
         sides = [drawn(rng, 400, (1, 1)) for _ in range(2)]
         looks = [
             compared(*(side(each[:count]) for each in sides), is_open=True)
             for count in range(40, 401, 40)
         ]
         wrong += any(look.decision.exit_code == 1 for look in looks)
-    assert wrong <= 3
+    assert wrong <= 2
 
 
 @pytest.mark.parametrize(

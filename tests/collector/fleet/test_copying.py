@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,10 +156,16 @@ def _fill(folder: Path, records: int = 30) -> None:
 PROFILE: Final = str(_value("TEXT", 1))
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "data"
+    _fill(folder)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    _fill(tmp_path / "data")
-    return tmp_path / "data"
+def folder(filled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(filled, tmp_path / "data"))
 
 
 @pytest.fixture

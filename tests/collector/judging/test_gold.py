@@ -197,7 +197,7 @@ def test_false_alarms_of_a_steady_judge(
 ) -> None:
     """At most 1 % of the windows, with calibration (200 labels) and window drawn anew each time."""
     random = np.random.default_rng(window)
-    runs = 2_000
+    runs = 500
 
     def drawn(each: int) -> Confusion:
         good, bad = (int(random.binomial(each, chance)) for chance in (sensitivity, specificity))

@@ -207,7 +207,7 @@ def test_memory_is_flat_while_the_far_side_is_away(has_spool: bool, tmp_path: Pa
             queue["a"].insert(EvalRecord({"n": n}))
 
     def held_bytes() -> int:
-        for number in (1_000, 1):  # the threads hold their last batches: these are of one item
+        for number in (500, 1):  # the threads hold their last batches: these are of one item
             work(number)
             if has_spool:  # else nothing ever leaves the queues
                 assert flush_tracer(20)
