@@ -15,8 +15,13 @@ from zlib import crc32
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs
 
-from collector.items.again import unpack_again
-from collector.items.letters import MAX_PAYLOAD, make_letter, pack_letter, unpack_letter
+from collector.items.letters import (
+    MAX_PAYLOAD,
+    make_letter,
+    pack_letter,
+    unpack_again,
+    unpack_letter,
+)
 from collector.items.limits import Limits
 from collector.items.logs import EVENT_NAME, record_of_log
 from collector.items.record_items import check_record, read_json, stored_text

@@ -1,7 +1,7 @@
-"""Dead letters of items that were never accepted, and their form in the log."""
+"""Dead letters, and requests to let their records wait again: their form in the log."""
 
 import json
-from typing import Final
+from typing import Final, NamedTuple
 
 from collector.store.letters import DeadLetter, LetterKind
 from scouter.errors import DataError
@@ -88,3 +88,29 @@ def unpack_letter(body: bytes, space: str, source: str, received_ns: int) -> Dea
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise DataError(f"no letter: {error}") from error
+
+
+class Again(NamedTuple):
+    """A request to let an accepted record wait again: it became a dead letter, which goes."""
+
+    uid: str
+    letter_id: str
+    trace_id: str
+    """Of the record; empty without one. Its partition has the request."""
+
+
+def pack_again(again: Again) -> bytes:
+    """Write a request."""
+    return json.dumps(again._asdict()).encode()
+
+
+def unpack_again(body: bytes) -> Again:
+    """Read what `pack_again` wrote.
+
+    Raises:
+        DataError: It is none.
+    """
+    try:
+        return Again(**json.loads(body))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"no request to let a record wait again: {error}") from error

@@ -44,7 +44,7 @@ class Kind(IntEnum):
     """A report of a sender on what it dropped; see `collector.items.drops`."""
     AGAIN = 7
     """A request to let an accepted record wait again that became a dead letter; see
-    `collector.items.again`."""
+    `collector.items.letters`."""
 
 
 @dataclass(frozen=True, slots=True)

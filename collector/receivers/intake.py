@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from collector.items.again import Again, pack_again
 from collector.items.drop_reports import pack_dropped
-from collector.items.letters import UNREADABLE, make_letter, pack_letter
+from collector.items.letters import UNREADABLE, Again, make_letter, pack_again, pack_letter
 from collector.items.limits import Limits
 from collector.items.logs import LogsBody, decode_logs_json, decode_logs_protobuf
 from collector.items.record_items import (

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-from collector.items.again import Again
-from collector.items.letters import MAX_PAYLOAD, UNREADABLE, is_cut
+from collector.items.letters import MAX_PAYLOAD, UNREADABLE, Again, is_cut
 from collector.items.logs import decode_logs_json, decode_logs_protobuf
 from collector.items.record_items import check_record, json_bytes, read_json, read_records_body
 from collector.items.traces import decode_json, decode_protobuf

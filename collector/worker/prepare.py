@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from collector.items.again import Again
 from collector.items.drop_reports import merge_reports
+from collector.items.letters import Again
 from collector.metrics import UNCOUNTED, TotalKey, TotalName
 from collector.store.commit import Commit, SpanId
 from collector.store.letters import DeadLetter

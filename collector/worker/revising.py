@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
-from collector.items.again import Again
+from collector.items.letters import Again
 from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow

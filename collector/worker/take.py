@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from collector.items.again import Again, unpack_again
 from collector.items.drop_reports import unpack_dropped
-from collector.items.letters import make_letter, unpack_letter
+from collector.items.letters import Again, make_letter, unpack_again, unpack_letter
 from collector.items.limits import Limits
 from collector.items.logs import decode_logs_protobuf
 from collector.items.record_items import (

@@ -83,7 +83,7 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
     index = 0
     for resource_spans in request.resource_spans:
         pairs = resource_spans.resource.attributes
-        resource = Resource(attributes=_attributes(pairs)) if pairs else NO_RESOURCE
+        resource = Resource(attributes=read_attributes(pairs)) if pairs else NO_RESOURCE
         for scope_spans in resource_spans.scope_spans:
             proto_scope = scope_spans.scope
             name, version = proto_scope.name, proto_scope.version
@@ -95,16 +95,6 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
                     rejected.append((index, str(error)))
                 index += 1
     return DecodedSpans(spans=spans, rejected=rejected)
-
-
-def read_value(value: AnyValue) -> AttributeValue:
-    """Read one `AnyValue`, such as the body of a log record; None where it holds nothing."""
-    return _value(value)
-
-
-def read_attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
-    """Read attributes, such as those of a log record."""
-    return _attributes(pairs)
 
 
 def has_good_ids(request: ExportTraceServiceRequest) -> bool:
@@ -152,7 +142,7 @@ def _span(proto: ProtoSpan, resource: Resource, scope: Scope) -> Span:
         end_ns=end_ns,
         status=_CODES[code] if 0 <= code <= 2 else StatusCode.UNSET,
         status_message=status.message,
-        attributes=_attributes(proto.attributes),
+        attributes=read_attributes(proto.attributes),
         events=tuple(map(_event, events)) if events else (),
         links=tuple(map(_link, links)) if links else (),
         resource=resource,
@@ -167,7 +157,7 @@ def _event(proto: ProtoSpan.Event) -> SpanEvent:
     return SpanEvent(
         name=proto.name,
         time_ns=min(proto.time_unix_nano, MAX_TIME_NS),
-        attributes=_attributes(proto.attributes),
+        attributes=read_attributes(proto.attributes),
     )
 
 
@@ -175,11 +165,12 @@ def _link(proto: ProtoSpan.Link) -> SpanLink:
     return SpanLink(
         trace_id=proto.trace_id.hex(),
         span_id=proto.span_id.hex(),
-        attributes=_attributes(proto.attributes),
+        attributes=read_attributes(proto.attributes),
     )
 
 
-def _attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
+def read_attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
+    """Read attributes, such as those of a log record."""
     out: dict[str, AttributeValue] = {}
     for pair in pairs:
         value = pair.value
@@ -188,11 +179,12 @@ def _attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
         if text:
             out[pair.key] = text
         else:
-            out[pair.key] = value.int_value or _value(value)
+            out[pair.key] = value.int_value or read_value(value)
     return out
 
 
-def _value(value: AnyValue) -> AttributeValue:
+def read_value(value: AnyValue) -> AttributeValue:
+    """Read one `AnyValue`, such as the body of a log record; None where it holds nothing."""
     kind = value.WhichOneof("value")
     return value.string_value if kind == "string_value" else _rare_value(value, kind)
 
@@ -200,7 +192,9 @@ def _value(value: AnyValue) -> AttributeValue:
 def _rare_value(value: AnyValue, kind: str | None) -> AttributeValue:
     match kind:
         case "array_value":  # of texts nearly always
-            return tuple([each.string_value or _value(each) for each in value.array_value.values])
+            return tuple(
+                [each.string_value or read_value(each) for each in value.array_value.values]
+            )
         case "bool_value":
             return value.bool_value
         case "int_value":
@@ -210,7 +204,7 @@ def _rare_value(value: AnyValue, kind: str | None) -> AttributeValue:
         case "bytes_value":
             return value.bytes_value
         case "kvlist_value":
-            return _attributes(value.kvlist_value.values)
+            return read_attributes(value.kvlist_value.values)
         case _:
             return None
 

@@ -255,15 +255,6 @@ def value_from_otlp_json(value: object, where: str) -> AttributeValue:
     return _value(value, where, MAX_DEPTH - _VALUE_DEPTH, None)
 
 
-def attributes_from_otlp_json(holder: Object, where: str) -> dict[str, AttributeValue]:
-    """Read the `attributes` of an object, such as a log record; what is too deep is cut.
-
-    Raises:
-        DataError: They have another shape; names `where`.
-    """
-    return _attributes(holder, where)
-
-
 _Raw: TypeAlias = tuple[object, Resource | None, Scope | None]
 
 
@@ -289,7 +280,7 @@ def _resource(value: object, where: str) -> Resource:
     if value is None:
         return NO_RESOURCE
     raw = _object(value, f"{where}.resource")
-    attributes = _attributes(raw, f"{where}.resource")
+    attributes = attributes_from_otlp_json(raw, f"{where}.resource")
     return Resource(attributes=attributes) if attributes else NO_RESOURCE
 
 
@@ -323,7 +314,7 @@ def _span(value: object, resource: Resource | None, scope: Scope | None) -> Span
         end_ns=_time(raw, "endTimeUnixNano"),
         status=_member(status.get("code"), StatusCode, _CODES, StatusCode.UNSET),
         status_message=_text(status, "message"),
-        attributes=_attributes(raw, "span"),
+        attributes=attributes_from_otlp_json(raw, "span"),
         events=tuple(_event(item) for item in _list(raw, "events", "span")),
         links=tuple(_link(item) for item in _list(raw, "links", "span")),
         resource=_resource(raw.get("resource"), "span") if resource is None else resource,
@@ -352,7 +343,7 @@ def _event(value: object) -> SpanEvent:
     return SpanEvent(
         name=_text(raw, "name"),
         time_ns=_time(raw, "timeUnixNano"),
-        attributes=_attributes(raw, "events"),
+        attributes=attributes_from_otlp_json(raw, "events"),
     )
 
 
@@ -366,13 +357,18 @@ def _link(value: object) -> SpanLink:
     return SpanLink(
         trace_id=trace_id if trace_id.strip("0") else "",
         span_id=span_id if span_id.strip("0") else "",
-        attributes=_attributes(raw, "links"),
+        attributes=attributes_from_otlp_json(raw, "links"),
     )
 
 
-def _attributes(raw: Object, where: str) -> dict[str, AttributeValue]:
+def attributes_from_otlp_json(holder: Object, where: str) -> dict[str, AttributeValue]:
+    """Read the `attributes` of an object, such as a log record; what is too deep is cut.
+
+    Raises:
+        DataError: They have another shape; names `where`.
+    """
     cut: list[str] = []
-    out = _pairs_of(_list(raw, "attributes", where), f"{where}.attributes", 0, cut)
+    out = _pairs_of(_list(holder, "attributes", where), f"{where}.attributes", 0, cut)
     return {**out, TRUNCATED: truncated_mark(out.get(TRUNCATED), cut)} if cut else out
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
-from collector.items.again import Again, pack_again
+from collector.items.letters import Again, pack_again
 from collector.log.brokers import Brokers
 from collector.log.file_log import FileLog
 from collector.log.port import Item, Kind
