@@ -55,7 +55,7 @@ def backup(
     from collector.access.tokens import TokenFile
     from collector.care.check import copy_data
     from collector.care.data_folder import KnownBackup, known_backups, note_backup, pass_on
-    from collector.judging.ledger import copy_ledger
+    from collector.store.ledger import copy_ledger
 
     with _progress() as tell:
         known_backups(data)
@@ -84,8 +84,8 @@ def restore(
     from collector.access.tokens import TokenFile
     from collector.care.check import copy_data
     from collector.care.data_folder import known_backups, take_over
-    from collector.judging.ledger import copy_ledger
     from collector.store.files import store_files
+    from collector.store.ledger import copy_ledger
 
     with _progress() as tell:
         known_backups(folder)

@@ -19,8 +19,8 @@ from collector.care.data_folder import (
     refuse_store,
     still_there,
 )
-from collector.judging.ledger import copy_ledger
 from collector.store.erase import Erased, EraseTarget
+from collector.store.ledger import copy_ledger
 from scouter.agent.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
 

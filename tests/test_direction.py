@@ -24,7 +24,7 @@ ROWS = {
     ),
     "collector": (
         "histogram key_filter problem split;"
-        " settings metrics log_lines process prices judging.ledger; log store; fleet.tokens;"
+        " settings metrics log_lines process prices; log store; fleet.tokens;"
         " care access;"
         " items; worker; alerts results exemplars;"
         " judging receivers operation;"

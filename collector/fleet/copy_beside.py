@@ -17,9 +17,9 @@ from collector.fleet.cursor import SENT_TO, FleetCursor
 from collector.fleet.database import open_beside
 from collector.fleet.notes import RETENTION_NOTE, FleetNote, all_notes
 from collector.fleet.tokens import FleetTokens
-from collector.judging.ledger import LEDGER_NAME
 from collector.results.sender import FILE_NAME as CURSOR_NAME
 from collector.results.sender import CursorFile
+from collector.store.ledger import LEDGER_NAME
 from collector.store.rows import ResultPlace
 from scouter.agent.ledger import SqliteLedger
 from scouter.errors import ConfigError

@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from collector.judging.ledger import LEDGER_NAME, put_ledger_aside
+from collector.store.ledger import LEDGER_NAME, put_ledger_aside
 from collector.store.opening import LostDataError
 from scouter.agent.budget import ALL_ENTRIES, account_of, today
 from scouter.agent.entries import ProviderEntries, UnknownEntryError, UnsetKeyError

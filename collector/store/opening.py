@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
-from collector.judging.ledger import LEDGER_NAME
 from collector.metrics import RECEIVED, TotalKey, TotalName, Totals
 from collector.store.database import Database
 from collector.store.files import DamagedStoreError, store_files, sync_folder
+from collector.store.ledger import LEDGER_NAME
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)

@@ -14,11 +14,11 @@ from collector.access.tokens import TokenFile
 from collector.care.data_folder import known_backups
 from collector.care.table_export import EXPORTED
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
-from collector.judging.ledger import LEDGER_NAME
 from collector.settings.model import CollectorSettings
 from collector.settings.page import settings_page
 from collector.store.erase import EraseTarget
 from collector.store.files import FIRST_FILE
+from collector.store.ledger import LEDGER_NAME
 from scouter.agent.budget import ALL_ENTRIES
 from scouter.agent.cache import SqliteCache
 from scouter.agent.ledger import Account, Reserved, SqliteLedger

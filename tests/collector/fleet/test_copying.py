@@ -27,13 +27,13 @@ from collector.fleet.notes import FleetNote
 from collector.fleet.share import Share, share_of
 from collector.fleet.store import FleetStore
 from collector.fleet.tokens import FleetTokens
-from collector.judging.ledger import LEDGER_NAME
 from collector.log.port import Item, Kind
 from collector.results.sender import FILE_NAME as CURSOR_NAME
 from collector.results.sender import CursorFile
 from collector.store.commit import Commit, RecordId
 from collector.store.file_store import FileStore
 from collector.store.files import OfflineReads
+from collector.store.ledger import LEDGER_NAME
 from collector.store.reads import Rows
 from collector.store.rows import FIRST_RESULT, ResultPlace
 from collector.store.rows import Scope as Judged

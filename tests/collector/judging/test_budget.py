@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from collector.judging.ledger import LEDGER_NAME
 from collector.settings.load import load_settings
+from collector.store.ledger import LEDGER_NAME
 from collector.store.opening import LostDataError
 from scouter.agent.budget import ALL_ENTRIES, account_of, today
 from scouter.agent.ledger import NANO, SqliteLedger
