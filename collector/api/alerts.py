@@ -137,7 +137,7 @@ def alerts_router() -> APIRouter:
     ) -> DriftSeriesList:
         """The standing of every task of every active profile, with its reference."""
         found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
-        # Evidence is weighed against that of all series, asked for or not.
+        # Evidence is weighed against that of all series, requested or not.
         stands = stands_of(found, watcher.alpha)
         asked = [
             (standing, stand)
@@ -200,7 +200,7 @@ def alerts_router() -> APIRouter:
         alert_id: AlertId,
         said: Annotated[_Act, Body()],
     ) -> models.DriftAlert:
-        """Let an alert that is on trial fire, so that people are told of it."""
+        """Let an alert that is on trial fire, so that people are notified of it."""
         return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.FIRING)
 
     @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
@@ -503,7 +503,7 @@ def _acted(
 
 
 def _name(said: _Act, caller: Caller, tokens: Tokens) -> str:
-    """The name that was given, or else that of the token; empty where none was asked for."""
+    """The name that was given, or else that of the token; empty where none was required."""
     if said.name or not caller.token_id:
         return said.name
     return next((each.name for each in tokens.all() if each.id == caller.token_id), "")

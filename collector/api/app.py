@@ -115,10 +115,10 @@ def make_app(
         title="Scouter collector",
         description="Takes spans and records, judges them, and answers questions.",
         version="1",
-        openapi_url=None,  # it has a route of its own, which asks for a token
+        openapi_url=None,  # it has a route of its own, which requires a token
         docs_url=None,  # those pages load their scripts from elsewhere
         redoc_url=None,
-        redirect_slashes=False,  # to whatever Host says, before anybody asks for a token
+        redirect_slashes=False,  # to whatever Host says, before anybody requires a token
     )
     app.add_exception_handler(ProblemError, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)

@@ -239,7 +239,7 @@ def _answer(store: Store, registered: RegisteredProfile, pace: Pace, asked: _Ask
         task=asked.task, since_ns=read_time("since", asked.since),
     )  # fmt: skip
     by_version: defaultdict[str, list[Result]] = defaultdict(list)
-    for version, result in store.version_results(query, MOST + 1):  # one more tells of a cut
+    for version, result in store.version_results(query, MOST + 1):  # one more is the sign of a cut
         by_version[version].append(result)
     now_ns = time.time_ns()
     stable, candidate = (

@@ -43,8 +43,8 @@ Setup = Annotated[
     str | None,
     Query(
         max_length=512,
-        description="`kind=value` that a span of its trace tells, as `GET /api/v1/setups` has it; "
-        f"a kind is {', '.join(_SETUPS)}.",
+        description="`kind=value` that a span of its trace reports, as `GET /api/v1/setups` has "
+        f"it; a kind is {', '.join(_SETUPS)}.",
     ),
 ]
 

@@ -1,7 +1,7 @@
 """Everything of one kind as a file, read in parts of bounded size: memory does not grow with it.
 
 No part keeps anything for the next one but its cursor. So whoever reads slowly holds nothing in the
-store, commits go on between two parts, and a client whose connection broke asks for the rest.
+store, commits go on between two parts, and a client whose connection broke requests the rest.
 """
 
 import csv
@@ -47,13 +47,13 @@ from scouter.errors import TransientError
 _ITEMS: Final = 1000
 """That are looked for together; their long texts are read a few at a time."""
 _PAGE_BYTES: Final = 2 * 2**20
-"""Bytes of long texts that are in memory together; a larger text is held alone."""
+"""Bytes of long texts that are in memory together; a larger text is there alone."""
 _MOST_BYTES: Final = 16 * 2**20
 _STREAMS: Final = 4
 """Whole files of one space that are written at a time; each has a part in memory."""
 _RETRY_AFTER_S: Final = 5
 _PAUSES_S: Final = (0.1, 0.5, 1, 2, 5, 10)
-"""Before a part is asked for again: its reader was told of success, and cannot ask itself."""
+"""Before a part is read again: its reader got a success, and cannot repeat the request."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 Row: TypeAlias = tuple[Mapping[str, Any], str | None]
@@ -115,7 +115,7 @@ def export_router() -> APIRouter:
 
         With `part_bytes` the answer ends with the line that makes it so long, and its header
         `Scouter-Next-Cursor` is the `cursor` of the next part; the last part has none. All parts
-        together are the file, as the store was when the first one was asked for.
+        together are the file, as the store was when the first one was requested.
         """
         before, as_of = read_cursor(cursor)
         if cursor is None:

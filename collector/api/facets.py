@@ -22,7 +22,7 @@ from scouter.client.models.answer import Facet, FacetList, FacetValue
 
 _VALUES: Final = 20
 _LOOK_S: Final = 0.3
-"""Time after which nothing more is counted. A part that was begun is finished."""
+"""Time after which nothing more is counted. A part that was started is finished."""
 
 
 @cache

@@ -45,7 +45,7 @@ class WireFront:
 
 
 def _without_body(send: Send) -> Send:
-    """Send the head of an answer only; the server tells whoever writes the rest to stop."""
+    """Send the head of an answer only; whoever writes the rest has to stop."""
     is_over = False
 
     async def send_head(message: Message) -> None:
@@ -66,7 +66,7 @@ class _Body:
     Args:
         receive: The server's.
         send: The server's.
-        is_asked_for: False if the client sends the body only once it is asked for.
+        is_asked_for: False if the client sends the body only once it is requested.
     """
 
     def __init__(self, receive: Receive, send: Send, *, is_asked_for: bool) -> None:
@@ -111,7 +111,7 @@ _RETRY_AFTER_S: Final = 5
 class Turns:
     """Places for questions: one that is free is taken at once, else each space gets one in turn.
 
-    So a space that asks a lot waits for itself, and the others for one of its questions at most.
+    So a space with many requests waits for itself, and the others for one of its questions at most.
     For one event loop.
 
     Args:

@@ -55,7 +55,7 @@ def genai_router() -> APIRouter:
         """Sums over the spans that began in a time, with `bucket` for each stretch of it.
 
         A bucket without a call of a key has no item for it. The first and the last one hold what
-        began in the time asked for, so they may be parts.
+        began in the requested time, so they may be parts.
 
         All pages are of the spans that were stored when the first one was read; what retention or
         an erasure takes out meanwhile may move others by some places.

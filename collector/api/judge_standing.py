@@ -49,7 +49,7 @@ class JudgeStandings:
             span: Period of the counts.
 
         Returns:
-            None of a task that asks no judge, and of session-scoped ones, which cannot be
+            None of a task without a judge, and of session-scoped ones, which cannot be
             calibrated.
         """
         uid, task_id = counts.profile_uid, counts.task_id

@@ -1,4 +1,4 @@
-"""Judges: their kept answers, which release checks share, and how they decide gold items."""
+"""Judges: their stored answers, which release checks share, and how they decide gold items."""
 
 import json
 from functools import cache
@@ -50,10 +50,10 @@ def judge_answers_router() -> APIRouter:
 
     @router.get("/{key}", responses=NOT_FOUND)
     async def answer(answers: TheAnswers, caller: Reader, key: Key) -> JudgeAnswer:
-        """Answer to a question that the collector's own judges, or a client, asked before."""
+        """Answer to a question that the collector's own judges, or a client, sent before."""
         found = None if answers is None else await answers.find(caller.space, bytes.fromhex(key))
         if found is None:
-            raise ProblemError(404, "nobody has asked this, or it was too long ago")
+            raise ProblemError(404, "nobody has sent this question, or it was too long ago")
         return JudgeAnswer(response=json.dumps(found.response), model=found.model)
 
     @router.put("/{key}")

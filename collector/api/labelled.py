@@ -57,12 +57,12 @@ _NAMED_ITEMS: Final = 50
 
 
 def label_item(row: LabelRow) -> LabelItem:
-    """A label as the API tells it."""
+    """A label as the API has it."""
     return answer_of(LabelItem, row, profile=row.alias, label=row.is_good, at=time_at(row.at_ns))
 
 
 def label_scale(scale: Scale | None) -> LabelScale | None:
-    """A scale as the API tells it."""
+    """A scale as the API has it."""
     if scale is None:
         return None
     return LabelScale(least=scale.least, most=scale.most, steps=scale.steps)
@@ -75,13 +75,13 @@ def queue_item(
     labels: Sequence[LabelRow],
     own: LabelRow | None,
 ) -> QueueItem:
-    """A record that is asked about.
+    """A record that people label.
 
     Args:
         record: With its context.
-        task: The task that is asked about.
-        evaluation: The record's, for those who asked how the task ended.
-        labels: Those that are told.
+        task: The task that people label.
+        evaluation: The record's, for those who want to see how the task ended.
+        labels: Those that are shown.
         own: The person's, where they return to it.
     """
     results = () if evaluation is None else evaluation.tasks
@@ -101,7 +101,7 @@ def _result(found: TaskRow) -> QueueResult:
 
 
 def label_agreement(alias: str, task: Task, found: Agreement) -> LabelAgreement:
-    """The agreement on a task as the API tells it."""
+    """The agreement on a task as the API has it."""
     judge = found.judge
     return LabelAgreement(
         profile=alias,
@@ -251,7 +251,7 @@ def labelled_router() -> APIRouter:
         profile: Alias,
         task_id: TaskId,
         contexts: Annotated[
-            bool, Query(description="With the records' contexts, so that a judge can be asked.")
+            bool, Query(description="With the records' contexts, so that a judge can be called.")
         ] = True,
         format: Annotated[Literal["jsonl", "csv"], Query(description="Form of the lines.")] = (
             "jsonl"
@@ -308,7 +308,7 @@ def _judge_score(task: TaskRow) -> float | None:
 
 
 class _Judged(NamedTuple):
-    """All that is kept of a task's result, which has texts."""
+    """All that is stored of a task's result, which has texts."""
 
     outcome: Outcome
     score: float | None
@@ -364,7 +364,7 @@ def _lines(
 def _drawn(
     store: Store, of: TaskOf, task: Task, count: int, *, contexts: bool
 ) -> Iterator[dict[str, JsonValue]]:
-    """Lines to be filled in, in an order that tells no outcome."""
+    """Lines to be filled in, in an order that shows no outcome."""
     places = sorted(places_of(store, of)[:count], key=mixed)
     for at in range(0, len(places), _AT_A_TIME):
         part = places[at : at + _AT_A_TIME]

@@ -63,7 +63,7 @@ class LabelBody(BaseModel):
     rater: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
         min_length=1,
         max_length=100,
-        description="The person. Case is ignored: a name is kept as it was spelt first.",
+        description="The person. Case is ignored: a name stays as it was spelt first.",
     )
     notes: str = Field(default="", max_length=2000)
     is_blind: bool | None = Field(
@@ -120,7 +120,7 @@ def labels_router() -> APIRouter:
     def label(
         store: TheStore, registry: TheRegistry, caller: Labeller, body: LabelBody
     ) -> LabelItem:
-        """Say whether a record is good, as a task on it asks, or score it on the task's scale.
+        """Say whether a record is good by a task's question, or score it on its scale.
 
         A later label of the same person on the same task and record takes its place.
         """

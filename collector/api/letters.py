@@ -88,7 +88,7 @@ def letters_router() -> APIRouter:
         except (ProblemError, TransientError):
             if not used:
                 raise
-            return used, last  # what was done is told; the next page says what is wrong
+            return used, last  # what was done is reported; the next page says what is wrong
 
     @router.get("/dead-letters")
     def dead_letters(

@@ -45,13 +45,13 @@ Time = Annotated[
     Query(
         max_length=64,
         description="RFC 3339, or a number since 1970: seconds, milliseconds, microseconds or "
-        "nanoseconds, told apart by its size.",
+        "nanoseconds, distinguished by its size.",
     ),
 ]
 Profile = Annotated[str | None, Query(max_length=512, description="Alias, name, uid or digest.")]
 Tags = Annotated[
     list[str],
-    Query(max_length=16, description="`key=value`; several are all asked for.", alias="tag"),
+    Query(max_length=16, description="`key=value`; all of several have to match.", alias="tag"),
 ]
 Bucket = Annotated[
     str, Query(max_length=8, description="Seconds, minutes, hours or days, such as 5m, 1h, 7d.")
@@ -206,7 +206,7 @@ def read_tags(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Read tags given as `key=value`; a key ends at the first equals sign.
 
     Raises:
-        ProblemError: 400; a value has none, or two values are asked of one key.
+        ProblemError: 400; a value has none, or one key has two values.
     """
     pairs: dict[str, str] = {}
     for text in values:

@@ -47,7 +47,7 @@ class KnownNames:
         self._registry = registry
 
     def check(self, space: str, profile: str | None, task_id: str | None = None) -> None:
-        """Refuse names that no profile of a space has; asked where nothing was found.
+        """Refuse names that no profile of a space has; called where nothing was found.
 
         Args:
             space: Of the caller.
@@ -91,7 +91,7 @@ class ProfileReader:
     """Reads profiles with the care that a stranger's needs; any thread may ask.
 
     Args:
-        check_judges: Refuses a profile whose judges could not be asked.
+        check_judges: Refuses a profile whose judges could not be called.
     """
 
     def __init__(self, check_judges: Callable[[AgentEvalProfile], None]) -> None:
@@ -117,7 +117,7 @@ class ProfileReader:
         return profile
 
     def check(self, profile: AgentEvalProfile) -> None:
-        """Refuse a profile whose judges could not be asked.
+        """Refuse a profile whose judges could not be called.
 
         Raises:
             ProblemError: 422; names the entry, key or package that is missing.
@@ -180,9 +180,9 @@ class Parts:
         operation: Erases and backs up.
         prices: Of models.
         unready: Reason that the service cannot do its work now; None if it can.
-        profiles_changed: Is told once profiles were registered or activated.
-        check_judges: Refuses a profile whose judges could not be asked.
-        answers: Kept answers of judges; None where none are kept.
+        profiles_changed: Is called once profiles were registered or activated.
+        check_judges: Refuses a profile whose judges could not be called.
+        answers: Stored answers of judges; None where none are stored.
         judges: Knows the calibrations of judges.
         gold: Asks for gold items; None where there are none.
     """
@@ -236,7 +236,7 @@ def give_parts(app: FastAPI, parts: Parts | ProbeParts) -> None:
 
 
 def _of(choose: Callable[[Parts], T]) -> Callable[[Request], Awaitable[T]]:
-    """Make a dependency: a part of the collector that was asked."""
+    """Make a dependency: a part of the collector that was called."""
 
     async def part(request: Request) -> T:  # no thread is needed for it
         parts: Parts = request.app.state.parts

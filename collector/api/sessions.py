@@ -103,7 +103,7 @@ def sessions_router() -> APIRouter:
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Searched[SessionItem]:
-        """Sessions with a record that is asked for, the one with the newest such record first.
+        """Sessions with a record that the filter names, the one with the newest such record first.
 
         `profile`, `text` and times, which are those of acceptance, ask for a record; all other
         filters ask something of the whole session. The counts include all records of a session. A

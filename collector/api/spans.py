@@ -44,8 +44,8 @@ Attribute = Annotated[
     list[str],
     Query(
         max_length=16,
-        description="`key=value` of any other attribute, the value as text; several are all asked "
-        f"for. Keys and values of more than {LONGEST} characters are refused: they are not "
+        description="`key=value` of any other attribute, the value as text; all of several have to "
+        f"match. Keys and values of more than {LONGEST} characters are refused: they are not "
         "searched.",
     ),
 ]
@@ -150,7 +150,7 @@ async def span_filter(
 async def span_query(
     query: Annotated[SpanQuery, Depends(span_filter)], limit: Limit = 100, cursor: Cursor = None
 ) -> SpanQuery:
-    """A dependency of routes: reads the filter and which page is asked for."""
+    """A dependency of routes: reads the filter and which page is requested."""
     return _at_page(query, limit, cursor)
 
 
@@ -179,7 +179,7 @@ async def trace_filter(
 async def trace_query(
     query: Annotated[TraceQuery, Depends(trace_filter)], limit: Limit = 100, cursor: Cursor = None
 ) -> TraceQuery:
-    """A dependency of routes: reads the filter of traces and which page is asked for."""
+    """A dependency of routes: reads the filter of traces and which page is requested."""
     return _at_page(query, limit, cursor)
 
 

@@ -73,7 +73,7 @@ def probe_router() -> APIRouter:
 
     @router.get("/readyz", responses=problems(503))
     async def readyz(request: Request, unready: UnreadyNow, registry: TheRegistry) -> Health:
-        """Everything that the service needs is there; if not, a token with `read` is told more."""
+        """Everything that the service needs is there; if not, a token with `read` gets more."""
         fault = unready()
         if fault is not None:
             is_told = may(request, Scope.READ)
@@ -104,7 +104,7 @@ def probe_router() -> APIRouter:
 
 @cache
 def openapi_router() -> APIRouter:
-    """Make the route `/openapi.json`, which asks for a token as the others do."""
+    """Make the route `/openapi.json`, which requires a token as the others do."""
     router = APIRouter(dependencies=[Depends(Needs(Scope.READ))])
 
     @router.get("/openapi.json", include_in_schema=False)

@@ -188,7 +188,7 @@ def task_results_router() -> APIRouter:
         split_ns = read_time("split", split)
         if split_ns is None:
             before, later = None, _part(store, query)
-        else:  # a split outside of the time that is asked for leaves one side empty
+        else:  # a split outside of the requested time leaves one side empty
             since_ns, until_ns = query.since_ns or 0, query.until_ns
             end_ns = split_ns if until_ns is None else min(split_ns, until_ns)
             before = _part(store, replace(query, until_ns=end_ns))
@@ -222,7 +222,7 @@ def task_results_router() -> APIRouter:
     ) -> Distributions:
         """Scores of a task and durations of its traces, before and since a time.
 
-        Of the newest 2,000 results in the time asked for.
+        Of the newest 2,000 results in the requested time.
         """
         found = store.task_values(
             TaskValuesQuery(

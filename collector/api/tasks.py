@@ -127,7 +127,7 @@ Points = Annotated[
         ge=2,
         le=200,
         description="In place of `bucket`: so many buckets at most from the first result on, of a "
-        "length that the answer tells. It needs `since`.",
+        "length that the answer has. It needs `since`.",
     ),
 ]
 
@@ -243,7 +243,7 @@ def tasks_router() -> APIRouter:
 def _buckets(
     store: Store, query: TaskQuery, bucket: str | None, points: int | None
 ) -> Buckets | None:
-    """Cut the time of a rate over time; None where none is asked for."""
+    """Cut the time of a rate over time; None where none is requested."""
     if bucket is None:
         return None if points is None else Buckets.chosen(store, query, points)
     if query.since_ns is None:

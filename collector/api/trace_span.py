@@ -29,7 +29,7 @@ def cut_texts(
 
     Args:
         value: As JSON.
-        most: Characters that are kept of a text.
+        most: Characters that are left of a text.
         pointer: To the value.
         levels: Values inside values that are looked through.
 
@@ -115,8 +115,8 @@ def trace_span_router() -> APIRouter:
         text_limit: Annotated[
             int | None,
             Query(
-                ge=32,  # an id is kept as a whole
-                description="Characters that are kept of each text; `cut` names the rest.",
+                ge=32,  # an id stays whole
+                description="Characters that are left of each text; `cut` names the rest.",
             ),
         ] = None,
     ) -> Response:

@@ -94,7 +94,7 @@ def traces_router() -> APIRouter:
     ) -> Searched[TraceItem]:
         """Traces that have, for each filter by spans, a span that meets it.
 
-        It need not be the same span, but for service, version and environment; `same_span` asks for
+        It need not be the same span, but for service, version and environment; `same_span` wants
         one that meets all. Only spans that began in the period count. `profile`, `outcome`,
         `task_id`, `task_outcome` and `tag` are of the latest evaluation on a record of the trace,
         all of the same one. A search for a text looks at the 24 hours before `until`, or before
