@@ -148,13 +148,13 @@ def _scores(
 
 @lru_cache(maxsize=4096)
 def pair_kappa(first_good: tuple[int, ...], first_bad: tuple[int, ...]) -> Kappa:
-    """Cohen's kappa of two people, kept by its table: many pairs have the same few counts.
+    """Cohen's kappa of two people, cached by its table: many pairs have the same few counts.
 
     Args:
         first_good: Of the records that the first passes, those that the second passes and fails.
         first_bad: The same of the records that the first fails.
 
-    Cost: about 2 ms for a table that is not kept, for its interval.
+    Cost: about 2 ms for a table that is not cached, for its interval.
     """
     return cohen_kappa((first_good, first_bad))
 

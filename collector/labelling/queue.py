@@ -1,4 +1,4 @@
-"""The order in which people are asked about records."""
+"""The order in which people label records."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A record to be asked about."""
+    """A record to be labelled."""
 
     uid: str
     task: TaskRow
@@ -82,7 +82,7 @@ def queue_of(store: Store, task: TaskOf, order: Order, rater: str) -> Queue:
 
     Args:
         store: Has evaluations and labels.
-        task: The task that is asked about.
+        task: The task that people label.
         order: Order of the records in the queue.
         rater: The person.
 
