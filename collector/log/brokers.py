@@ -1,7 +1,7 @@
 """Brokers whose messages are appended to the log, and how far the log is behind each of them.
 
 Spans may lie in a topic that lags, or at a broker that does not answer: a record that waits for
-them must not be told that its time is over. So every item carries by how much the log was behind
+them must not count as out of time. So every item carries by how much the log was behind
 when it was appended, and the time of those who wait for a broker stands still for as long.
 """
 

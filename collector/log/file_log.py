@@ -47,7 +47,7 @@ from scouter.errors import ConfigError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 SEGMENT_BYTES: Final = 64 * 2**20
-"""Size at which the next segment is begun."""
+"""Size at which the next segment is started."""
 RETRY_S: Final = 1.0
 """Seconds between two tries to write again without an append: senders that were refused may not
 come again before the collector reports that it is ready."""
@@ -74,7 +74,7 @@ class FileLog:
             with a gap up to the first item behind.
         before_trim: Called before a trim removes files, with the oldest offset that stays.
         on_sync: Called with the seconds that each sync takes, in the log's thread.
-        segment_bytes: Size at which the next segment is begun.
+        segment_bytes: Size at which the next segment is started.
 
     Raises:
         LostLogError: The log lacks items that the store has not, as far as can be seen; nothing

@@ -27,7 +27,7 @@ def segment_paths(folder: Path) -> list[Path]:
 
 
 def log_identity(folder: Path) -> int | None:
-    """The identity of the data folder of a log; None without a file that tells it.
+    """The identity of the data folder of a log; None without a file that has it.
 
     Raises:
         ConfigError: A file cannot be read, or is not of this version.
