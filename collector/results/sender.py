@@ -1,6 +1,6 @@
 """A thread that sends every evaluation on, in the order of the commits, each at least once.
 
-It reads the store from a cursor that is kept: nothing waits for it and nothing is held for it.
+It reads the store from a stored cursor: nothing waits for it and nothing is retained for it.
 After a crash it goes on behind the last evaluation whose place was written; what was sent since is
 sent again.
 """
@@ -134,7 +134,7 @@ class ResultsSender:
         behind: Tells what is known of judges.
         look_every_s: Between two looks for new evaluations.
         first_wait_s: After a failure; doubled by each one that follows, up to `longest_wait_s`.
-        longest_wait_s: See there; an endpoint that asks for more gets up to an hour.
+        longest_wait_s: See there; an endpoint that wants more gets up to an hour.
         now_ns: Wall clock.
     """
 
@@ -203,7 +203,7 @@ class ResultsSender:
             self._stopping.wait(wait_s)
 
     def _step(self) -> bool:
-        """Send one page; tells whether there may be more."""
+        """Send one page; says whether there may be more."""
         last = self._store.last_seq()
         if last == self._seen:
             return False
@@ -250,7 +250,7 @@ class ResultsSender:
         try:
             self._cursor.write(place)
         except (OSError, TransientError) as error:
-            _log.warning("the place of sent results cannot be kept: %s", error)
+            _log.warning("the place of sent results cannot be stored: %s", error)
 
     def _wait_after(self, error: TransientError) -> float:
         self._measures.failures.inc()
