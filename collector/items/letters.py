@@ -9,14 +9,14 @@ from scouter.errors import DataError
 UNREADABLE: Final = "unreadable_batch"
 """Reason of a letter that holds a batch of Kafka, and not its messages."""
 MAX_PAYLOAD: Final = 2**20
-"""Bytes of a dead letter that are kept; of a larger one, one more, by which it is known."""
+"""Bytes of a dead letter that are stored; of a larger one, one more, by which it is known."""
 _CUT: Final = "bytes are kept)"
 _MESSAGES: Final = {
     LetterKind.SPAN: LetterKind.SPANS_MESSAGE,
     LetterKind.RECORD: LetterKind.RECORDS_MESSAGE,
 }
 """Only letters of these kinds are large, by which those who read many of them know them. Their
-reason tells the single span from a message of many."""
+reason distinguishes the single span from a message of many."""
 
 
 def make_letter(
@@ -30,7 +30,7 @@ def make_letter(
     max_bytes: int = MAX_PAYLOAD,
     uid: str = "",
 ) -> DeadLetter:
-    """Make a dead letter; of an item that is too large for one only the beginning is kept.
+    """Make a dead letter; of an item that is too large for one only the beginning is stored.
 
     Args:
         space: Space of the item.
@@ -40,7 +40,7 @@ def make_letter(
         source: The receiver and its address.
         payload: Bytes of the item as they came.
         now_ns: Time of arrival, nanoseconds since the epoch.
-        max_bytes: The largest payload that is kept whole.
+        max_bytes: The largest payload that is stored whole.
         uid: Of a span its trace, so that tasks on that trace know that it lacks one.
     """
     ending = ""
@@ -63,7 +63,7 @@ def make_letter(
 
 
 def is_cut(message: str, size_bytes: int) -> bool:
-    """Tell of a letter, by its message and size, whether only the beginning was kept."""
+    """Tell of a letter, by its message and size, whether only the beginning is stored."""
     return size_bytes == MAX_PAYLOAD + 1 and message.endswith(_CUT)
 
 

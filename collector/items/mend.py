@@ -161,7 +161,7 @@ def _repair(message: Message, depth: int = 0) -> list[str]:
 
 
 def _open(value: Message, name: str, depth: int) -> bool:
-    """Repair the inside of a list or object, or cut it; tells whether nothing in it was cut."""
+    """Repair the inside of a list or object, or cut it; says whether nothing in it was cut."""
     kind, levels = _GROUPS[name]
     if depth + levels > MAX_DEPTH:
         setattr(value, "string_value", CUT.encode())  # noqa: B010 - its type is not known

@@ -54,9 +54,9 @@ def _time_ns(value: int | str | None) -> int | None:
 
 def _no_session(uid: str) -> str:
     if is_session_uid(uid):
-        raise ValueError("this form is kept for evaluations on sessions")
+        raise ValueError("this form is reserved for evaluations on sessions")
     if is_watched_uid(uid):
-        raise ValueError("this form is kept for records that are derived from traces")
+        raise ValueError("this form is reserved for records that are derived from traces")
     return uid
 
 

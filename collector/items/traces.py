@@ -255,7 +255,7 @@ def _refused_ones_of_json(
 
 
 def trace_of(payload: bytes) -> str:
-    """Read the trace that a refused span belongs to, as far as that can be told.
+    """Read the trace that a refused span belongs to, as far as that can be read.
 
     Args:
         payload: A request with that span alone.
