@@ -37,7 +37,8 @@ from scouter.evaluate.compare.scores import run_scores, score_changes
 from scouter.evaluate.compare.strata import whole_conversations, whole_scenarios
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.results.flips import flips
-from scouter.evaluate.results.rows import ResultRows, collector_paused
+from scouter.evaluate.results.record_result import collector_paused
+from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 
 

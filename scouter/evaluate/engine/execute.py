@@ -15,7 +15,12 @@ from scouter.evaluate.judge.ask import Reply, together
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import shared_responses
-from scouter.evaluate.results.record_result import MissingKeyError, RecordResult, record_outcome
+from scouter.evaluate.results.record_result import (
+    MissingKeyError,
+    RecordResult,
+    collector_paused,
+    record_outcome,
+)
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask
@@ -106,7 +111,8 @@ def evaluate_batch(
         records: Not changed; their results keep this order.
         trees: Spans by trace id; each record sees those of its own trace.
     """
-    return [evaluate_record(plan, each, trees.get(each.trace_id or "")) for each in records]
+    with collector_paused():
+        return [evaluate_record(plan, each, trees.get(each.trace_id or "")) for each in records]
 
 
 def _run_all(plan: Plan, context: JsonValue, spans: SpanTree | None) -> tuple[EvalTaskResult, ...]:

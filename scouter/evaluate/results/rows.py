@@ -1,10 +1,8 @@
 """Results by record, as data and as readers see them, and the counts made from them."""
 
 import datetime
-import gc
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -17,28 +15,11 @@ from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import (
     MissingKeyError,
     RecordResult,
-    Records,
-    pass_rate,
+    count_outcomes,
+    rate_of,
 )
 from scouter.evaluate.results.task_result import EvalTaskResult, Window
 from scouter.model.visible import some_of
-
-
-@contextmanager
-def collector_paused() -> Generator[None]:
-    """Keep Python's cycle collector from looking through all results again and again.
-
-    With one object per task result that took two thirds of the time of a comparison of 500,000
-    results, and two fifths of that of reading 100,000.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -229,8 +210,8 @@ class ResultRows:
         provenance: Provenance | Callable[[], Provenance] | None = None,
         window: Window | None = None,
     ) -> None:
-        self.records: Records = records if isinstance(records, Records) else Records(records)
-        """The results themselves, without any wrapping; those of a batch are made when read."""
+        self.records = tuple(records)
+        """The results themselves, without any wrapping."""
         if scenario_ids is not None and len(scenario_ids) != len(self.records):
             raise ValueError(f"{len(scenario_ids)} scenario ids for {len(self.records)} records")
         self.scenario_ids: tuple[str | None, ...] | None = (
@@ -280,7 +261,7 @@ class ResultRows:
     @property
     def sessions(self) -> list[RecordResult]:
         """The rows that are about a session, where tasks have that scope."""
-        return self.records.sessions
+        return [each for each in self.records if each.scope == "session"]
 
     @property
     def aligned_results(self) -> Sequence[ResultRow]:
@@ -334,24 +315,20 @@ class ResultRows:
         if at is not None and at >= 0:
             return self._aligned(at)
         if at is not None:
-            names = self.records.ids if key in self._by_id else self.records.uids
-            places = [at for at, name in enumerate(names) if name == key]
-            uids = ", ".join(repr(self.records.uids[at]) for at in places[:_SHOWN])
-            raise MissingKeyError(f"{len(places)} records have the id {key!r}; ask by uid: {uids}")
-        records = self.records
-        ids = dict.fromkeys(
-            name or uid for name, uid in zip(records.ids, records.uids, strict=True)
-        )
+            found = [each for each in self.records if key in (each.record_id, each.record_uid)]
+            uids = ", ".join(repr(each.record_uid) for each in found[:_SHOWN])
+            raise MissingKeyError(f"{len(found)} records have the id {key!r}; ask by uid: {uids}")
+        ids = dict.fromkeys(each.record_id or each.record_uid for each in self.records)
         shown = some_of([*map(repr, ids)], _SHOWN) or "none"
         raise MissingKeyError(f"Missing key: {key}; the records are {shown}")
 
     @cached_property
     def _by_id(self) -> dict[str, int]:
-        return _places(self.records.ids)
+        return _places([each.record_id for each in self.records])
 
     @cached_property
     def _by_uid(self) -> dict[str, int]:
-        return _places(self.records.uids)
+        return _places([each.record_uid for each in self.records])
 
     @property
     def successful_count(self) -> int:
@@ -361,26 +338,22 @@ class ResultRows:
     @property
     def failed_count(self) -> int:
         """Records with at least one errored task."""
-        return sum(self.records.has_errors)
+        return sum(each.has_error for each in self.records)
 
     @property
     def errored_tasks(self) -> list[str]:
         """Uids of the records with an errored task."""
-        return [
-            uid
-            for uid, has_error in zip(self.records.uids, self.records.has_errors, strict=True)
-            if has_error
-        ]
+        return [each.record_uid for each in self.records if each.has_error]
 
     @property
     def counts(self) -> dict[Outcome, int]:
         """Task results by outcome, over all records."""
-        return self.records.counts
+        return count_outcomes(task for each in self.records for task in each.tasks)
 
     @property
     def pass_rate(self) -> float:
         """Passed of all task results, of those skipped only those that a gate did; in [0, 1]."""
-        return pass_rate(self.records.rated)
+        return rate_of(task for each in self.records for task in each.tasks)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ResultRows):
@@ -395,7 +368,7 @@ class ResultRows:
     __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
 
     def __repr__(self) -> str:
-        rows, tasks = Counter(self.records.outcomes), self.counts
+        rows, tasks = Counter(each.outcome for each in self.records), self.counts
         total = f"{sum(tasks.values()):,} task results"
         return (
             f"{type(self).__name__}({self.size_text}: {_counted(rows)}; {total}: {_counted(tasks)})"

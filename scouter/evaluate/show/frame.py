@@ -16,7 +16,8 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeUsage
-from scouter.evaluate.results.rows import ResultRow, ResultRows, collector_paused
+from scouter.evaluate.results.record_result import collector_paused
+from scouter.evaluate.results.rows import ResultRow, ResultRows
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.json_value import plain_text, to_json_value
 
