@@ -6,7 +6,6 @@ what the library has beyond the standard is refused.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Final, cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch, NodeList
@@ -50,12 +49,6 @@ MAX_LOOKS: Final = 200_000
 """Values that one JSONPath looks at in one record, each once for every selector and every part of
 a filter, and once more for `..`; about half a second. Their number is known before a segment is
 followed; beyond it the task is errored."""
-_COMPARED: Final = 8
-"""Values inside a value that are compared in the time of a look."""
-_WORK: Final = 2_000
-"""Instructions of a pattern times characters of a text, in the time of a look."""
-_PLAIN: Final = 10
-"""Instructions that the comparison of texts is worth."""
 
 
 class _Node(JSONPathMatch):
@@ -208,92 +201,30 @@ def _follow(text: str, steps: tuple[str | int, ...], root: JsonValue) -> JsonVal
 
 
 def _many(path: JSONPath) -> Getter:
-    parts = [_Part(segment) for segment in path.segments]
+    parts = [(segment, _times(segment)) for segment in path.segments]
 
     def get(root: JsonValue) -> JsonValue:
         looks = 0
         nodes: list[JSONPathMatch] = [_Node(root, None, root)]
-        for part in parts:
-            looks += part.looks(nodes, root, MAX_LOOKS - looks)
+        for segment, times in parts:
+            looks += _looks(segment, nodes, times, MAX_LOOKS - looks)
             if looks > MAX_LOOKS:
                 raise TaskFault(
                     Reason.LIMIT,
                     f"a JSONPath looks at more than {MAX_LOOKS:,} values; name the way more "
                     "closely",
                 )
-            nodes = list(_not_of_texts(part.segment.resolve(nodes)))
+            nodes = list(_not_of_texts(segment.resolve(nodes)))
         return [cast(JsonValue, node.obj) for node in nodes]
 
     return get
 
 
-class _Part:
-    """A segment, and what it costs to follow it."""
-
-    __slots__ = (
-        "_instructions",
-        "_is_deep",
-        "_looks_inside",
-        "_of_root",
-        "_slices",
-        "_times",
-        "segment",
-    )
-
-    def __init__(self, segment: JSONPathSegment) -> None:
-        self.segment = segment
-        selectors = segment.selectors
-        conditions = [each.expression for each in selectors if isinstance(each, Filter)]
-        expressions = list(chain.from_iterable(map(_parts_of, conditions)))
-        self._is_deep = isinstance(segment, JSONPathRecursiveDescentSegment)
-        self._looks_inside = not all(
-            isinstance(each, NameSelector | IndexSelector) for each in selectors
-        )
-        self._slices = any(isinstance(each, SliceSelector) for each in selectors)
-        self._times = len(selectors) + len(expressions) + self._is_deep
-        self._of_root = [
-            _steps(each.path) for each in expressions if isinstance(each, RootFilterQuery)
-        ]
-        self._instructions = sum(map(_instructions, expressions))
-
-    def looks(self, nodes: Sequence[JSONPathMatch], root: JsonValue, most: int) -> int:
-        """Count the values that are looked at where the segment is followed from some nodes.
-
-        Args:
-            nodes: Values from which it is followed.
-            root: The whole value, of which filters may compare a part with each value.
-            most: The number to stop at; the real one is then larger.
-        """
-        times = self._times + sum(self._size(_find(steps, root)) for steps in self._of_root)
-        found = 0
-        for node in nodes:
-            value = cast(JsonValue, node.obj)
-            count = 1
-            if self._is_deep:
-                count += weight(value, most // times)
-            elif self._looks_inside:
-                count += _width(value)
-            if self._slices:  # the library's take a text for a list
-                count += _characters(value) if self._is_deep else _length(value)
-            found += count * times
-            if self._instructions:
-                found += _characters(value) * self._instructions // _WORK
-            if found > most:
-                break
-        return found
-
-    def _size(self, value: JsonValue) -> int:
-        """Looks in whose time a value is compared or searched."""
-        if isinstance(value, str):
-            return len(value) * max(_PLAIN, self._instructions) // _WORK
-        return weight(value) // _COMPARED
-
-
-def _instructions(expression: BaseExpression) -> int:
-    """Size of the pattern of a part of a filter."""
-    if isinstance(expression, FunctionExtension) and expression.name != "length":
-        return compile_pattern(cast(StringLiteral, expression.args[1]).value).size
-    return 0
+def _times(segment: JSONPathSegment) -> int:
+    """Times that a value is looked at where a segment is followed."""
+    filters = [each.expression for each in segment.selectors if isinstance(each, Filter)]
+    parts = sum(1 for each in filters for _ in _parts_of(each))
+    return len(segment.selectors) + parts + isinstance(segment, JSONPathRecursiveDescentSegment)
 
 
 def _parts_of(expression: BaseExpression) -> Iterator[BaseExpression]:
@@ -302,34 +233,24 @@ def _parts_of(expression: BaseExpression) -> Iterator[BaseExpression]:
         yield from _parts_of(each)
 
 
-def _find(steps: tuple[str | int, ...], root: JsonValue) -> JsonValue:
-    """Follow names and indexes; None where they lead nowhere."""
-    try:
-        return _follow("", steps, root)
-    except TaskFault:
-        return None
+def _looks(segment: JSONPathSegment, nodes: Sequence[JSONPathMatch], times: int, most: int) -> int:
+    """Count the values that are looked at where a segment is followed from some nodes.
 
-
-def _characters(value: JsonValue) -> int:
-    """Count the characters of all texts inside a value, or of a text."""
-    count, waiting = 0, [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            count += len(item)
-        elif isinstance(item, list):
-            waiting += item
-        elif isinstance(item, dict):
-            waiting += item.values()
-    return count
-
-
-def _length(value: JsonValue) -> int:
-    return len(value) if isinstance(value, str) else 0
-
-
-def _width(value: JsonValue) -> int:
-    return len(value) if isinstance(value, list) or isinstance(value, dict) else 0  # noqa: SIM101
+    Args:
+        segment: The segment.
+        nodes: Values from which it is followed.
+        times: From `_times`.
+        most: The number to stop at; the real one is then larger.
+    """
+    is_deep = isinstance(segment, JSONPathRecursiveDescentSegment)
+    found = 0
+    for node in nodes:
+        value = cast(JsonValue, node.obj)
+        inside = len(value) if isinstance(value, list | dict) else 0
+        found += times * (1 + (weight(value, most // times) if is_deep else inside))
+        if found > most:
+            break
+    return found
 
 
 def _not_of_texts(nodes: Iterable[JSONPathMatch]) -> Iterator[JSONPathMatch]:
@@ -382,7 +303,9 @@ def _check_expression(text: str, expression: BaseExpression, tests: bool) -> Non
 def _check_function(text: str, function: FunctionExtension) -> None:
     if function.name == "length":
         return
-    pattern = function.args[1]
+    text_of, pattern = function.args
+    if isinstance(text_of, RootFilterQuery):
+        raise _unsupported(text, f"{function.name} of a text outside of the items ($)")
     if not isinstance(pattern, StringLiteral):
         raise ConfigError(
             f"path {text!r}: {function.name} takes its pattern as a literal; a value that comes "

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from itertools import chain
-from operator import itemgetter
 from typing import cast
 
 from pydantic import JsonValue
@@ -100,102 +99,22 @@ def _is_key(segment: Segment) -> bool:
 
 
 def _getter(path: Path) -> Getter:
-    """Choose the quickest way; where it fails, `follow` finds what it missed or says why."""
+    """Go from object to object by subscription; `follow` does what that cannot, or says why."""
     segments, follow = path.segments, path.follow
-    if not segments:
-        return lambda root: root
-    spread = next((at for at, segment in enumerate(segments) if _spreads(segment)), len(segments))
-    way = _quick(segments[:spread], follow)
-    if way is None or spread == len(segments):
-        return follow if way is None else way
-    after = _quick(segments[spread + 1 :], None)
-    return follow if after is None else _spreading(way, segments[spread], after, follow)
-
-
-def _quick(segments: tuple[Segment, ...], follow: Getter | None) -> Getter | None:
-    """Go from object to object by subscription.
-
-    Args:
-        segments: The way.
-        follow: Called where it fails; None lets the exception out.
-
-    Returns:
-        None where the way needs more than subscription.
-    """
     if not all(_is_key(segment) or isinstance(segment, int) for segment in segments):
-        return None
-    keys = cast("tuple[str, ...]", segments)
-    if follow is None and len(segments) == 1 and isinstance(segments[0], str):
-        return cast(Getter, itemgetter(segments[0]))
-    if follow is None or any(isinstance(segment, int) for segment in segments) or len(keys) > 3:
-        return _stepping(cast("tuple[str | int, ...]", segments), follow)
-    return _subscribing(keys, follow)
+        return follow
+    steps = cast("tuple[str | int, ...]", segments)
 
-
-def _stepping(steps: tuple[str | int, ...], follow: Getter | None) -> Getter:
-    def stepping(root: JsonValue) -> JsonValue:
+    def get(root: JsonValue) -> JsonValue:
         node = root
         try:
             for step in steps:
                 if type(step) is int and type(node) is not list:
-                    raise TypeError  # a text has indexes too
+                    return follow(root)  # a text has indexes too
                 # anything but a list or an object is a TypeError here
                 node = cast("dict[str | int, JsonValue]", node)[step]
         except (LookupError, TypeError):
-            if follow is None:
-                raise
             return follow(root)
         return node
 
-    return stepping
-
-
-def _subscribing(keys: tuple[str, ...], follow: Getter) -> Getter:
-    """One to three keys, written out: most paths are such."""
-    if not keys:
-        return lambda root: root
-    if len(keys) == 1:
-        (a,) = keys
-
-        def one(root: JsonValue) -> JsonValue:
-            try:
-                return root[a]  # type: ignore[call-overload,index]  # anything else is a TypeError
-            except (KeyError, TypeError):
-                return follow(root)
-
-        return one
-    if len(keys) == 2:
-        a, b = keys
-
-        def two(root: JsonValue) -> JsonValue:
-            try:
-                return root[a][b]  # type: ignore[call-overload,index]
-            except (KeyError, TypeError):
-                return follow(root)
-
-        return two
-    a, b, c = keys
-
-    def three(root: JsonValue) -> JsonValue:
-        try:
-            return root[a][b][c]  # type: ignore[call-overload,index]
-        except (KeyError, TypeError):
-            return follow(root)
-
-    return three
-
-
-def _spreading(way: Getter, segment: Segment, after: Getter, follow: Getter) -> Getter:
-    """One `[*]` or slice, over a list."""
-    chosen = slice(None) if segment is None else cast(slice, segment)
-
-    def spreading(root: JsonValue) -> JsonValue:
-        items = way(root)
-        if type(items) is not list:
-            return follow(root)
-        try:
-            return list(map(after, items if segment is None else items[chosen]))
-        except (LookupError, TypeError):
-            return follow(root)
-
-    return spreading
+    return get

@@ -143,9 +143,8 @@ class EvalTaskResult:
     window: Window | None = None
     """Begin and end of the evaluation that the result comes from; None where unknown.
 
-    It is known where the result was read from `EvalSet.records`. Tasks are run by column, all
-    records of one task after the other; so a task has no time of its own, and this is the time of
-    the whole evaluation.
+    It is known where the result was read from `EvalSet.records`. A task has no time of its own, so
+    this is the time of the whole evaluation.
     """
 
     @property
