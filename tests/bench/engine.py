@@ -1,35 +1,34 @@
-"""Task evaluations per second of the engine, beside a bare Python loop and the published original.
+"""Task evaluations per second of the engine, beside a bare Python loop.
 
 `python -m tests.bench.engine` prints the figures; `--short` only the smallest size. The clock stops
-when outcome, expected, actual and message of every result have been read once. `--peer` adds
-scouter-ml, the Rust-cored original, from the package index into an environment of its own under
-`.cache`; both packages then run the same script, turn by turn.
+when outcome, expected, actual and message of every result have been read once.
 """
 
 import gc
-import json
 import random
 import re
-import subprocess
 import sys
 import time
 import tracemalloc
-import venv
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from scouter.evaluate import AssertionTask, ComparisonOperator
 from scouter.evaluate.dataset import EvalDataset
 from scouter.model.record import EvalRecord
-from tests.bench import engine_rate
 from tests.bench.figures import Figures
 
 SIZES = (1_000, 2_000, 100_000)
 ROUNDS = 5
-TASKS = engine_rate.tasks()
-PEER = "scouter-ml==0.25.0"
-ROOT = Path(__file__).parents[2]
+TASKS = [
+    AssertionTask("score", "response.score", 0.5, ComparisonOperator.GreaterThan),
+    AssertionTask("paris", "response.text", "Paris", ComparisonOperator.Contains),
+    AssertionTask("code", "response.code", r"^[A-Z]{3}-\d+$", ComparisonOperator.Matches),
+    AssertionTask("sources", "response.sources", 2, ComparisonOperator.HasLengthGreaterThan),
+    AssertionTask("latency", "latency_ms", 900, ComparisonOperator.LessThan),
+]
+"""A number threshold, contains, a pattern, a length, less-than."""
 
 
 @dataclass(slots=True)
@@ -122,44 +121,6 @@ def held_bytes(records: list[EvalRecord]) -> float:
     return (after - before) / (len(results) * len(TASKS))
 
 
-def peer_python() -> Path:
-    """An interpreter that has the published original; installed when first asked for."""
-    home = ROOT / ".cache" / "bench" / PEER
-    python = home / "bin" / "python"
-    if not (home / "ready").exists():
-        venv.create(home, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", PEER], check=True)
-        (home / "ready").touch()
-    return python
-
-
-def rate_of(python: Path, size: int, rounds: int) -> float:
-    """Task evaluations per second of the package that an interpreter has."""
-    script = Path(engine_rate.__file__)
-    done = subprocess.run(
-        [python, script],
-        input=json.dumps({"rounds": rounds, "contexts": make_contexts(size)}),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return float(done.stdout)
-
-
-def print_peer(sizes: tuple[int, ...], figures: Figures) -> None:
-    """Both packages, twice each, turn by turn; the better turn counts."""
-    ours, theirs = Path(sys.executable), peer_python()
-    print(f"\nthe same script, results looked up by record id; {PEER}")
-    for size in sizes:
-        turns = [(rate_of(ours, size, 3), rate_of(theirs, size, 3)) for _ in range(2)]
-        fast, slow = max(turn[0] for turn in turns), max(turn[1] for turn in turns)
-        print(
-            f"{size:>7,} records x {len(TASKS)}: engine {fast:>10,.0f}/s, "
-            f"original {slow:>10,.0f}/s, ratio {fast / slow:.1f}"
-        )
-        figures.add(f"{size:,} records: beside {PEER}", fast / slow, "x")
-
-
 def main() -> int:
     """Print one line per size, then growth and memory."""
     is_short = "--short" in sys.argv
@@ -184,8 +145,6 @@ def main() -> int:
     held = held_bytes(make_records(2_000))
     print(f"memory per stored task result: {held:.0f} bytes")
     figures.add("memory per stored task result", held, "bytes", at_most=200)
-    if "--peer" in sys.argv:
-        print_peer(sizes, figures)
     return figures.end()
 
 

@@ -41,39 +41,21 @@ def _is_plain(value: object, depth: int, left: list[int]) -> bool:
         left: Number of values that may still be looked at; a list of one, as it goes down.
     """
     kind = type(value)
-    items: Collection[object]
-    if kind is dict:
-        fields = cast("dict[object, object]", value)
-        for key in fields:
-            if type(key) is not str or not (key.isascii() or plain_text(key) is key):
-                return False
-        items = fields.values()
-    elif kind is list:
-        items = cast("list[object]", value)
-    else:
-        return _is_plain_leaf(kind, value)
-    left[0] -= len(items)
-    if left[0] < 0 or depth == 0:
-        return False
-    for item in items:
-        kind = type(item)
-        if kind is dict or kind is list:
-            if not _is_plain(item, depth - 1, left):
-                return False
-        elif kind is str:
-            text = cast(str, item)
-            if not (text.isascii() or plain_text(text) is text):
-                return False
-        elif not _is_plain_leaf(kind, item):
-            return False
-    return True
-
-
-def _is_plain_leaf(kind: type[object], value: object) -> bool:
     if kind is str:
         return plain_text(cast(str, value)) is value
     if kind is int:
         return -_INT_LIMIT < cast(int, value) < _INT_LIMIT
     if kind is float:
         return math.isfinite(cast(float, value))
-    return kind is bool or value is None
+    if kind is not dict and kind is not list:
+        return kind is bool or value is None
+    items = cast("Collection[object]", value)
+    left[0] -= len(items)
+    if left[0] < 0 or depth == 0:
+        return False
+    if kind is dict:
+        fields = cast("dict[object, object]", value)
+        if not all(type(key) is str and plain_text(key) is key for key in fields):
+            return False
+        items = fields.values()
+    return all(_is_plain(item, depth - 1, left) for item in items)

@@ -121,22 +121,12 @@ def each_text(
         longest: Characters of a text beyond which it is a fault; None where `test` looks itself,
             or costs nothing.
     """
-    limit = longest
 
     def item(value: JsonValue) -> bool:
-        if type(value) is str:
-            if limit is not None and len(value) > limit:
-                raise too_large(operator, len(value), limit, "characters")
-            return test(value if value.isascii() else canonical(value))
-        raise type_fault(operator, "texts", value)
+        if type(value) is not str:
+            raise type_fault(operator, "texts", value)
+        if longest is not None and len(value) > longest:
+            raise too_large(operator, len(value), longest, "characters")
+        return test(canonical(value))
 
-    each = each_item(operator, item).check
-
-    def check(value: JsonValue) -> bool:
-        if type(value) is str:
-            if limit is not None and len(value) > limit:
-                raise too_large(operator, len(value), limit, "characters")
-            return test(value if value.isascii() else canonical(value))
-        return each(value)
-
-    return Comparison(check=check, item=item)
+    return each_item(operator, item)
