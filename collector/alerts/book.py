@@ -27,6 +27,7 @@ from scouter.drift.series.causes import Proven, is_one_cause
 from scouter.drift.series.group import Turn
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.watch import Fall
+from scouter.errors import TransientError
 
 _State = DriftAlertState
 _RECOVERED: Final = "recovered: the evidence of its end has reached its line"
@@ -201,11 +202,15 @@ class AlertBook:
         """Note with new alerts what the records ran with that changed just before the fall.
 
         Args:
-            changes_of: Looks for it; where it raises, the next call goes on.
+            changes_of: Looks for it. Where the store cannot be read, the alert goes without, and
+                its next change looks again.
         """
         for at, alert in enumerate(self.pending):
             if isinstance(alert, DriftAlert) and alert.changed is None and not alert.condition:
-                noted = alert.model_copy(update={"changed": changes_of(alert)})
+                try:
+                    noted = alert.model_copy(update={"changed": changes_of(alert)})
+                except TransientError:  # an alert does not wait for what stands beside it
+                    continue
                 self.pending[at] = noted
                 if self._open.get(alert.key) is alert:
                     self._open[alert.key] = noted

@@ -182,6 +182,25 @@ def test_an_alert_names_what_changed_just_before(watch: Watch, client: str) -> N
     assert watch.alerts[0].changed == (change,)
 
 
+def test_an_alert_does_not_wait_for_what_changed(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no memory for the names of so many spans: the next change looks again."""
+    with monkeypatch.context() as patch:
+
+        def refuse(*_: object) -> Any:
+            raise TransientError("no memory for so many spans")
+
+        patch.setattr(watch.store, "setup_changes", refuse)
+        watch.feed(GOOD)
+        watch.feed(BAD)
+    (alert,) = watch.alerts
+    assert [each.alert_id for each in watch.told] == [alert.alert_id]
+    assert alert.changed is None
+    watch.act(alert.alert_id, DriftAlertState.ACKNOWLEDGED)
+    assert watch.alerts[0].changed == ()
+
+
 def _ran_with(each: Span, trace_id: str, fingerprint: str) -> Span:
     attributes = {
         name: value.replace("fp_1", fingerprint) if isinstance(value, str) else value
