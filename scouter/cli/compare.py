@@ -106,7 +106,7 @@ def compare(
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
     outputs.check()
     from scouter.cli.decision_text import print_check  # the engine takes most of the start
-    from scouter.cli.saved_results import load_both
+    from scouter.evaluate.api.saved import load_both
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
 

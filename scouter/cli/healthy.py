@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from scouter.cli.asking import moment
-from scouter.cli.saved_results import load_one
 from scouter.client.client import ScouterClient
 from scouter.drift.config import SavedRun
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.api.saved import RECORDS
+from scouter.evaluate.api.saved import RECORDS, load_one
 
 
 def of_run(profile: AgentEvalProfile, run: Path, margin: float) -> SavedRun:

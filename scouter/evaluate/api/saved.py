@@ -1,11 +1,13 @@
 """A file with results, of either kind: of a replay, or of records without one."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
+from scouter.errors import ConfigError
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults
-from scouter.evaluate.files.read import Document
+from scouter.evaluate.files.read import Document, parse_json, read_text
 from scouter.evaluate.results.file import from_document
 from scouter.evaluate.results.provenance import Provenance
 
@@ -40,6 +42,35 @@ def read_saved(document: Document) -> SavedRun:
         repeats=max(found.attempts or (0,)) + 1,
     )
     return SavedRun(results, is_bare=True)
+
+
+def load_both(baseline: Path, new: Path) -> tuple[ScenarioEvalResults, ScenarioEvalResults]:
+    """Read two files of one kind: `ScenarioEvalResults.save`, or `EvalResults.model_dump_json`.
+
+    Returns:
+        Two replays; results without one are those of an alias of their own.
+
+    Raises:
+        FileFormatError: Names the file, and line and field where they are known.
+        ConfigError: The files are of two kinds.
+    """
+    before, after = (read_saved(parse_json(str(path), read_text(path))) for path in (baseline, new))
+    if before.is_bare != after.is_bare:
+        bare, replay = (baseline, new) if before.is_bare else (new, baseline)
+        raise ConfigError(
+            f"{bare} holds results of records and {replay} those of a replay; compare two files "
+            "of one kind"
+        )
+    return before.results, after.results
+
+
+def load_one(path: Path) -> ScenarioEvalResults:
+    """Read one such file.
+
+    Raises:
+        FileFormatError: Names the file, and line and field where they are known.
+    """
+    return read_saved(parse_json(str(path), read_text(path))).results
 
 
 def _of_records(found: Provenance) -> Provenance:

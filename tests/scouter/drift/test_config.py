@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from scouter.cli.saved_results import load_one
 from scouter.drift.config import AgentEvalConfig, Healthy, SavedRun
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.api.saved import RECORDS
+from scouter.evaluate.api.saved import RECORDS, load_one
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
