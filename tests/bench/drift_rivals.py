@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-from river.drift import ADWIN, PageHinkley
 
 from scouter.drift.detect.detector import ALPHA, Design, Detector
 from scouter.drift.series.series import Series
@@ -44,6 +43,8 @@ class Rival:
 
 
 def _adwin(healthy: float, delta: float) -> Update:
+    from river.drift import ADWIN  # two seconds, of each worker that collects the tests
+
     del healthy  # it knows of none
     detector = ADWIN(delta=delta)
 
@@ -55,6 +56,8 @@ def _adwin(healthy: float, delta: float) -> Update:
 
 
 def _page_hinkley(healthy: float, threshold: float) -> Update:
+    from river.drift import PageHinkley
+
     del healthy
     detector = PageHinkley(mode="down", threshold=threshold)
 

@@ -3,13 +3,9 @@
 import json
 from typing import Any
 
-import anthropic
 import httpx
 import openai
 import pytest
-from google import genai
-from google.genai import errors as google_errors
-from google.genai.types import GenerateContentConfig, HttpOptions
 
 from scouter.mock.llm_faults import Fault
 from scouter.mock.llm_request import LLMRequest
@@ -36,6 +32,8 @@ def by_openai(system: str, user: str) -> str:
 
 
 def by_anthropic(system: str, user: str) -> str:
+    import anthropic  # two seconds, of each worker that collects the tests
+
     with anthropic.Anthropic(max_retries=0) as client:
         done = client.messages.create(
             model="m",
@@ -51,6 +49,9 @@ def by_anthropic(system: str, user: str) -> str:
 
 
 def by_google(system: str, user: str) -> str:
+    from google import genai
+    from google.genai.types import GenerateContentConfig, HttpOptions
+
     with genai.Client() as client:
         done = client.models.generate_content(
             model="m",
@@ -86,6 +87,9 @@ def test_a_client_finds_the_server_by_its_usual_variables(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_wrong_keys_and_models_are_told_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import anthropic
+    from google.genai import errors as google_errors
+
     statuses: list[int] = []
     for key, models in (("right", ()), (None, ("other",)), ("right", ("m",))):
         with LLMTestServer(key=key, models=models) as server:
