@@ -112,6 +112,10 @@ class AgentWork:
     A number of tokens is the least that it can be then."""
 
 
+ANSWER_CUT: Final = "the answer was cut, as its end says"
+"""Reason for a missing part of `content`."""
+
+
 def total_of(total: int | None, given: int | None, made: int | None) -> int | None:
     """Take the reported total, or add input and output where both are known."""
     if total is not None or given is None or made is None:

@@ -21,6 +21,7 @@ from scouter.evaluate.tasks.agent import (
     GuardrailVerdictAssertion,
     RepeatedToolCallCountAssertion,
     ResponseCitesResultAssertion,
+    ResponseContentAssertion,
     ResponseInputTokensAssertion,
     ResponseOutputTokensAssertion,
     ResponseTotalTokensAssertion,
@@ -400,5 +401,7 @@ def more_calls_reach(assertion: AgentAssertion) -> ReachOf:
             return _rises
         case GuardrailVerdictAssertion() | GuardrailActionAssertion() | GuardrailCountAssertion():
             return _same
+        case ResponseContentAssertion():  # only its end can be missing; else there is no value
+            return lambda _, __: Fixed.LONGER
         case _:
             return _anything

@@ -193,6 +193,8 @@ def why_open(assertion: AgentAssertion, by: CallsToldBy | None) -> Callable[[Age
     if isinstance(assertion, RepeatedToolCallCountAssertion):
         name = assertion.name
         return lambda work: why_untold(work, by) or _untold_arguments(work, name)
+    if assertion.kind == "ResponseContent":
+        return lambda work: work.unknown_content or work.missing.get("content", "")
     if field := _FIELDS.get(assertion.kind):
         return lambda work: work.missing.get(field, "")
     if assertion.kind in _ANSWERS:

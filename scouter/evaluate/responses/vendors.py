@@ -12,9 +12,10 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.model.agent_work import COMPLETE, TOKENS, AgentWork, Evidence, ToolCall
+from scouter.model.agent_work import ANSWER_CUT, COMPLETE, TOKENS, AgentWork, Evidence, ToolCall
 from scouter.model.genai.messages import ANSWERING_ROLES, MessageLog, field, items, text
 from scouter.model.genai.usage import ERROR, TOOL_CALL, Tokens, add, finish_word, tokens
+from scouter.model.genai.wrappers import is_cut_text
 
 Object: TypeAlias = dict[str, JsonValue]
 
@@ -41,6 +42,7 @@ def _work(
         input_tokens=given,
         output_tokens=made,
         total_tokens=total,
+        missing={"content": ANSWER_CUT} if log.content and is_cut_text(log.content) else {},
     )
 
 
@@ -224,7 +226,8 @@ def messages(value: Object) -> AgentWork | None:
         for name, count in zip(TOKENS, lacks, strict=True)
         if count
     }
-    return replace(_work(log, model=model, counts=counts), missing=missing)
+    work = _work(log, model=model, counts=counts)
+    return replace(work, missing={**work.missing, **missing})
 
 
 def one_message(value: Object) -> AgentWork | None:

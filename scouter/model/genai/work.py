@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from scouter.model.agent_work import TOKENS, AgentWork, GuardrailRun
+from scouter.model.agent_work import ANSWER_CUT, TOKENS, AgentWork, GuardrailRun
 from scouter.model.genai.acts import Act, find_acts
 from scouter.model.genai.calls import read_calls
 from scouter.model.genai.dialogue import find_dialogue
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of, read_facts
 from scouter.model.genai.reported import find_evidence, reasons_of, token_sums
-from scouter.model.genai.wrappers import is_hidden
+from scouter.model.genai.wrappers import is_cut_text, is_hidden
 from scouter.model.span import Attributes, Span
 
 _OPERATIONS: Final = frozenset({"run_guardrail", "apply_guardrail"})
@@ -121,7 +121,8 @@ def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
         total_tokens=tokens[2].number,
         missing={
             name: each.missing for name, each in zip(TOKENS, tokens, strict=True) if each.missing
-        },
+        }
+        | ({"content": ANSWER_CUT} if said.answer and is_cut_text(said.answer) else {}),
     )
 
 

@@ -60,6 +60,24 @@ def is_hidden_text(value: JsonValue) -> bool:
     return is_hidden(value) or (len(value) in _DIGESTS and _DIGEST.fullmatch(value) is not None)
 
 
+_CUT: Final = re.compile(
+    r"(?:[\[<({][^\[\]<>(){}]{0,40}\b|(?:…|\.\.\.) ?)truncated\b"
+    r"(?:[\s:,]*[\d.,]*(?: ?(?:of|/) ?[\d.,]+)? ?(?:more )?"
+    r"(?:[km]?b|chars?|characters|bytes|tokens)?)?[\s.…]*[\]>)}]*[\s.…]*"
+    r"|[\[<(](?:…|\.\.\.)?[ +]*[\d,.]+ (?:more )?(?:chars?|characters|bytes|tokens)"
+    r"(?: (?:more|truncated|omitted|left out))?[\s.…]*[\]>)]\s*",
+    re.IGNORECASE,
+)
+_END: Final = 120
+"""Characters at the end of a text that may say that it was cut."""
+
+
+def is_cut_text(text: str) -> bool:
+    """Tell whether a text ends with the words of an instrumentor that cut it."""
+    end = text[-_END:]
+    return any(_CUT.fullmatch(end, found.start()) for found in _CUT.finditer(end))
+
+
 def is_broken_json(value: JsonValue) -> bool:
     """Tell of a text that was not read as JSON whether it begins as an object or a list does."""
     return isinstance(value, str) and _JSON.match(value) is not None

@@ -224,3 +224,32 @@ def test_a_masked_question_is_no_question() -> None:
     assert isinstance(context, dict)
     assert context == {"answer": "Hi."}
     assert agent_work([one]).question is None
+
+
+CUTS: Final = (
+    "<truncated 120 chars>", "[TRUNCATED]", "... [truncated]", "…(truncated)", "...truncated",
+    "… <truncated: 5,120 of 9,000 bytes>", "[+1,234 more characters]", "(... 17 chars omitted)",
+    "[output truncated]", "…[truncated 3 kB]…",
+)  # fmt: skip
+WHOLE: Final = (
+    "It was truncated.", "Pi is 3.14 (truncated to two decimals).", "[1]", "", "…", "and so on...",
+    "The log says [truncated] and goes on.", "It has (12 characters in all).",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("end", "is_cut"), [*((end, True) for end in CUTS), *((end, False) for end in WHOLE)]
+)
+def test_a_text_that_says_that_it_was_cut(end: str, is_cut: bool) -> None:
+    """Kind: a cut value is judged as if it were whole. What is there stands."""
+    said = f"The capital is Oslo. {end}"
+    open_or = "errored:not_told" if is_cut else "passed"
+    spans = [otel(said)]
+    assert outcome(spans, G.response_content(), "secret", Op.NotContains) == open_or
+    assert outcome(spans, G.response_content(), "Oslo", Op.Contains) == "passed"
+    assert outcome(spans, G.response_content(), "Oslo", Op.NotContains) == "failed"
+    assert outcome(spans, G.tool_not_called("delete"), True) == "passed"
+    task = AgentAssertionTask("t", G.response_content(), "secret", Op.NotContains)
+    record = conversation({"role": "assistant", "content": said})
+    result = EvalDataset([record], [task]).evaluate().records[0].tasks[0]
+    assert (result.outcome == "errored") is is_cut
