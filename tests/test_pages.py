@@ -29,7 +29,8 @@ from tests.collector.conftest import Start, start  # noqa: F401  # pyright: igno
 from tests.contracts.store_data import SPACE, span
 from tests.support.store_appends import AppendingStore
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def read(page: str) -> str:
@@ -184,3 +185,16 @@ def test_the_tables_series_and_sums_of_storage(start: Start) -> None:  # noqa: F
             rf"^    {kind}: +(.*)$", read("internals/store.md"), flags=re.MULTILINE
         )
         assert set(re.findall(r"\w+", line)) == set(sheet[kind]) - beside
+
+
+INTERNALS = sorted(path.name for path in (DOCS / "internals").iterdir())
+
+
+@pytest.mark.parametrize("page", INTERNALS)
+def test_every_file_that_a_page_for_developers_names_is_there(page: str) -> None:
+    """A newcomer who looks for a file that was renamed has lost the way."""
+    rooms = ("scouter", "collector", "tests", "docs", "deploy")
+    there = [f"/{path.relative_to(ROOT)}" for room in rooms for path in (ROOT / room).rglob("*.*")]
+    named = re.findall(r"`([\w/]+\.(?:py|md|html|txt|yaml))`", read(f"internals/{page}"))
+    assert named
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in there)] == []
