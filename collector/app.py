@@ -7,7 +7,7 @@ from typing import Final
 from collector.access.tokens import TokenFile
 from collector.api.parts import Unready
 from collector.care.data_folder import open_data
-from collector.care.retention import Housekeeping
+from collector.care.retention import FileNote, Housekeeping
 from collector.desk import Desk
 from collector.exemplars import TraceExemplars
 from collector.judging.answers import KeptAnswers, remove_answers
@@ -15,7 +15,7 @@ from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics
 from collector.operation import Operation
 from collector.results.sender import FILE_NAME as CURSOR_NAME
-from collector.results.sender import CursorFile
+from collector.results.sender import Cursor
 from collector.settings.model import CollectorSettings
 from collector.store.file_store import FileStore
 from collector.worker.measures import WorkerMeasures
@@ -115,7 +115,7 @@ class Collector(Desk[FileStore]):
             on_erased=self.housekeeping.erased,
         )
         self.results = self._send_results(
-            lambda address: CursorFile(settings.data / CURSOR_NAME, address)
+            lambda address: Cursor(FileNote(settings.data / CURSOR_NAME), address)
         )
         self._make_receivers()
         self._serve(self.worker, self.operation, self.worker.catch_up, self.answers)

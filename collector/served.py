@@ -9,7 +9,7 @@ from collector.access.gate import Gate
 from collector.access.tokens import Tokens
 from collector.items.limits import Limits
 from collector.log.brokers import Brokers
-from collector.log.port import Log
+from collector.log.port import Appends
 from collector.metrics import CollectorMetrics
 from collector.process import connections_that_fit
 from collector.receivers.intake import Intake, Stored
@@ -86,7 +86,7 @@ class Served(ABC):
 
     # --- ways in ----------------------------------------------------------------------------
 
-    def _open_way_in(self, log: Log, store: Stored, data: Path | None, max_letter: int) -> None:
+    def _open_way_in(self, log: Appends, store: Stored, data: Path | None, max_letter: int) -> None:
         """Make the way into a log; see `Intake`."""
         settings = self.settings
         self.ingest = Intake(

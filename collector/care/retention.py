@@ -7,6 +7,7 @@ stay are written into a new one. That needs as much disk again as they take.
 
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -85,7 +86,10 @@ class FileNote:
     def write(self, text: str) -> None:
         """Keep a text in the place of the one before."""
         fresh = self._path.with_suffix(".fresh")
-        fresh.write_text(text, encoding="utf-8")
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         fresh.replace(self._path)
 
 

@@ -13,18 +13,18 @@ from collector.fleet.actions import FleetActions
 from collector.fleet.answers import remove_answers
 from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.conditions import FleetConditions
-from collector.fleet.cursor import FleetCursor
 from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag
 from collector.fleet.hand import FleetHand
 from collector.fleet.leader import Leader
-from collector.fleet.notes import RETENTION_NOTE, FleetNote
+from collector.fleet.notes import RETENTION_NOTE, SENT_TO, FleetNote
 from collector.fleet.operation import FleetOperation
 from collector.fleet.past import Past
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.store import FleetStore
 from collector.fleet.topic_log import TopicLog
 from collector.metrics import CollectorMetrics
+from collector.results.sender import Cursor
 from collector.settings.model import CollectorSettings
 from collector.worker.behind import BEHIND_S
 
@@ -57,7 +57,9 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         if self.answers is None:  # nothing would take out of them what is erased
             with closing(open_beside(url)) as session:
                 remove_answers(session)
-        self.results = self._send_results(lambda address: FleetCursor(open_beside(url), address))
+        self.results = self._send_results(
+            lambda address: Cursor(FleetNote(open_beside(url), f"{SENT_TO}{address}"), address)
+        )
         self._open_way_in(self.topic, self.store, None, settings.max_body)
         self.metrics.watch_brokers(self.lag.brokers.lags_s)
         self.metrics.watch_store(

@@ -13,14 +13,11 @@ from collector.access.tokens import TokenFile
 from collector.care.retention import FILE_NAME as RETENTION_NAME
 from collector.care.retention import FileNote
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.cursor import SENT_TO, FleetCursor
 from collector.fleet.database import open_beside
-from collector.fleet.notes import RETENTION_NOTE, FleetNote, all_notes
+from collector.fleet.notes import RETENTION_NOTE, SENT_TO, FleetNote, all_notes
 from collector.fleet.tokens import FleetTokens
 from collector.results.sender import FILE_NAME as CURSOR_NAME
-from collector.results.sender import CursorFile
 from collector.store.ledger import LEDGER_NAME
-from collector.store.rows import ResultPlace
 from scouter.agent.ledger import SqliteLedger
 from scouter.errors import ConfigError
 
@@ -54,10 +51,9 @@ def copy_to_fleet(folder: Path, url: str) -> None:
             retention = FileNote(folder / RETENTION_NAME).read()
             if retention is not None:
                 FleetNote(session, RETENTION_NOTE).write(retention)
-            if (folder / CURSOR_NAME).exists():
-                found = json.loads((folder / CURSOR_NAME).read_text(encoding="utf-8"))
-                place = ResultPlace(int(found["seq"]), int(found["ordinal"]))
-                FleetCursor(session, str(found["endpoint"])).write(place)
+            if (place := FileNote(folder / CURSOR_NAME).read()) is not None:
+                endpoint, _ = _place_of(place)
+                FleetNote(session, f"{SENT_TO}{endpoint}").write(place)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             names = f"{RETENTION_NAME}, {CURSOR_NAME} or {NOTES_NAME}"
             raise ConfigError(
@@ -84,18 +80,20 @@ def copy_to_folder(url: str, folder: Path) -> None:
             finally:
                 file.close()
         notes = all_notes(session)
-        places = [
-            (FleetCursor(session, name.removeprefix(SENT_TO)).read(), name.removeprefix(SENT_TO))
-            for name in notes
-            if name.startswith(SENT_TO)
-        ]
+        places = [text for name, text in notes.items() if name.startswith(SENT_TO)]
         try:
             if notes:
                 FileNote(folder / NOTES_NAME).write(json.dumps(notes))
             if RETENTION_NOTE in notes:
                 FileNote(folder / RETENTION_NAME).write(notes[RETENTION_NOTE])
             if places:
-                place, endpoint = max(places)
-                CursorFile(folder / CURSOR_NAME, endpoint).write(place)
+                last = max(places, key=lambda text: _place_of(text)[1])
+                FileNote(folder / CURSOR_NAME).write(last)
         except OSError as error:
             raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def _place_of(text: str) -> tuple[str, tuple[int, int]]:
+    """Endpoint and place of sent results, of a note that `Cursor` has written."""
+    found = json.loads(text)
+    return str(found["endpoint"]), (int(found["seq"]), int(found["ordinal"]))

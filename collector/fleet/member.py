@@ -159,17 +159,6 @@ class Member:
         with self._lock:
             return tuple(sorted(part for part, each in self._owned.items() if each.is_started))
 
-    def lags(self) -> dict[int, int]:
-        """By partition the messages that the store has not."""
-        with self._lock:
-            return {part: each.log.lag for part, each in self._owned.items() if each.is_started}
-
-    def behind_since_ns(self) -> dict[int, int | None]:
-        """By partition since when it is behind; see `PartitionLog.behind_since_ns`."""
-        with self._lock:
-            logs = {part: each.log for part, each in self._owned.items() if each.is_started}
-        return {part: log.behind_since_ns for part, log in logs.items()}
-
     # --- the thread -------------------------------------------------------------------------
 
     def _run(self) -> None:

@@ -4,6 +4,8 @@ from typing import Final
 
 from collector.fleet.database import Session, Tables
 
+SENT_TO: Final = "results sent to "
+"""Begins the name of the note with the place of each endpoint."""
 RETENTION_NOTE: Final = "retention"
 """Name of the note of retention's clock."""
 _TABLES: Final = Tables(

@@ -35,9 +35,6 @@ BUFFER_BYTES: Final = 16 * 2**20
 _ENTRY_BYTES: Final = 500
 """Bytes that an entry takes beside its body."""
 _MAX_LETTER: Final = 16 * 2**20
-_SECOND_NS: Final = 1_000_000_000
-_GRACE_NS: Final = 2 * _SECOND_NS
-"""Under load there is always something that is not stored yet: that is not to be behind."""
 LAG_SOURCE: Final = "kafka"
 """Name of the brokers in `PartitionLog.brokers`."""
 
@@ -122,9 +119,7 @@ class PartitionLog:
         self.brokers: Final = Brokers(clock)
         """How far what is in memory is behind the brokers, for the clock of the worker."""
         self.brokers.add(LAG_SOURCE)
-        self._read_backlog, self._stored_backlog = Backlog(clock), Backlog(clock)
-        self._stored_until_ns = now_ns()
-        """Everything that was there then is stored."""
+        self._read_backlog = Backlog(clock)
         self.topic_id: Final = topic_log.topic_id
         """Id of the topic that the offsets are of."""
 
@@ -199,15 +194,12 @@ class PartitionLog:
         """Note where the partition ends now."""
         with self._changed:
             self._end = max(self._end, end)
-            fetched, stored = self._next, self._stored
+            fetched = self._next
             waiting = [held.offset for held in self._foreign if not held.is_ready]
-        if fetched is None or stored is None:
+        if fetched is None:
             return
         here = min([fetched, *waiting])
         self.brokers.report(LAG_SOURCE, self._read_backlog.behind_s({0: end}, {0: here}))
-        behind_s = self._stored_backlog.behind_s({0: end}, {0: stored})
-        if behind_s is not None:
-            self._stored_until_ns = self._now_ns() - int(behind_s * _SECOND_NS)
 
     def _add(self, held: _Held) -> None:
         self._held.append(held)
@@ -342,21 +334,6 @@ class PartitionLog:
     def end(self) -> int:
         """Offset behind the last message of the partition, as far as it is known."""
         return self._end
-
-    @property
-    def lag(self) -> int:
-        """Messages that the store has not."""
-        return max(0, self._end - self.begin)
-
-    @property
-    def behind_since_ns(self) -> int | None:
-        """Since when the store has not had all of the partition, in nanoseconds since the epoch.
-
-        None if it has, but for what came in the last two seconds. Without an answer of the brokers
-        it falls behind.
-        """
-        since = self._stored_until_ns
-        return since if self._now_ns() - since > _GRACE_NS else None
 
     @property
     def stored(self) -> int | None:

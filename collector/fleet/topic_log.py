@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from typing import Any, Final, cast
 
 from kafka import KafkaAdminClient, KafkaProducer, errors
@@ -14,7 +13,7 @@ from kafka.admin import ConfigResource, ConfigResourceType  # pyright: ignore[re
 
 from collector.fleet.message import headers_of
 from collector.fleet.split import Part, split, split_to_fit
-from collector.log.port import Chunk, Item, Kind
+from collector.log.port import Item, Kind
 from collector.receivers.kafka.settings import KafkaSettings
 from scouter.errors import ConfigError, TransientError
 from scouter.transport.kafka_client import connect, notes_of
@@ -69,7 +68,6 @@ class TopicLog:
         self._lock = threading.Lock()
         self._in_flight = 0
         self._fault = ""
-        self._last_append_s = 0.0
         self._limit = 0
         settings.check_files()
         self.partitions, self.topic_id = self._open(partitions)
@@ -143,8 +141,7 @@ class TopicLog:
     # --- appending --------------------------------------------------------------------------
 
     def append(self, item: Item) -> "Future[int]":
-        """Append an item; see `Log.append`. It has no one offset: the result is 0."""
-        self._last_append_s = time.monotonic()
+        """Append an item; see `Appends.append`. It has no one offset: the result is 0."""
         future: Future[int] = Future()
         future.set_running_or_notify_cancel()
         size = len(item.body)
@@ -265,49 +262,10 @@ class TopicLog:
         time.sleep(RETRY_S)
         self._wakes.set()
 
-    # --- the rest of the port ---------------------------------------------------------------
-
-    def read(self, offset: int, max_bytes: int) -> Chunk:
-        """Nothing: partitions are read."""
-        del max_bytes
-        return Chunk((), offset)
-
-    def wait(self, offset: int, timeout_s: float) -> bool:
-        """False: partitions are read."""
-        del offset, timeout_s
-        return False
-
-    def trim(self, offset: int) -> None:
-        """Nothing: brokers remove what is old."""
-
-    def roll(self) -> "Future[int]":
-        """Nothing: brokers remove what is old."""
-        future: Future[int] = Future()
-        future.set_result(0)
-        return future
-
-    def pinned(self) -> AbstractContextManager[None]:
-        """Nothing is removed by us."""
-        return contextlib.nullcontext()
-
-    def last_append_s(self) -> float:
-        """`time.monotonic()` of the last append."""
-        return self._last_append_s
-
-    @property
-    def begin(self) -> int:
-        """0: partitions have offsets."""
-        return 0
-
     @property
     def end(self) -> int:
         """0: partitions have offsets."""
         return 0
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes that wait for the brokers."""
-        return self._in_flight
 
     @property
     def fault(self) -> str:

@@ -256,11 +256,6 @@ class Whole(Writing, UpkeepReads):
         """
         return self.read(_SPANS, [after, until])
 
-    def size_bytes(self) -> int:
-        """Size of the database on disk."""
-        ((size,),) = self._read("SELECT pg_database_size(current_database())", ())
-        return int(size)
-
     def offsets(self) -> Mapping[int, int]:
         """By partition the offset before which everything is stored.
 

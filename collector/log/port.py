@@ -165,8 +165,8 @@ class LostLogError(ConfigError):
         )
 
 
-class Log(Protocol):
-    """A log that is open. Every method may be called from any thread."""
+class Appends(Protocol):
+    """A log as far as receivers need it. Every method may be called from any thread."""
 
     def append(self, item: Item) -> "Future[int]":
         """Append an item; items that wait at the same time are synced together.
@@ -184,6 +184,15 @@ class Log(Protocol):
             DataError: The item is too large.
         """
         ...
+
+    @property
+    def end(self) -> int:
+        """Offset behind the last item that is synced; 0 where partitions have offsets."""
+        ...
+
+
+class Log(Appends, Protocol):
+    """A log that is open, with all that a worker needs."""
 
     def read(self, offset: int, max_bytes: int) -> Chunk:
         """Read items in order; only what is synced is ever read.
@@ -239,11 +248,6 @@ class Log(Protocol):
     @property
     def begin(self) -> int:
         """Oldest offset that can be read."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """Offset behind the last item that is synced."""
         ...
 
     @property

@@ -26,7 +26,7 @@ from collector.items.record_items import (
 from collector.items.traces import check_protobuf, decode_json, trace_of
 from collector.items.wire import Refused
 from collector.log.brokers import Brokers
-from collector.log.port import Item, Kind, Log
+from collector.log.port import Appends, Item, Kind
 from collector.receivers.budget import ByteBudget, FullError, Lease
 from collector.receivers.known_records import KnownRecords, StoredRecords
 from collector.store.letters import INVALID_EVENT, DeadLetter, LetterKind
@@ -123,7 +123,7 @@ class Intake:
 
     def __init__(
         self,
-        log: Log,
+        log: Appends,
         store: Stored,
         data: Path | None,
         *,

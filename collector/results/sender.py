@@ -7,15 +7,14 @@ sent again.
 
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from collector.care.retention import Note
 from collector.results.endpoint import Endpoint
 from collector.results.events import Behind, Linked, links_of, requests
 from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace
@@ -27,8 +26,19 @@ FILE_NAME: Final = "results_otlp.json"
 """Name of the file inside a data folder."""
 
 
-class Cursor(Protocol):
-    """The place of the last evaluation that one endpoint has taken."""
+class Cursor:
+    """The place of the last evaluation that one endpoint has taken.
+
+    It is the same wherever the sender runs. Two that send at a time, as an api that was frozen and
+    the one that took its place, send some results twice and leave none out.
+
+    Args:
+        note: Has it.
+        endpoint: The endpoint that took it; another one begins with the first evaluation.
+    """
+
+    def __init__(self, note: Note, endpoint: str) -> None:
+        self._note, self._endpoint = note, endpoint
 
     def read(self) -> ResultPlace:
         """Read the place at which to go on; the beginning if none is known.
@@ -36,7 +46,14 @@ class Cursor(Protocol):
         Raises:
             TransientError: It cannot be read now, and may be another time.
         """
-        ...
+        try:
+            if (text := self._note.read()) is not None:
+                found = json.loads(text)
+                if found["endpoint"] == self._endpoint:
+                    return ResultPlace(int(found["seq"]), int(found["ordinal"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _log.warning("%s cannot be read, all results are sent again: %s", self._note, error)
+        return FIRST_RESULT
 
     def write(self, place: ResultPlace) -> None:
         """Keep a place: after a crash it is either this one or one before.
@@ -44,45 +61,8 @@ class Cursor(Protocol):
         Raises:
             OSError | TransientError: It cannot be written.
         """
-        ...
-
-
-class CursorFile:
-    """A cursor in a file.
-
-    Args:
-        path: The file; it is made with the first write.
-        endpoint: The endpoint that took it; another one begins with the first evaluation.
-    """
-
-    def __init__(self, path: Path, endpoint: str) -> None:
-        self._path, self._endpoint = path, endpoint
-
-    def read(self) -> ResultPlace:
-        """Read the place at which to go on; the beginning if none is known."""
-        try:
-            found = json.loads(self._path.read_bytes())
-            if found["endpoint"] == self._endpoint:
-                return ResultPlace(int(found["seq"]), int(found["ordinal"]))
-        except FileNotFoundError:  # nothing was sent yet
-            pass
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            _log.warning("%s cannot be read, all results are sent again: %s", self._path, error)
-        return FIRST_RESULT
-
-    def write(self, place: ResultPlace) -> None:
-        """Keep a place: after a crash it is either this one or the one before.
-
-        Raises:
-            OSError: It cannot be written.
-        """
         content = {"endpoint": self._endpoint, "seq": place.seq, "ordinal": place.ordinal}
-        beside = self._path.with_name(f"{self._path.name}.new")
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
+        self._note.write(json.dumps(content))
 
 
 class ResultsMeasures:

@@ -18,18 +18,18 @@ from typer.testing import CliRunner
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.care.data_folder import open_data
+from collector.care.retention import FileNote
 from collector.fleet import copying
 from collector.fleet.copy_command import store as program
 from collector.fleet.copying import Plan, Source, Target, copy_store
-from collector.fleet.cursor import FleetCursor
-from collector.fleet.database import open_beside
-from collector.fleet.notes import FleetNote
+from collector.fleet.database import Session, open_beside
+from collector.fleet.notes import SENT_TO, FleetNote
 from collector.fleet.share import Share, share_of
 from collector.fleet.store import FleetStore
 from collector.fleet.tokens import FleetTokens
 from collector.log.port import Item, Kind
 from collector.results.sender import FILE_NAME as CURSOR_NAME
-from collector.results.sender import CursorFile
+from collector.results.sender import Cursor
 from collector.store.commit import Commit, RecordId
 from collector.store.file_store import FileStore
 from collector.store.files import OfflineReads
@@ -57,6 +57,7 @@ _OTHERS: Final = (
 _CHILD: Final = """
 import sys
 from collector.care.data_folder import open_data
+from collector.care.retention import FileNote
 from collector.fleet import copying
 from collector.fleet.copy_command import store
 copying.PART_ROWS = 10
@@ -150,7 +151,7 @@ def _fill(folder: Path, records: int = 30) -> None:
     account = Account(name="provider entry x", day="2999-01-01", limit_nano_usd=100)
     assert isinstance(asyncio.run(ledger.reserve([account], 7)), Reserved)
     ledger.close()
-    CursorFile(folder / CURSOR_NAME, "http://there").write(ResultPlace(9, 2))
+    Cursor(FileNote(folder / CURSOR_NAME), "http://there").write(ResultPlace(9, 2))
 
 
 PROFILE: Final = str(_value("TEXT", 1))
@@ -231,8 +232,12 @@ def test_there_and_back_is_the_same(folder: Path, url: str, tmp_path: Path) -> N
     assert ledgers[0].balances() == ledgers[1].balances()
     for each in ledgers:
         each.close()
-    cursor = CursorFile(tmp_path / "back" / CURSOR_NAME, "http://there")
+    cursor = Cursor(FileNote(tmp_path / "back" / CURSOR_NAME), "http://there")
     assert cursor.read() == ResultPlace(9, 2)
+
+
+def cursor_of(session: Session, endpoint: str) -> Cursor:
+    return Cursor(FleetNote(session, f"{SENT_TO}{endpoint}"), endpoint)
 
 
 def test_notes_of_a_fleet_come_back(
@@ -242,7 +247,7 @@ def test_notes_of_a_fleet_come_back(
     run(folder, url)
     session = open_beside(url)
     FleetNote(session, "past erasure").write("7")
-    FleetCursor(session, "http://other").write(ResultPlace(3, 1))
+    cursor_of(session, "http://other").write(ResultPlace(3, 1))
     session.close()
     run(url, tmp_path / "back")
     name = f"again_{url.partition('?')[0].rpartition('/')[2]}"
@@ -252,8 +257,8 @@ def test_notes_of_a_fleet_come_back(
 
     session = open_beside(again)
     assert FleetNote(session, "past erasure").read() == "7"
-    assert FleetCursor(session, "http://other").read() == ResultPlace(3, 1)
-    assert FleetCursor(session, "http://there").read() == ResultPlace(9, 2)
+    assert cursor_of(session, "http://other").read() == ResultPlace(3, 1)
+    assert cursor_of(session, "http://there").read() == ResultPlace(9, 2)
     session.close()
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from collector.care.retention import RetentionClock
-from collector.fleet.cursor import FleetCursor
 from collector.fleet.database import Session, open_beside
-from collector.fleet.notes import FleetNote
+from collector.fleet.notes import SENT_TO, FleetNote
+from collector.results.sender import Cursor
 from collector.store.rows import FIRST_RESULT, ResultPlace
 from scouter.errors import TransientError
 from tests.contracts.cursor import CursorContract, Make
@@ -23,30 +23,34 @@ def session(url: str) -> Iterator[Session]:
     made.close()
 
 
-class TestFleetCursor(CursorContract):
+def cursor_of(session: Session, endpoint: str) -> Cursor:
+    return Cursor(FleetNote(session, f"{SENT_TO}{endpoint}"), endpoint)
+
+
+class TestCursor(CursorContract):
     """Fulfils the contract."""
 
     @pytest.fixture
     def make(self, url: str, session: Session) -> Make:
-        return lambda endpoint: FleetCursor(session, endpoint)
+        return lambda endpoint: cursor_of(session, endpoint)
 
 
 def test_each_endpoint_has_a_place_of_its_own(session: Session) -> None:
-    FleetCursor(session, "http://a").write(ResultPlace(7, 3))
-    FleetCursor(session, "http://b").write(ResultPlace(8, 0))
-    assert FleetCursor(session, "http://a").read() == ResultPlace(7, 3)
+    cursor_of(session, "http://a").write(ResultPlace(7, 3))
+    cursor_of(session, "http://b").write(ResultPlace(8, 0))
+    assert cursor_of(session, "http://a").read() == ResultPlace(7, 3)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"seq": 3}', '{"seq": "x", "ordinal": 1}'])
 def test_a_broken_place_sends_all_again(session: Session, content: str) -> None:
     FleetNote(session, "results sent to http://a").write(content)
-    assert FleetCursor(session, "http://a").read() == FIRST_RESULT
+    assert cursor_of(session, "http://a").read() == FIRST_RESULT
 
 
 def test_a_database_that_is_away_is_no_place(own_server: PostgresqlServer) -> None:
     """Else all results would be sent again after each outage."""
     session = open_beside(own_server.new_database("own"))
-    cursor = FleetCursor(session, "http://a")
+    cursor = cursor_of(session, "http://a")
     cursor.write(ResultPlace(7, 3))
     own_server.crash()
     with pytest.raises(TransientError):

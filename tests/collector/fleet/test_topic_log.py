@@ -205,10 +205,8 @@ def test_brokers_that_are_slow_are_waited_for_but_not_without_end(
         second = log.append(records("second", text="x" * 1_000))
         assert isinstance(second.exception(0), TransientError)
         assert "come again" in str(second.exception(0))
-        assert log.size_bytes > 1_000
         assert not first.done()
     assert first.result(120) == 0
-    wait_until(lambda: log.size_bytes == 0, what="nothing is on its way")
     assert log.append(records("second", text="x" * 1_000)).result(120) == 0
 
 
@@ -257,14 +255,3 @@ def test_a_topic_that_was_made_anew_is_not_written_to(open_log: Open, broker: Ka
     assert "work.gone" not in topics(broker.bootstrap)
     create_topics(broker.bootstrap, ["work.gone"], partitions=3)
     wait_until(lambda: "3 partitions now instead of 2" in log.fault, what="it is told")
-
-
-def test_the_rest_of_the_port_says_nothing(open_log: Open) -> None:
-    log = open_log(1)
-    assert (log.begin, log.end, log.wait(0, 0), log.read(0, 1).entries) == (0, 0, False, ())
-    assert log.roll().result(0) == 0
-    log.trim(5)
-    with log.pinned():
-        assert log.last_append_s() == 0
-    log.append(records("u")).result(120)
-    assert log.last_append_s() > 0

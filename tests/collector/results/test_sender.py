@@ -11,9 +11,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from collector.care.retention import FileNote
 from collector.results.endpoint import connect
 from collector.results.events import MAX_BYTES, MAX_EXPLANATION, UNLINKED, Link, link, requests
-from collector.results.sender import PAGE, CursorFile, ResultsSender
+from collector.results.sender import PAGE, Cursor, ResultsSender
 from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace, Scope, TaskRow
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
@@ -50,6 +51,10 @@ def no_calibration(row: EvaluationRow, task: TaskRow) -> None:
     del row, task
 
 
+def cursor_of(folder: Path, endpoint: str) -> Cursor:
+    return Cursor(FileNote(folder / "cursor.json"), endpoint)
+
+
 class Setting:
     """A store, an endpoint, and senders that come one after the other."""
 
@@ -67,7 +72,7 @@ class Setting:
         self.sender = ResultsSender(
             self.store,
             connect(self.server.url, headers, timeout_s=2),
-            CursorFile(self.folder / "cursor.json", self.server.url),
+            cursor_of(self.folder, self.server.url),
             self.metrics,
             no_calibration,
             **(given | times),
@@ -183,7 +188,7 @@ def test_after_a_crash_the_last_ones_come_again_at_most(setting: Setting) -> Non
     setting.wait_for(6)
     setting.stop()
     at, _ = setting.store.results_after(FIRST_RESULT, 1)[0]
-    CursorFile(setting.folder / "cursor.json", setting.server.url).write(at)
+    cursor_of(setting.folder, setting.server.url).write(at)
     setting.add(3)
     setting.start()
     setting.wait_for(12)
@@ -200,19 +205,19 @@ def test_a_broken_cursor_sends_all_again(setting: Setting, content: str) -> None
     assert setting.server.names() == expected(0)
 
 
-class TestCursorFile(CursorContract):
+class TestCursor(CursorContract):
     """Fulfils the contract."""
 
     @pytest.fixture
     def make(self, tmp_path: Path) -> Make:
-        return lambda endpoint: CursorFile(tmp_path / "cursor.json", endpoint)
+        return lambda endpoint: cursor_of(tmp_path, endpoint)
 
 
 def test_a_cursor_of_another_store_or_endpoint_is_none(setting: Setting) -> None:
-    file = CursorFile(setting.folder / "cursor.json", setting.server.url)
+    file = cursor_of(setting.folder, setting.server.url)
     file.write(ResultPlace(10**9, 0))
     assert file.read() == ResultPlace(10**9, 0)
-    assert CursorFile(setting.folder / "cursor.json", "http://other").read() == FIRST_RESULT
+    assert cursor_of(setting.folder, "http://other").read() == FIRST_RESULT
     setting.add(0)
     setting.start()
     setting.wait_for(2)
