@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from collector.log.port import Log
+from collector.log.file_log import FileLog
 from collector.store.file_store import FileStore
 from scouter.errors import DataError, TransientError
 
@@ -194,7 +194,7 @@ class Housekeeping:
     def __init__(
         self,
         store: FileStore,
-        log: Log,
+        log: FileLog,
         folder: Path,
         *,
         retention_days: float,

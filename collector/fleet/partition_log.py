@@ -5,14 +5,12 @@ that differences of offsets count messages. What was read from the brokers stays
 store has it, for a worker may begin anew. Once that is too much, no more is read.
 """
 
-import contextlib
 import logging
 import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -44,11 +42,6 @@ class Appending(Protocol):
 
     partitions: int
     topic_id: str
-
-    @property
-    def fault(self) -> str:
-        """Reason that nothing can be appended now."""
-        ...
 
     def append(self, item: Item) -> "Future[int]":
         """Append an item to whatever partition it belongs."""
@@ -307,20 +300,6 @@ class PartitionLog:
 
     # --- the rest of the port ---------------------------------------------------------------
 
-    def append(self, item: Item) -> "Future[int]":
-        """Append to the topic, to whatever partition it belongs; see `TopicLog.append`."""
-        return self._topic_log.append(item)
-
-    def roll(self) -> "Future[int]":
-        """Nothing: brokers remove what is old."""
-        future: Future[int] = Future()
-        future.set_result(self.end)
-        return future
-
-    def pinned(self) -> AbstractContextManager[None]:
-        """Nothing is removed by us."""
-        return contextlib.nullcontext()
-
     def last_append_s(self) -> float:
         """0: no receiver shares the process."""
         return 0.0
@@ -344,11 +323,6 @@ class PartitionLog:
     def size_bytes(self) -> int:
         """Bytes of messages in memory."""
         return self._size
-
-    @property
-    def fault(self) -> str:
-        """Reason that nothing can be appended now; empty if something can, as far as known."""
-        return self._topic_log.fault
 
     def close(self) -> None:
         """Wake those who wait; nothing is put in any more."""

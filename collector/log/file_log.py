@@ -221,12 +221,19 @@ class FileLog:
     # --- writing ----------------------------------------------------------------------------
 
     def append(self, item: Item) -> "Future[int]":
-        """Append an item; see `Log.append`."""
+        """Append an item; see `Appends.append`."""
         self._last_append_s = time.monotonic()
         return self._submit(pack(item))
 
     def roll(self) -> "Future[int]":
-        """Begin a new segment; see `Log.roll`."""
+        """Begin a new file, so that a trim can remove all items that were appended before.
+
+        An erasure needs it: in a log without traffic the last file would stay for ever.
+
+        Returns:
+            Done once the file is there, with its offset: `trim` of it or of a later offset removes
+            every item before it. Fails as that of `append` does.
+        """
         return self._submit(None)
 
     def _submit(self, packed: PackedItem | None) -> "Future[int]":
@@ -422,7 +429,7 @@ class FileLog:
 
     @contextlib.contextmanager
     def pinned(self) -> Generator[None]:
-        """Have no trim remove anything for a time; see `Log.pinned`."""
+        """Have no trim remove anything for a time, in which a copy is made."""
         with self._lock:
             self._pins += 1
         try:
@@ -456,7 +463,7 @@ class FileLog:
 
     @property
     def fault(self) -> str:
-        """Reason that nothing can be appended now; see `Log.fault`."""
+        """Reason that nothing can be appended now; empty if something can, as far as known."""
         return self._fault
 
     def close(self) -> None:

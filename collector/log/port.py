@@ -19,7 +19,6 @@ is gone.
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -191,8 +190,13 @@ class Appends(Protocol):
         ...
 
 
-class Log(Appends, Protocol):
-    """A log that is open, with all that a worker needs."""
+class Log(Protocol):
+    """A log as far as a worker needs it. Every method may be called from any thread."""
+
+    @property
+    def end(self) -> int:
+        """Offset behind the last item that is synced."""
+        ...
 
     def read(self, offset: int, max_bytes: int) -> Chunk:
         """Read items in order; only what is synced is ever read.
@@ -222,44 +226,10 @@ class Log(Appends, Protocol):
         """Remove what the store has: whole files whose items all end at or before an offset.
 
         What was removed must not be read any more. The last file stays: a log without any file is
-        one that somebody has removed. See `roll`.
+        one that somebody has removed. See `FileLog.roll`.
         """
-        ...
-
-    def roll(self) -> "Future[int]":
-        """Begin a new file, so that a trim can remove all items that were appended before.
-
-        An erasure needs it: in a log without traffic the last file would stay for ever.
-
-        Returns:
-            Done once the file is there, with its offset: `trim` of it or of a later offset removes
-            every item before it. Fails as that of `append` does.
-        """
-        ...
-
-    def pinned(self) -> AbstractContextManager[None]:
-        """Have no trim remove anything for a time, in which a copy is made."""
         ...
 
     def last_append_s(self) -> float:
         """`time.monotonic()` of the last append; the worker yields to receivers that are busy."""
-        ...
-
-    @property
-    def begin(self) -> int:
-        """Oldest offset that can be read."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the files."""
-        ...
-
-    @property
-    def fault(self) -> str:
-        """Reason that nothing can be appended now; empty if something can, as far as known."""
-        ...
-
-    def close(self) -> None:
-        """Write what waits, and end."""
         ...

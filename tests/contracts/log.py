@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from collector.log.port import Entry, Gap, Item, Kind, Log
+from collector.log.file_log import FileLog
+from collector.log.port import Entry, Gap, Item, Kind
 from scouter.errors import TransientError
 
 READ_BYTES = 2**20
 
-OpenLog = Callable[[int], Log]
+OpenLog = Callable[[int], FileLog]
 """Opens the log, from the offset of a store; the first time in a test, an empty one."""
 
 
@@ -25,13 +26,13 @@ def number_of(found: Item) -> int:
     return int(bytes(found.body).split(b" ", 1)[0])
 
 
-def append(log: Log, items: Iterable[Item]) -> list[int]:
+def append(log: FileLog, items: Iterable[Item]) -> list[int]:
     """Append and wait; the offset behind each."""
     return [future.result(120) for future in [log.append(each) for each in items]]
 
 
 def entries(
-    log: Log, offset: int = 0, max_bytes: int = READ_BYTES, *, gaps: list[Gap] | None = None
+    log: FileLog, offset: int = 0, max_bytes: int = READ_BYTES, *, gaps: list[Gap] | None = None
 ) -> list[Entry]:
     """Everything behind an offset; a log that does not come to its end fails the test.
 
@@ -52,7 +53,7 @@ def entries(
 
 
 def numbers(
-    log: Log, offset: int = 0, max_bytes: int = READ_BYTES, *, gaps: list[Gap] | None = None
+    log: FileLog, offset: int = 0, max_bytes: int = READ_BYTES, *, gaps: list[Gap] | None = None
 ) -> list[int]:
     return [number_of(each.item) for each in entries(log, offset, max_bytes, gaps=gaps)]
 
@@ -66,15 +67,15 @@ class LogContract:
         raise NotImplementedError
 
     @pytest.fixture
-    def log(self, open_log: OpenLog) -> Log:
+    def log(self, open_log: OpenLog) -> FileLog:
         return open_log(0)
 
-    def test_a_new_log_is_empty(self, log: Log) -> None:
+    def test_a_new_log_is_empty(self, log: FileLog) -> None:
         assert (log.begin, log.end, log.read(0, READ_BYTES).entries) == (0, 0, [])
         assert not log.wait(0, 0)
         assert log.fault == ""
 
-    def test_what_was_appended_is_read(self, log: Log) -> None:
+    def test_what_was_appended_is_read(self, log: FileLog) -> None:
         """Every field, of each kind; also nothing at all, and bytes of any value."""
         items = [
             Item(Kind.SPANS, "", 0, b""),
@@ -84,11 +85,11 @@ class LogContract:
         append(log, items)
         assert [each.item for each in entries(log)] == items
 
-    def test_a_body_may_be_a_part_of_a_larger_one(self, log: Log) -> None:
+    def test_a_body_may_be_a_part_of_a_larger_one(self, log: FileLog) -> None:
         append(log, [Item(Kind.SPANS, "a", 1, memoryview(b"-body-")[1:5])])
         assert [each.item for each in entries(log)] == [Item(Kind.SPANS, "a", 1, b"body")]
 
-    def test_each_item_ends_where_the_next_begins(self, log: Log) -> None:
+    def test_each_item_ends_where_the_next_begins(self, log: FileLog) -> None:
         """The futures give the same offsets, in the order of the calls."""
         offsets = append(log, map(item, range(20)))
         found = entries(log)
@@ -96,13 +97,13 @@ class LogContract:
         assert [each.offset for each in found] == [log.begin, *offsets[:-1]]
         assert log.end == offsets[-1]
 
-    def test_reading_goes_on_at_any_item(self, log: Log) -> None:
+    def test_reading_goes_on_at_any_item(self, log: FileLog) -> None:
         offsets = append(log, map(item, range(10)))
         for number, offset in enumerate(offsets, start=1):
             assert numbers(log, offset) == list(range(number, 10))
 
     @pytest.mark.parametrize("max_bytes", [1, 100, 333, 1000, 10_000])
-    def test_a_chunk_has_no_more_than_was_wanted(self, log: Log, max_bytes: int) -> None:
+    def test_a_chunk_has_no_more_than_was_wanted(self, log: FileLog, max_bytes: int) -> None:
         """But for its first item."""
         append(log, (item(number, 5 + number * 37 % 200) for number in range(40)))
         at, found = 0, list[int]()
@@ -113,7 +114,7 @@ class LogContract:
             at = chunk.next
         assert found == list(range(40))
 
-    def test_waiting_ends_with_an_append(self, log: Log) -> None:
+    def test_waiting_ends_with_an_append(self, log: FileLog) -> None:
         """Not with one that lies before the offset."""
         behind = append(log, [item(0)])[0]
         assert log.wait(0, 0)
@@ -134,7 +135,7 @@ class LogContract:
         waiting.join()
         assert answers == [False]
 
-    def test_the_time_of_the_last_append(self, log: Log) -> None:
+    def test_the_time_of_the_last_append(self, log: FileLog) -> None:
         before = time.monotonic()
         append(log, [item(0)])
         assert before <= log.last_append_s() <= time.monotonic()
@@ -152,14 +153,14 @@ class LogContract:
         assert numbers(again) == list(range(100))
         assert again.end == futures[-1].result()
 
-    def test_appends_that_nobody_waits_for_are_written(self, log: Log) -> None:
+    def test_appends_that_nobody_waits_for_are_written(self, log: FileLog) -> None:
         """As when the client of a request has gone."""
         future = log.append(item(0))
         assert not future.cancel()
         append(log, [item(1)])
         assert numbers(log) == [0, 1]
 
-    def test_many_threads_append_and_read_at_once(self, log: Log) -> None:
+    def test_many_threads_append_and_read_at_once(self, log: FileLog) -> None:
         """Items of one thread in its order; a reader sees none before it is acknowledged or never.
 
         Every reader sees the same order, and that is the order of the offsets.
@@ -198,7 +199,7 @@ class LogContract:
             mine = [number for number, _ in order if first <= number < first + each_appends]
             assert mine == list(range(first, first + each_appends))
 
-    def test_a_trim_leaves_what_the_store_has_not(self, log: Log) -> None:
+    def test_a_trim_leaves_what_the_store_has_not(self, log: FileLog) -> None:
         """At any offset: no item that begins there or behind it goes."""
         offsets = append(log, (item(number, 5_000) for number in range(60)))
         for number in (0, 7, 20, 21, 59):
@@ -219,13 +220,13 @@ class LogContract:
             log, last = open_log(behind), behind
             assert (log.begin, log.end) == (behind, behind)
 
-    def test_a_roll_of_a_log_without_items_changes_nothing(self, log: Log) -> None:
+    def test_a_roll_of_a_log_without_items_changes_nothing(self, log: FileLog) -> None:
         assert log.roll().result(120) == log.roll().result(120) == 0
         behind = append(log, [item(0)])[0]
         assert log.roll().result(120) == log.roll().result(120) == behind
         assert numbers(log) == [0]
 
-    def test_the_size_shrinks_with_a_trim(self, log: Log) -> None:
+    def test_the_size_shrinks_with_a_trim(self, log: FileLog) -> None:
         empty = log.size_bytes
         append(log, [item(0, 50_000)])
         assert log.size_bytes > empty + 50_000

@@ -39,7 +39,6 @@ class Elsewhere:
 
     partitions: int = 4
     topic_id: str = "topic"
-    fault: str = ""
     items: list[Item] = field(default_factory=list[Item])
     futures: "list[Future[int]]" = field(default_factory=list["Future[int]"])
 
@@ -360,14 +359,3 @@ def test_the_end_is_what_brokers_or_messages_say() -> None:
     log.put(messages(*range(12)), 0)
     log.report(11)
     assert log.end == 12
-
-
-def test_the_rest_of_the_port() -> None:
-    there = Elsewhere(fault="no room")
-    log = log_of(0, 5, there=there)
-    item = Item(Kind.RECORD, "shop", 1, b"{}")
-    future = log.append(item)
-    assert (there.items, there.futures) == ([item], [future])
-    assert (log.fault, log.last_append_s(), log.roll().result(0)) == ("no room", 0.0, 5)
-    with log.pinned():
-        log.trim(0)

@@ -12,7 +12,7 @@ import pytest
 
 from collector.log import file_log
 from collector.log.file_log import SEGMENT_BYTES, FileLog
-from collector.log.port import Gap, Log, LostLogError
+from collector.log.port import Gap, LostLogError
 from collector.log.segment import FRAME_BYTES, SEGMENT_HEADER_BYTES
 from scouter.errors import ConfigError, DataError, TransientError
 from tests.contracts.log import LogContract, OpenLog, append, entries, item, numbers
@@ -29,7 +29,7 @@ class TestFileLog(LogContract):
     def open_log(self, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OpenLog]:
         opened: list[FileLog] = []
 
-        def open_log(start: int) -> Log:
+        def open_log(start: int) -> FileLog:
             opened.append(FileLog(tmp_path / "log", start, segment_bytes=request.param))
             return opened[-1]
 
