@@ -92,7 +92,9 @@ def read_calls(acts: Sequence[Act], spans: Sequence[Span]) -> Calls:
     answers = [each for each in asked if output_tools.has(each.call, each.by, each.execution)]
     made = [each for each in asked if each not in answers] if answers else asked
     for each in answers:
-        told.said[each.by] = as_answer(each.call, each.execution)
+        told.said[each.by] = answer = as_answer(each.call, each.execution)
+        if answer is None:
+            told.hidden.add(each.by)
     unasked = [act for act in unasked if not is_reading(act)]
     places = {id(act): place for place, act in enumerate(executions)}
     calls = _with_told_arguments(_in_order(made, unasked, places), acts)

@@ -29,7 +29,7 @@ from scouter.model.genai.lookup import USES
 from scouter.model.genai.messages import field, items, text
 from scouter.model.genai.reader import kind_of
 from scouter.model.genai.tool_definitions import TOOL_DEFINITIONS
-from scouter.model.genai.wrappers import open_json
+from scouter.model.genai.wrappers import is_hidden_text, open_json
 from scouter.model.json_value import to_json_value
 from scouter.model.span import AttributeValue, Span
 
@@ -147,14 +147,17 @@ def _is_validated(execution: Act) -> bool:
     return isinstance(result, str) and _VALIDATED.fullmatch(result) is not None
 
 
-def as_answer(call: ToolCall, execution: Act | None) -> str:
+def as_answer(call: ToolCall, execution: Act | None) -> str | None:
     """Give the answer that a call of an output tool is, as a text or as JSON.
 
-    It is what the function that reads the answer made of it, else the call's arguments.
+    It is what the function that reads the answer made of it, else the call's arguments. None where
+    these are masked or not told.
     """
     answer = call.arguments
     if execution is not None and is_reading(execution) and not _is_validated(execution):
         answer = execution.facts.result if execution.facts.has_result else answer
+    if answer is None or is_hidden_text(answer):
+        return None
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 

@@ -189,6 +189,27 @@ def test_a_tool_is_one(spans: list[Span], names: list[str]) -> None:
     assert [call.name for call in agent_work(spans).tool_calls] == names
 
 
+@pytest.mark.parametrize(
+    "spans",
+    [
+        pytest.param(
+            [AGENT, asks("final_answer", "***"), runs("final_answer", held={RESULT: "***"})],
+            id="smolagents",
+        ),
+        pytest.param(
+            [AGENT, asks("final_answer"), runs("final_answer", held={
+                RESULT: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"})], id="a-hash",
+        ),
+        pytest.param([AGENT, asks("StructuredOutput", "[REDACTED]")], id="Claude-Agent-SDK"),
+        pytest.param([AGENT, asks("final_result", "<redacted>")], id="pydantic-ai"),
+    ],
+)  # fmt: skip
+def test_a_masked_answer_of_an_output_tool_is_not_known(spans: list[Span]) -> None:
+    work = agent_work(spans)
+    assert (work.tool_calls, work.content) == ((), None)
+    assert "masked" in work.unknown_content
+
+
 def hand_off(name: str, id: int = 3, at: tuple[float, float] = (30, 31)) -> Span:
     held = {"openinference.span.kind": "TOOL", "input.value": "Triage", "output.value": "Bob"}
     return span(id, name, 1, at, held)
