@@ -10,32 +10,21 @@ from typing import Final, TypeAlias
 
 from collector.store.evaluation_queries import EvaluationQuery, evaluation_condition
 from collector.store.reads import Values
+from collector.store.spans import commit_steps
 from collector.store.totals import HOUR_NS
 from collector.store.traces import SummaryReads
 from scouter.evaluate.intervals import wilson
 from scouter.model.genai.setup import KINDS
 
-_MOST: Final = 2_000
-"""Results of which a sample is taken; it has half as many or more."""
+_MOST: Final = 20_000
+"""Results of a time that are looked at: the newest."""
+_SAMPLE: Final = 2_000
+"""Results whose spans are read: evenly spread over those, and half as many or more."""
 _NEAR: Final = 100
 """Results before a moment that are as near to it as an hour, if they take longer."""
 _LEAST: Final = 0.1
 """Largest share of a value before that is a change, and the least rise that is."""
-_TIMES: Final = f"""
-    WITH r AS (SELECT e.evaluated_ns FROM evaluations e WHERE {{where}} AND e.scope = 'record')
-    (SELECT evaluated_ns FROM r ORDER BY evaluated_ns LIMIT 1)
-    UNION ALL
-    (SELECT min(evaluated_ns) FROM (
-        SELECT evaluated_ns FROM r ORDER BY evaluated_ns DESC LIMIT {_NEAR}) near
-     HAVING count(*) > 0)
-"""
-_SAMPLE: Final = f"""
-    SELECT evaluated_ns, trace_id FROM (
-        SELECT e.evaluated_ns, e.trace_id, count(*) OVER () AS total,
-            row_number() OVER (ORDER BY e.evaluated_ns) AS n
-        FROM evaluations e WHERE {{where}} AND e.scope = 'record' AND e.trace_id IS NOT NULL
-    ) r WHERE n % (1 + CAST(floor((total - 1) / {_MOST}.0) AS BIGINT)) = 0
-"""
+_N: Final = "BIGINT"
 _Results: TypeAlias = list[tuple[int, str]]
 """Time and trace of each."""
 _Setup: TypeAlias = tuple[str, str]
@@ -82,12 +71,12 @@ class SetupReads(SummaryReads):
         """What the records of a time ran with, in the order in which each value came.
 
         Returns:
-            The values, and how many results were looked at: a sample of 1,000 to 2,000 where there
-            are more.
+            The values, and how many results were looked at: of the newest 20,000 a sample of 1,000
+            to 2,000 where there are more.
 
-        Cost: the ids of all results of the time, and the names in the spans of the sample.
+        Cost: that of a list, and the names in the spans of the sample.
         """
-        results = sorted(self._sample(query))
+        results = _sample(self._results(query))
         names = self.trace_names(query.space, {trace_id for _, trace_id in results})
         told: Counter[str] = Counter()
         """Results so far, by kind."""
@@ -123,13 +112,14 @@ class SetupReads(SummaryReads):
         Returns:
             The values, those with the largest rise first.
 
-        Cost: the ids of all results of the query, and the names in the spans of at most 6,000.
+        Cost: that of two lists, and the names in the spans of at most 6,000 results.
         """
-        length_ns = self._near_ns(query, at_ns)
+        earlier = self._results(replace(query, until_ns=at_ns))
+        length_ns = _near_ns([at for at, _ in earlier], at_ns)
         begin_ns = at_ns - length_ns
-        before = self._sample(replace(query, since_ns=begin_ns - length_ns, until_ns=begin_ns))
-        until = self._sample(replace(query, since_ns=begin_ns, until_ns=at_ns))
-        since = self._sample(replace(query, since_ns=at_ns, until_ns=at_ns + length_ns))
+        before = _sample(each for each in earlier if begin_ns - length_ns <= each[0] < begin_ns)
+        until = _sample(each for each in earlier if begin_ns <= each[0])
+        since = _sample(self._results(replace(query, since_ns=at_ns, until_ns=at_ns + length_ns)))
         traces = {trace_id for part in (before, until, since) for _, trace_id in part}
         names = self.trace_names(query.space, traces)
         was, now = _counts(before, names), _counts(since, names)
@@ -152,20 +142,33 @@ class SetupReads(SummaryReads):
         order = {kind: at for at, kind in enumerate(KINDS)}
         return sorted(found, key=lambda each: (each.before - each.share, order[each.kind]))
 
-    def _near_ns(self, query: EvaluationQuery, at_ns: int) -> int:
-        """How long before a moment is just before."""
-        values = Values()
-        where = evaluation_condition(replace(query, until_ns=at_ns), 0, self.last_seq(), values)
-        times = [at for (at,) in self.read(_TIMES.format(where=where), values)]
-        if not times:
-            return HOUR_NS
-        first_ns, near_ns = times[0], times[-1]
-        return min(max(HOUR_NS, at_ns - near_ns), (at_ns - first_ns) // 2)
+    def _results(self, query: EvaluationQuery) -> _Results:
+        """The newest results of a query that have a trace, by time."""
+        found: _Results = []
+        for first, last in commit_steps(self.last_seq()):
+            values = Values()
+            where = evaluation_condition(query, first, last, values)
+            found += self.read(
+                f"SELECT e.evaluated_ns, e.trace_id FROM evaluations e WHERE {where}"
+                " AND e.scope = 'record' AND e.trace_id IS NOT NULL"
+                f" ORDER BY e.seq DESC, e.ordinal DESC LIMIT {values.of(_MOST - len(found), _N)}",
+                values,
+            )
+            if len(found) == _MOST:
+                break
+        return sorted(found)
 
-    def _sample(self, query: EvaluationQuery) -> _Results:
-        values = Values()
-        where = evaluation_condition(query, 0, self.last_seq(), values)
-        return self.read(_SAMPLE.format(where=where), values)
+
+def _sample(results: Iterable[tuple[int, str]]) -> _Results:
+    every = list(results)
+    return every[:: 1 + (len(every) - 1) // _SAMPLE] if every else every
+
+
+def _near_ns(times: Sequence[int], at_ns: int) -> int:
+    """How long before a moment is just before, by the results before it."""
+    if not times:
+        return HOUR_NS
+    return min(max(HOUR_NS, at_ns - times[-_NEAR:][0]), (at_ns - times[0]) // 2)
 
 
 @dataclass(frozen=True, slots=True)

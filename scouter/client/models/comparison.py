@@ -39,7 +39,9 @@ class Setups(Answer):
     """What the records of a time ran with, in the order in which each value came."""
 
     items: tuple[SetupItem, ...]
-    looked_at: int = Field(description="Results: a sample of 1,000 to 2,000 if there are more.")
+    looked_at: int = Field(
+        description="Results: the newest 20,000, or a sample of 1,000 to 2,000 of them."
+    )
 
 
 class Versions(Answer):
