@@ -99,7 +99,7 @@ def test_the_evaluators_of_the_toolkit_itself(
     move: Callable[[str], Path], scouter: Scouter
 ) -> None:
     """Refused by name with what to use; so moved, every row is judged."""
-    move("nvidia")
+    config = move("nvidia") / "calculator.yml"
     agent = ("--agent", "vss_agent:answer", "--judge", "vss_agent:judge")
     refused = scouter("eval", "--config", "calculator.yml", *agent)
     assert refused.returncode == 1
@@ -109,8 +109,10 @@ def test_the_evaluators_of_the_toolkit_itself(
         ("trajectory", "customized_trajectory_evaluator"),
     ):
         assert f"(_type: {evaluator}; use {instead})" in refused.stdout
-    moved = ("eval", "--config", "calculator_moved.yml", *agent)
-    right = scouter(*moved, "--min-score", "tuneable_eval=0.8")
+    text, _, _ = config.read_text(encoding="utf-8").partition("      default_scoring")
+    text = text.replace("_type: tunable_rag_evaluator", "_type: customized_qa_evaluator")
+    config.write_text(f'{text}      evaluation_method_id: ""\n', encoding="utf-8")
+    right = scouter("eval", "--config", config, *agent, "--min-score", "tuneable_eval=0.8")
     assert right.returncode == 0, right.stdout + right.stderr
     found = read(".tmp/nat/simple_calculator/tuneable_eval_output.json")
     assert [each["score"] for each in found["eval_output_items"]] == [0.9, 0.9]
