@@ -1,1 +1,1 @@
-"""Tasks that a judge decides: asked beside everything else, stored as the next revision."""
+"""Tasks that a judge decides: called beside everything else, stored as the next revision."""

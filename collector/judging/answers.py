@@ -43,14 +43,14 @@ class Answers(Protocol):
         ...
 
     def kept(self) -> Kept:
-        """Number of kept answers, and their size; zeros if that cannot be read now."""
+        """Number of stored answers, and their size; zeros if that cannot be read now."""
         ...
 
     def begin_erasing(self, space: str) -> None:
         """Remove all answers of a space, and keep none until the end.
 
         Raises:
-            TransientError: They cannot be removed; they are kept on.
+            TransientError: They cannot be removed; they stay.
         """
         ...
 
@@ -70,8 +70,8 @@ class KeptAnswers:
     shelves: an evaluation of the collector never rests on an answer that a client sent. Clients
     read both.
 
-    An answer may quote what it was asked about, and nothing tells which records it is about: two
-    with the same question share one, and what a client asks may come from any of them. So whatever
+    An answer may quote the question, and nothing says which records it is about: two
+    with the same question share one, and what a client sends may come from any of them. So whatever
     is erased, all answers of its space go. They can be made again.
 
     Args:
@@ -113,7 +113,7 @@ class KeptAnswers:
         Args:
             space: The space.
             read_seq: Last commit before the data of the questions was read. If data was erased
-                since, the questions may be about it, and their answers are not kept.
+                since, the questions may be about it, and their answers are not stored.
         """
         with self._lock:
             found = self._of(space)
@@ -132,7 +132,7 @@ class KeptAnswers:
         await self._cache.put(key, reply, _sent(space), is_wanted=lambda: not found.erasing)
 
     def kept(self) -> Kept:
-        """Number of kept answers, and their size; zeros if that cannot be read now."""
+        """Number of stored answers, and their size; zeros if that cannot be read now."""
         try:
             return self._cache.kept().result(_WAIT_S)
         except (sqlite3.Error, OSError, TimeoutError):
@@ -146,7 +146,7 @@ class KeptAnswers:
         So nothing is left wherever the process dies between this and the end.
 
         Raises:
-            TransientError: They cannot be removed; they are kept on.
+            TransientError: They cannot be removed; they stay.
         """
         with self._lock:
             found = self._of(space)
@@ -219,7 +219,7 @@ class _Shelf:
     def __init__(self, answers: KeptAnswers, name: str) -> None:
         self._answers, self._name = answers, name
         self.is_open = True
-        """False once something was erased: who asked before that does not keep the answer."""
+        """False once something was erased: questions of before store no answer."""
 
     async def get(self, key: bytes) -> JudgeReply | None:
         """Look an answer up."""
@@ -238,7 +238,7 @@ class _Space:
     shelf: _Shelf
     judge: CachedJudge
     erasing: int = 0
-    """Erasures that have begun and not ended."""
+    """Erasures that have started and not ended."""
     since_seq: int = 0
     """The last commit that erased something."""
 

@@ -98,7 +98,7 @@ class KnownJudges:
         """Describe the judge task as calibrations identify it.
 
         Returns:
-            None for a task that asks no judge, for a session-scoped task, which cannot be
+            None for a task without a judge, for a session-scoped task, which cannot be
             calibrated, and for a profile that is not registered.
         """
         key = (space, profile_uid)

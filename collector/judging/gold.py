@@ -1,6 +1,6 @@
-"""Slips gold items in among what judges are asked, to see whether a judge still decides as it did.
+"""Slips gold items in among a judge's questions, to see whether a judge still decides as it did.
 
-They are asked for by the worker's own loop, through its slots and the provider's entry with its
+They are sent by the worker's own loop, through its slots and the provider's entry with its
 limits, prices and budgets, and past any cache. They are no records: what becomes of them is kept
 in a table of its own, and counted by series of its own.
 """
@@ -122,7 +122,7 @@ class GoldAsker:
         per_day: Items a day for each judge task.
         window: Slots of a window at most.
         clock: Nanoseconds since the epoch.
-        backoff: Gives the wait before a failed provider is asked again.
+        backoff: Gives the wait before a failed provider is called again.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class GoldAsker:
                 self._show(task, await asyncio.to_thread(self.windows, task))
                 self._shown[task.query()] = window
         except TransientError as error:
-            _log.warning("a gold item could not be kept, trying again: %s", error)
+            _log.warning("a gold item could not be stored, trying again: %s", error)
         except Exception:  # noqa: BLE001 one task must not stop the others
             _log.exception("gold items for %s of %s failed", task.task.id, task.alias)
 
@@ -271,7 +271,7 @@ def gold_asker(
     calibrations: Calibrations,
     metrics: CollectorRegistry,
 ) -> GoldAsker | None:
-    """Make the part that asks for gold items; None where the settings name none.
+    """Make the part that sends gold items; None where the settings name none.
 
     Args:
         settings: Of the process.

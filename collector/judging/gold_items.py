@@ -1,4 +1,4 @@
-"""Gold items: records that people have judged, when a judge is asked, and how far both agree."""
+"""Gold items: records that people have labelled, when a judge is called, and how far both agree."""
 
 import datetime
 from collections import Counter, defaultdict
@@ -42,7 +42,7 @@ class GoldFile:
         path: The file.
 
     Raises:
-        ConfigError: A line is no label, or has no context that a judge could be asked about;
+        ConfigError: A line is no label, or has no context that a judge could read;
             names it.
     """
 
@@ -144,7 +144,7 @@ def gold_windows(
 ) -> list[GoldWindow]:
     """Sum outcomes up by window.
 
-    Only a window whose time is over is held against the calibration, and once: looked at after
+    Only a window whose time is over is compared with the calibration, and once: looked at after
     every item, a steady judge would be called drifting far more often than the level says.
 
     Args:

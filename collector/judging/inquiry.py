@@ -46,7 +46,7 @@ class Inquiry:
     """Last commit before any of this was read."""
 
     async def decide(self, put: Put) -> Answered:
-        """Ask what is to be asked, and run what hangs on the answers; nothing else is run again.
+        """Send what is to be sent, and run what hangs on the answers; nothing else is run again.
 
         Args:
             put: Puts one question.

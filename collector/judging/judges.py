@@ -81,7 +81,7 @@ class JudgeMeasures:
         )
         self.in_flight = Gauge(
             "scouter_judge_verdicts_in_flight",
-            "Evaluations on records and sessions that judges are being asked for.",
+            "Evaluations on records and sessions that wait for judges.",
             registry=registry,
         )
 
@@ -106,7 +106,7 @@ class JudgeMeasures:
         Args:
             entry: Name of the provider entry.
             model: That is meant.
-            was_found: It need not be asked.
+            was_found: It need not be sent.
         """
         model = self._shown(entry, model)
         self._lookups.labels(entry, model, "hit" if was_found else "miss").inc()
@@ -118,7 +118,7 @@ class JudgeMeasures:
 
         Args:
             entry: Name of the provider entry.
-            model: The model that was asked.
+            model: The model that was called.
             outcome: `answered`, or the reason of the error.
             seconds: Duration of the question.
             taken: Tokens and cost as far as they are known, also of a question without an answer.
@@ -135,7 +135,7 @@ class JudgeMeasures:
             self._cost.labels(entry, model).inc(taken.cost_usd)
 
     def _shown(self, entry: str, model: str) -> str:
-        """The model's label: its name, for those that were asked first."""
+        """The model's label: its name, for those that were called first."""
         if (entry, model) in self._models:
             return model
         with self._lock:
@@ -158,7 +158,7 @@ class CountingJudge:
     Args:
         judge: Answers.
         name_of: The name of the entry that a request means; None if there is none.
-        measures: Are told.
+        measures: Count it.
         clock: Monotonic seconds.
     """
 
@@ -207,7 +207,7 @@ class LookupCountingJudge:
     Args:
         judge: The one with the cache.
         name_of: The name of the entry that a request means; None if there is none.
-        measures: Are told.
+        measures: Count it.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class LookupCountingJudge:
 class RememberingJudge:
     """Answers a question that was answered before as it was then.
 
-    For one evaluation: should it have changed while a judge was asked, its questions are looked at
+    For one evaluation: should it have changed while a judge was called, its questions are looked at
     anew, and only those that are other ones now are put.
 
     Args:

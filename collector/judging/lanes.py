@@ -19,7 +19,7 @@ class Lane:
     only the other one asks.
 
     Args:
-        entries: Names; what a profile asks beside them is nobody's.
+        entries: Names; what a profile calls beside them is nobody's.
         is_rest: It is for evaluations of profiles that nobody knows any more.
     """
 
@@ -30,7 +30,7 @@ class Lane:
         self.place: ResultPlace = FIRST_RESULT
         """Up to where its evaluations were read."""
         self.inside: dict[EvaluationKey, int] = {}
-        """Evaluations whose questions are being asked, with the size of their contexts in bytes."""
+        """Evaluations with questions on their way, and the size of their contexts in bytes."""
         self.ended: set[EvaluationKey] = set()
         """Evaluations that were stored since the reading of the present page began."""
         self.is_reading = False
@@ -61,7 +61,7 @@ class Lanes:
     Args:
         registry: The profiles that make evaluations.
         name_of: The name of the entry that a prompt means; None if there is none.
-        most: Evaluations of one lane that are asked for at a time.
+        most: Evaluations of one lane that are sent at a time.
         most_bytes: Contexts of all of them in memory. Beside what the others take, a lane takes
             at most as much as it leaves free, so that one that hangs leaves room for others; of
             each lane one evaluation is there, however large.

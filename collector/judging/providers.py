@@ -97,7 +97,7 @@ class JudgeProviders:
             asyncio.run(file.check())  # which makes a new one
 
     def check(self, profile: AgentEvalProfile) -> None:
-        """Refuse a profile whose judges could not be asked; the network is not used.
+        """Refuse a profile whose judges could not be called; the network is not used.
 
         Raises:
             UnaskableJudgeError: There is no such entry, its key is not set, its vendor's package is

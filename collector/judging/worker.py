@@ -1,4 +1,4 @@
-"""One thread with one event loop that asks a judge for what is pending."""
+"""One thread with one event loop that calls a judge for what is pending."""
 
 import asyncio
 import logging
@@ -43,8 +43,8 @@ class JudgeWorker:
     """Asks a judge for pending tasks, and has the answers stored as the next revision.
 
     The store alone knows the pending tasks: a new process takes up those that an earlier one left,
-    and an answer that was not stored is asked for again. Evaluations are read page by page, in the
-    order in which they became durable; as many are in memory as may be asked for at a time. Those
+    and an answer that was not stored is requested again. Evaluations are read page by page, in the
+    order in which they became durable; as many are in memory as may be sent at a time. Those
     that wait for different provider entries are in lanes of their own, so that an entry that hangs
     holds up nothing that does not need it.
 
@@ -54,13 +54,13 @@ class JudgeWorker:
         worker: Stores the answers, as it is the only one that makes revisions.
         judge_of: Gives the judge for questions of a space, about what was read after a commit.
         name_of: The name of the provider entry that a prompt means; None if there is none.
-        concurrency: Evaluations of a lane that are asked for at a time, and questions that are put
+        concurrency: Evaluations of a lane that are sent at a time, and questions that are put
             to an entry.
         memory_bytes: Contexts in memory; see `Lanes`.
-        measures: Are told how many are in flight.
-        drain_s: Seconds for the answers that are on their way when told to end.
-        backoff: Gives the wait before a failed provider is asked again.
-        beside: Runs in the same loop and asks through the same slots, until this one ends.
+        measures: Count those in flight.
+        drain_s: Seconds for the answers that are on their way when it has to end.
+        backoff: Gives the wait before a failed provider is called again.
+        beside: Runs in the same loop and calls through the same slots, until this one ends.
         pending: Reads the pending evaluations; by default all that the store has.
     """
 
@@ -107,7 +107,7 @@ class JudgeWorker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask nothing new, wait a while for what was asked, and give up the rest for now.
+        """Ask nothing new, wait a while for what was sent, and give up the rest for now.
 
         To be called while the worker runs.
         """
@@ -216,7 +216,7 @@ class JudgeWorker:
         found = await asyncio.to_thread(self._inquiries.of, evaluations, read_seq)
         for each in new:
             key = _key(each)
-            if key in self._inside:  # begun by another lane meanwhile
+            if key in self._inside:  # started by another lane meanwhile
                 self._again.add(key)
             elif key in found:
                 # It may have been decided while it was read.
@@ -309,9 +309,9 @@ class JudgeWorker:
                 batch.append(self._answers.get_nowait())
             try:
                 answers = [made for made, _ in batch]
-                # Shielded: what the worker has begun it finishes, whoever waits for it.
+                # Shielded: what the worker has started it finishes, whoever waits for it.
                 settled = await asyncio.shield(asyncio.wrap_future(self._worker.settle(answers)))
-            except Exception as error:  # noqa: BLE001 who waits for it is told
+            except Exception as error:  # noqa: BLE001 who waits for it gets it
                 for _, done in batch:
                     if not done.done():
                         done.set_exception(error)
