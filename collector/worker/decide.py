@@ -61,7 +61,7 @@ class Decider:
         Args:
             prepared: The entries of the commit.
             results: Gets evaluations and letters.
-            until: The clock's time at which no further record is begun.
+            until: The clock's time at which no further record is started.
         """
         done: set[tuple[str, str]] = set()
         if self._begun.is_careful:  # then they are stored before
@@ -84,7 +84,7 @@ class Decider:
 
         Args:
             results: Gets what is decided.
-            until: The clock's time at which no further part is begun.
+            until: The clock's time at which no further part is started.
             arriving: Senders' records of the commit that is being made.
             now: The time of the join.
 
@@ -99,7 +99,7 @@ class Decider:
         self._sessions.look(now)
         while self._join.has_due and (space := self._join.next_space()) is not None:
             is_done = self._decide_part(space, results, arriving, now)
-            # With care, what was judged is stored before anything else is begun.
+            # With care, what was judged is stored before anything else is started.
             if not is_done or self._is_over(results, until):
                 break
         while self._sessions.has_due:

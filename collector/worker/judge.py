@@ -71,7 +71,7 @@ class Judge:
     Args:
         store: Says which spans evaluations have seen.
         registry: Finds the profile of a record.
-        late: Is told of the traces that evaluations read.
+        late: Is notified of the traces that evaluations read.
         clock: Monotonic seconds.
         now_ns: Wall clock.
     """
@@ -102,7 +102,7 @@ class Judge:
             due: The records, all of one space.
             views: Their traces, by id.
             results: Gets evaluations, derived records and letters.
-            until: The clock's time at which no further record is begun.
+            until: The clock's time at which no further record is started.
 
         Returns:
             Those that there was no time for.
@@ -205,7 +205,7 @@ class Judge:
         return found
 
     def _write(self, items: Iterable[Due], results: Results) -> None:
-        """Write what goes with a decision: derived records, and what traces told of others."""
+        """Write what goes with a decision: derived records, and what traces say of others."""
         for each in items:
             row = each.ready.record
             if each.waiting.watched_by:

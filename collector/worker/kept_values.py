@@ -26,12 +26,12 @@ MOST_TOGETHER: Final = 8 * 2**20
 """Characters of the evaluations that are stored together; DuckDB has each in memory at once."""
 _ROW: Final = 1_000
 MESSAGE_CHARACTERS: Final = 500
-"""Characters of the message of a task that are always kept.
+"""Characters of the message of a task that are always stored.
 
-More are kept where a value of the task may have more.
+More are stored where a value of the task may have more.
 """
 _COUNTED: Final = 16
-"""Longest JSON text that is written as a whole to be measured, as a multiple of the kept length."""
+"""Longest JSON text that is written as a whole to be measured: so many times the stored one."""
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
 _NOTE: Final = " of JSON; the rest is no whole value"
 _UNCOUNTED: Final = " [… the middle of this JSON, which is no whole value any more, left out …] "
@@ -83,7 +83,7 @@ class Keeper:
     def __init__(self, most: int) -> None:
         self._most = most
         self._known: dict[int, tuple[JsonValue, JsonValue]] = {}
-        """By `id`, which stays the value's own as it is kept beside."""
+        """By `id`, which stays the value's own as it is stored beside."""
 
     def value(self, value: JsonValue) -> JsonValue:
         """A value as an evaluation keeps it; see `kept`."""

@@ -17,7 +17,7 @@ _PARTS: Final = 256
 class LateWindow:
     """Knows the date of a window ago: evaluations bear dates, the window is one of time that ran.
 
-    It does not run while the input is held up or no collector runs, nor as far as the date is set.
+    It does not run while the input stands still or no collector runs, nor by a date that is set.
     In doubt an evaluation is young enough.
 
     Args:

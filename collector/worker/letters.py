@@ -25,7 +25,7 @@ def letter_of_conflict(row: RecordRow) -> DeadLetter:
     """
     return DeadLetter(
         space=row.space, kind=LetterKind.RECORD, reason="conflict", source="",
-        message=f"uid {row.uid} was accepted before with another content; the first one is kept",
+        message=f"uid {row.uid} was accepted before with another content; the first one stays",
         payload=_payload(row, has_date=row.is_dated), uid=row.uid, received_ns=row.received_ns,
     )  # fmt: skip
 

@@ -214,7 +214,7 @@ _LOOK_S: Final = 1.0
 """Between two looks at how long things have been due."""
 
 Observer = Callable[[Sequence[EvaluationRow]], None]
-"""Is told of stored evaluations that are the first ones, or the first ones that are decided."""
+"""Counts stored evaluations that are the first ones, or the first ones that are decided."""
 
 
 class News:
@@ -270,7 +270,7 @@ class News:
         self._tell(rows, results.waits_s)
 
     def revised(self, rows: Sequence[EvaluationRow]) -> None:
-        """Tell of evaluations that others asked for."""
+        """Count evaluations that others requested."""
         self._tell(rows, {})
 
     def _tell(self, rows: Sequence[EvaluationRow], waits_s: Mapping[RecordId, float]) -> None:

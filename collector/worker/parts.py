@@ -44,7 +44,7 @@ _SPAN_BYTES: Final = 32 * 2**20
 _AGAIN: Final = 100
 """Records that are judged again together."""
 _LATE_S: Final = 1.0
-"""Judging of one part after which no further record is begun: those are read once more."""
+"""Judging of one part after which no further record is started: those are read once more."""
 _TOO_LARGE: Final = (
     f"more than {MOST_SPANS:,} spans, or {MOST_SPAN_BYTES // 2**20} MiB of them, are not read at "
     "once"
@@ -371,7 +371,7 @@ class Parts:
 
 
 def _settled(row: RecordRow, waiting: Waiting, view: TraceView, *, is_own: bool) -> RecordRow:
-    """A record that waited for its trace, with what that tells of it.
+    """A record that waited for its trace, with what that says of it.
 
     Args:
         row: As it is stored.

@@ -45,10 +45,10 @@ class RegisteredProfile:
     matches: Test | None = field(init=False, repr=False, compare=False)
     """Tells whether a span lets its trace be watched; None where none does by itself."""
     plan: Plan = field(init=False, repr=False, compare=False)
-    """The plan that it judges by; where it asks no judge, judge tasks are skipped."""
+    """The plan that it judges by; without a judge, judge tasks are skipped."""
     unasked: "RegisteredProfile | None" = field(init=False, repr=False, compare=False)
-    """The same for derived records that judges are not asked about; None for a profile that takes
-    no traces, or asks nobody."""
+    """The same for derived records that judges do not see; None for a profile that takes
+    no traces, or calls no judge."""
     asks: bool = True
 
     def __post_init__(self) -> None:
@@ -141,7 +141,7 @@ class ProfileRegistry:
     Args:
         store: Keeps registrations.
         room: Bounds what `add` takes.
-        refused: Is told the space of each profile for which there was no room.
+        refused: Is called with the space of each profile for which there was no room.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class ProfileRegistry:
         """
         with self._lock:
             before = self._known.get((space, profile.uid))
-            if before is None or before.profile != profile:  # a known one may have grown
+            if before is None or before.profile != profile:  # a known one may have become larger
                 self._check_room(space, profile)
             if before is not None and before.profile.alias != profile.alias:
                 raise AliasTakenError(

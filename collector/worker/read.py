@@ -155,7 +155,7 @@ class Reader:
         """Read where an earlier process may have ended by it: noted before, as judgements are.
 
         Args:
-            begun: Says how often that was begun.
+            begun: Says how often that was started.
             committer: Notes it.
             wait_s: Longest wait for what the log has, and has not here: nobody ends by that.
             is_early: True for `POSTPONED_S` after the start.

@@ -103,7 +103,7 @@ def judge(
         now_ns: The time, nanoseconds since the epoch.
         earlier: By uid the latest evaluation, of whatever version of the profile: what a judge said
             of the same question holds.
-        is_late: Says that no further record is to be begun.
+        is_late: Says that no further record is to be started.
 
     Returns:
         One evaluation per record, in their order; of the first ones, if it became late or their
@@ -145,7 +145,7 @@ def judge_again(
         traces: By trace id.
         seq: Last commit whose spans are in the traces.
         now_ns: The time, nanoseconds since the epoch.
-        is_late: Says that no further record is to be begun.
+        is_late: Says that no further record is to be started.
 
     Returns:
         The next revision of each evaluation, in their order; of the first ones, if it became late.
@@ -204,7 +204,7 @@ def run(
     most: int | None = None,
     is_late: Callable[[], bool] = _never,
 ) -> Iterator[Judged]:
-    """Evaluate records one after the other, as each is asked for: a result may be large.
+    """Evaluate records one after the other, as each is needed: a result may be large.
 
     It ends once it is late, but for the first ones; whatever was worked out is given out.
     """
@@ -276,7 +276,7 @@ def judge_now(
 
 
 def _holds(row: TaskRow) -> bool:
-    """Say whether a judge answered: a task that nobody answered for is asked for again."""
+    """Say whether a judge answered: a task that nobody answered for is requested again."""
     is_decided = row.outcome is not Outcome.PENDING
     return bool(row.question) and is_decided and row.reason not in _UNANSWERED
 

@@ -1,7 +1,7 @@
 """The rest of earlier processes: waiting records, open traces, and judgements that they began.
 
 One of those may have ended the process. A healthy collector writes nothing of this. After a start
-that found unfinished work, judgements are noted in the store before they are begun. A record that
+that found unfinished work, judgements are noted in the store before they are started. A record that
 was noted and has no result is judged alone from then on. Whatever is alone in hand as the process
 ends a second time is put aside.
 
@@ -39,7 +39,7 @@ POSTPONED_S: Final = 2.0
 PAUSE_S: Final = 0.05
 """Between two looks at something that is postponed."""
 ALONE: Final = 2
-"""Number of times that such a record was begun: once beside others, once alone."""
+"""Number of times that such a record was started: once beside others, once alone."""
 
 
 def reading(offset: int) -> tuple[str, str]:
@@ -51,7 +51,7 @@ class Begun:
     """Judgements that earlier processes began, and those that this one begins.
 
     Args:
-        counts: How often the judgement of each record was begun.
+        counts: How often the judgement of each record was started.
         is_unfinished: True if the start found work that was not finished.
     """
 
@@ -121,7 +121,7 @@ class Recovery:
         registry: The profiles.
         join: Gets the traces.
         deriver: Finds the profiles that watch them.
-        late: Is told of the traces that got spans.
+        late: Is notified of the traces that got spans.
         has_items: True if the log has something that was not read.
         clock: Monotonic seconds.
         now_ns: Wall clock.
@@ -154,7 +154,7 @@ class Recovery:
             late.touched(space, [trace_id], each.last_seq)
         is_unfinished = has_items or bool(waiting or self._traces)
         self.begun: Final = Begun(store.begun(store.low_seq), is_unfinished=is_unfinished)
-        """Judgements that were begun and have no result: done alone, later, or not any more."""
+        """Evaluations that were started and have no result: done alone, later, or not any more."""
         self._letters: Final[list[DeadLetter]] = []
         """Of records that are not judged any more."""
         self._derived: Final[list[RecordRow]] = []

@@ -90,7 +90,7 @@ class Reevaluated:
     next_before: tuple[int, int] | None
     """Go on below this position; None at the end."""
     as_of: int
-    """As of which commit the evaluations are listed; the next page has to be asked with it."""
+    """As of which commit the evaluations are listed; the next page is requested with it."""
 
 
 class _Tally:

@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class NotYetError(Exception):
-    """Something that was asked for has to wait.
+    """Something that was requested has to wait.
 
     Args:
         offset: Of the log: until everything before it is in the store.
@@ -76,7 +76,7 @@ class NotYetError(Exception):
 
 
 class Asked:
-    """Actions that other threads have asked for, and their answers."""
+    """Actions that other threads have requested, and their answers."""
 
     def __init__(self) -> None:
         self._waiting: Final[deque[tuple[int, Callable[[], Any], Future[Any]]]] = deque()
@@ -111,12 +111,12 @@ class Asked:
                 future.set_result(action())
             except NotYetError as later:
                 self._waiting.append((later.offset, action, future))
-            except Exception as error:  # noqa: BLE001 who asked for it is told
+            except Exception as error:  # noqa: BLE001 who requested it gets it
                 future.set_exception(error)
         return due
 
     def close(self) -> None:
-        """Do nothing more: who waits is told to ask again."""
+        """Do nothing more: who waits has to try again."""
         while self._waiting:
             *_, future = self._waiting.popleft()
             future.set_exception(TransientError("the collector ends; ask again", 5))
@@ -171,8 +171,8 @@ class Revising:
     Args:
         store: Takes them.
         committer: Commits evaluations.
-        late: Is told of the traces that revisions have read.
-        told: Is told of the evaluations that were stored.
+        late: Is notified of the traces that revisions have read.
+        told: Is notified of the evaluations that were stored.
         now_ns: Wall clock.
     """
 
@@ -227,7 +227,7 @@ class Revising:
             answers: At most one for each record or session.
 
         Returns:
-            False for each whose evaluation is another one now, or may have held what was erased: it
+            False for each whose evaluation is another one now, or may have had what was erased: it
             is to be looked at again. True for the others: stored, or dropped as the record is gone.
 
         Raises:

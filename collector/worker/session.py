@@ -154,11 +154,11 @@ class SessionJoin:
         return found
 
     def next_due(self) -> float | None:
-        """Time at which `due` should be asked again: never after anything becomes due."""
+        """Time at which `due` should be called again: never after anything becomes due."""
         return self._heap[0][0] if self._heap else None
 
     def _schedule(self, key: SessionKey, session: _Session) -> None:
-        """Look at the session at its next possible time; an earlier appointment is kept."""
+        """Look at the session at its next possible time; an earlier appointment stays."""
         if session.scheduled is not None:
             return  # times only move on
         at = min(session.last_arrival + self._quiet_s, session.first_arrival + self._deadline_s)

@@ -18,7 +18,7 @@ MOST_RECORDS: Final = 20_000
 MOST_BYTES: Final = 48 * 2**20
 """Contexts (as JSON) of a session that is evaluated, and of sessions that are read together."""
 _SIZES: Final = 250
-"""Records whose sizes are asked for together: the store reads the contexts to measure them."""
+"""Records whose sizes are read together: the store reads the contexts to measure them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class SessionReader:
             NoMemoryError: There is no memory for their contexts.
             TransientError: The store cannot be read now.
 
-        Cost: of a session that is too large, only so much is read as tells that it is.
+        Cost: of a session that is too large, only so much is read as shows that it is.
         """
         for outlines in self._outlines(space, sorted(set(session_ids))):
             if unread:

@@ -51,7 +51,7 @@ class SessionWork:
         store: Has the records.
         registry: Finds the profiles with tasks on sessions.
         times: Waiting times.
-        late: Is told of the traces that evaluations read.
+        late: Is notified of the traces that evaluations read.
         clock: Monotonic seconds.
         now_ns: Wall clock.
 
@@ -210,7 +210,7 @@ class SessionWork:
 
         Args:
             part: All of one space.
-            begun: Says which ended processes, and is told which are done.
+            begun: Says which ended processes, and is notified which are done.
             until: The clock's time at which no further session is read.
 
         Returns:

@@ -41,7 +41,7 @@ class Held(NamedTuple):
     broker_s: float = 0.0
     """For what comes by a broker."""
     unknown_s: float = 0.0
-    """For traces of which nothing tells how they come."""
+    """For traces of which nothing says how they come."""
 
     def of(self, via: Via) -> float:
         """The seconds for one way."""

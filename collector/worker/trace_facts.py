@@ -1,4 +1,4 @@
-"""Facts about the completeness of one trace, kept up to date span by span."""
+"""Facts about the completeness of one trace, updated span by span."""
 
 from collections.abc import Collection, Sequence
 from typing import ClassVar, Final
@@ -11,7 +11,7 @@ from scouter.model.attributes import PROCESS_ID
 from scouter.model.span import Span, struct
 
 _Fact = tuple[str | None, str | None, bool | None, int]
-"""Facts that one span tells about the rest of its trace.
+"""Facts that one span has about the rest of its trace.
 
 1. The id of its parent.
 2. Its process; None if no processor of ours had the span in hand.

@@ -70,7 +70,7 @@ class Pace:
     """The amount that a space takes for a turn, by the cost of its turns before: near one time.
 
     Everything that is taken is read, derived and settled together. That is done for nothing where
-    it is not judged in the same turn, so a turn is kept short by taking less.
+    it is not judged in the same turn, so a turn stays short by taking less.
 
     Args:
         turn_s: Aim for a turn, in seconds.

@@ -19,7 +19,7 @@ CATCH_UP_S: Final = 2.0
 
 
 class WorkOrders(Protocol):
-    """What is asked of a worker by who serves people; any thread."""
+    """What a worker does for who serves people; any thread."""
 
     def wait_for(self, offset: int, timeout_s: float) -> bool:
         """Wait until everything before an offset of the log is stored; False after the time."""
