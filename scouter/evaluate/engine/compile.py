@@ -11,6 +11,7 @@ from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, c
 from scouter.evaluate.engine.doubt import (
     doubting_absence,
     doubting_aggregate,
+    doubting_masks,
     doubting_work,
     on_spans,
 )
@@ -40,9 +41,11 @@ from scouter.evaluate.tasks.trace import (
     ModelTokensAssertion,
     MultiResponseMode,
     SpanAggregationAssertion,
+    SpanAttributeAssertion,
     SpanCountAssertion,
     SpanExistsAssertion,
     TraceAssertionTask,
+    TraceAttributeAssertion,
 )
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
@@ -167,6 +170,8 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
         return doubting_aggregate(compiled, task.operator, assertion)
     if isinstance(assertion, SpanCountAssertion | SpanExistsAssertion):
         return doubting_absence(compiled, task.operator, assertion)
+    if isinstance(assertion, SpanAttributeAssertion | TraceAttributeAssertion):
+        return doubting_masks(compiled)
     return compiled
 
 

@@ -43,6 +43,7 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertionTask,
 )
 from scouter.model.agent_work import CallsToldBy, why_untold
+from scouter.model.genai.wrappers import is_hidden
 
 _OF_NUMBERS: Final = frozenset({
     Op.Equals, Op.NotEqual, Op.DeepEquals, Op.GreaterThan, Op.GreaterThanOrEqual, Op.LessThan,
@@ -238,6 +239,29 @@ def doubting_absence(
         return result
 
     return CompiledTask(cast(Run, run_doubting), compiled.spec, compiled.open_value)
+
+
+def doubting_masks(compiled: CompiledTask) -> CompiledTask:
+    """Let a task on an attribute be errored where a mask stands in the place of its value.
+
+    A task that expects the mask, or a part of it, says that it is about it.
+    """
+    run = compiled.run
+
+    def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        result = run(scope, spans, base)
+        values = result.actual if isinstance(result.actual, list) else [result.actual]
+        mask = next((value for value in values if is_hidden(value)), None)
+        if mask is None or result.reason is not None or _expects(result.expected, str(mask)):
+            return result
+        return doubted(result, Reason.NOT_TOLD, f"is not told: {show(mask)} stands in its place")
+
+    return CompiledTask(cast(Run, run_doubting), compiled.spec, compiled.open_value)
+
+
+def _expects(expected: JsonValue, mask: str) -> bool:
+    words = expected if isinstance(expected, list) else [expected]
+    return any(isinstance(word, str) and word and word in mask for word in words)
 
 
 def doubting_aggregate(

@@ -11,6 +11,9 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.tasks.agent import AgentAssertion as G
 from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion as T
+from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.genai.work import agent_work
 from scouter.model.genai.wrappers import is_hidden
 from scouter.model.record import EvalRecord
@@ -253,3 +256,30 @@ def test_a_text_that_says_that_it_was_cut(end: str, is_cut: bool) -> None:
     record = conversation({"role": "assistant", "content": said})
     result = EvalDataset([record], [task]).evaluate().records[0].tasks[0]
     assert (result.outcome == "errored") is is_cut
+
+
+@pytest.mark.parametrize(
+    ("value", "operator", "expected", "told"),
+    [
+        ("[REDACTED]", Op.NotContains, "secret", "errored:not_told"),
+        ("__REDACTED__", Op.IsNotEmpty, True, "errored:not_told"),
+        ("****", Op.Equals, "Oslo", "errored:not_told"),
+        ("<redacted>", Op.NotEqual, "Oslo", "errored:not_told"),
+        (("Oslo", "[Filtered]"), Op.NotContains, "Rome", "errored:not_told"),
+        ("[REDACTED]", Op.Equals, "[REDACTED]", "passed"),
+        ("[REDACTED]", Op.Contains, "REDACTED", "passed"),
+        ("My card is ****.", Op.NotContains, "4111", "passed"),
+        ("Oslo", Op.NotContains, "secret", "passed"),
+    ],
+)
+def test_an_attribute_that_was_masked(
+    value: AttributeValue, operator: Op, expected: JsonValue, told: str
+) -> None:
+    """Kind: a check that something is absent passes on a mask. One may expect the mask itself."""
+    named = T.span_attribute(SpanFilter.by_name("call"), "text")
+    for assertion in (named, T.trace_attribute("text")):
+        task = TraceAssertionTask("t", assertion, expected, operator)
+        record = EvalRecord({}, trace_id=TRACE)
+        result = EvalDataset([record], [task], [model(text=value)]).evaluate().records[0].tasks[0]
+        outcome = ":".join(filter(None, (result.outcome, result.reason)))
+        assert outcome == told, (assertion, result.message)
