@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from collector.alerts.alert import Alert, DriftAlert, Figures, TroubleAlert
-from collector.store.decided import SliceQuery
+from collector.store.decided import ChangeQuery
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
 from collector.store.setups import SetupChange
 from collector.store.store import Store
 from scouter.drift.detect.many import e_bh
-from scouter.drift.detect.slices import Culprit, culprits
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Group
 from scouter.drift.series.observed import Name
@@ -30,6 +29,7 @@ from scouter.drift.series.series_set import results_of
 from scouter.drift.series.slices import MOST as MOST_SLICES
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.statistics.explained import Explained, explain_results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,8 +260,6 @@ def _learnt(series: Series) -> str:
 
 EXAMPLES: Final = 3
 """Newest evaluations that are named where a condition holds, or that errored."""
-CULPRITS: Final = 10
-"""Slices that are named."""
 _CHANGES: Final = 5
 """Changes of the setup that an alert names."""
 
@@ -331,16 +329,17 @@ def changes_of(store: Store, alert: DriftAlert) -> tuple[SetupChange, ...]:
     return tuple(store.setup_changes(query, alert.opened.since_ns)[:_CHANGES])
 
 
-def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
-    """The slices that fell, of the results of the alert's service in its environment.
+def explained(store: Store, alert: Alert) -> Explained | None:
+    """What a fall comes from, of the results of the alert's service in its environment.
 
-    There are none of an error series, as an error has no rate that could be cut. A condition says
-    nothing of a time before.
+    While it is open, more results come, so the intervals hold at every look. There is nothing of an
+    error series, as an error has no rate that could be split. A condition says nothing of a time
+    before.
     """
     if isinstance(alert, TroubleAlert) or alert.kind is Kind.ERROR or alert.condition:
-        return []
+        return None
     service, environment = results_of(Agent(alert.service, alert.environment, alert.version))
-    query = SliceQuery(
+    query = ChangeQuery(
         space=alert.space,
         profile_uid=alert.profile_uid,
         task=alert.task,
@@ -348,4 +347,4 @@ def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
         service=service,
         environment=environment,
     )
-    return culprits(*store.slices(query), whole=store.unsliced(query))[:CULPRITS]
+    return explain_results(*store.results_around(query), is_open=alert.is_open)

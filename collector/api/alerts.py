@@ -31,14 +31,15 @@ from collector.alerts.evidence import (
     Standing,
     Tally,
     TaskFall,
-    culprits_of,
     error_of,
     errored_of,
     examples_of,
+    explained,
     stands_of,
 )
 from collector.alerts.health import HealthWatch
 from collector.alerts.watcher import DriftWatcher
+from collector.api.comparison import explanation_of
 from collector.api.parameters import (
     NOT_FOUND,
     Admin,
@@ -67,7 +68,6 @@ from collector.store.rows import AlertState, EvaluationRow
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.client.models import alerts as models
-from scouter.client.models.alerts import Culprit as CulpritAnswer
 from scouter.client.models.alerts import (
     DriftExample,
     DriftSeries,
@@ -78,7 +78,6 @@ from scouter.client.models.alerts import (
     UnwatchedAlert,
     VersionTally,
 )
-from scouter.drift.detect.slices import Culprit
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.series import Kind
 from scouter.errors import ConfigError
@@ -178,6 +177,7 @@ def alerts_router() -> APIRouter:
             raise _unknown(alert_id)
         history = _changes(alert_of(event) for event in events)
         opened, conditions = watcher.alerts(caller.space), monitor.statuses(caller.space)
+        why = explained(store, history[-1])
         shown = _shown(watcher, history[-1:], opened, conditions)[0]
         return models.DriftAlertLook(
             **shown.model_dump(),
@@ -185,7 +185,7 @@ def alerts_router() -> APIRouter:
                 _example(history[-1], each)
                 for each in (*examples_of(store, history[-1]), *errored_of(store, history[-1]))
             ),
-            explained_by=tuple(_culprit(each) for each in culprits_of(store, history[-1])),
+            explanation=None if why is None else explanation_of(why),
             deliveries=tuple(
                 _delivery(each) for each in store.deliveries_of(caller.space, alert_id)
             ),
@@ -426,18 +426,6 @@ def _example(alert: Alert, row: EvaluationRow) -> DriftExample:
         trace_id=row.trace_id,
         link=f"/api/v1/{kind}/{name}",
         reason=error_of(row, alert.task),
-    )
-
-
-def _culprit(each: Culprit) -> CulpritAnswer:
-    return CulpritAnswer(
-        name=each.slice.name,
-        rate_before=each.rate_before,
-        new=each.is_new,
-        rate=each.rate,
-        records=each.slice.passed + each.slice.failed,
-        weight=each.weight,
-        evidence=each.evidence,
     )
 
 

@@ -32,7 +32,7 @@ from collector.comparing.comparison import (
 from collector.comparing.looks import looks_of, record_place
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.comparing.side import MOST, Side, Wanted, read_side
-from collector.comparing.traffic import Explained, explain
+from collector.comparing.traffic import explain
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
 from collector.store.runs import RunRow
@@ -57,6 +57,7 @@ from scouter.client.models.comparison import (
 )
 from scouter.errors import ConfigError
 from scouter.evaluate.compare.rows import RateComparison
+from scouter.evaluate.statistics.explained import Explained
 
 _MOST_PROBLEM: Final = 2_000
 _BODY: Final[dict[str, Any]] = {
@@ -279,7 +280,7 @@ def _answer(
         after=after,
         is_every_look=found.is_open,
         state=found.state,
-        explanation=None if explained is None else _explanation(explained),
+        explanation=None if explained is None else explanation_of(explained),
         rates=tuple(_rate(row) for row in found.rates),
         changes=tuple(changes),
         more_changes=len(found.flips) - told,
@@ -287,7 +288,8 @@ def _answer(
     )
 
 
-def _explanation(found: Explained) -> Explanation:
+def explanation_of(found: Explained) -> Explanation:
+    """Show the parts of a change and its traits."""
     split = found.split
     parts = (("traffic", split.traffic), ("route", split.route), ("behaviour", split.within))
     return Explanation(

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from collector.api.comparison import explanation_of
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -16,7 +17,6 @@ from collector.api.parameters import (
     Reader,
     Text,
     Time,
-    answer_of,
     api_router,
     read_cursor,
     read_time,
@@ -25,18 +25,17 @@ from collector.api.parameters import (
 from collector.api.parts import TheNames, ThePace, TheRegistry, TheStore
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
-from collector.store.decided import DecidedQuery, SliceQuery, VersionQuery
+from collector.store.decided import ChangeQuery, DecidedQuery, VersionQuery
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from scouter.client.models.alerts import Canary as CanaryAnswer
 from scouter.client.models.alerts import (
     CanaryVersion,
     Difference,
+    DriftExplanation,
     DriftNumber,
     DriftOutcome,
     DriftResult,
-    DriftSlice,
-    DriftSlices,
 )
 from scouter.client.models.answer import Page
 from scouter.drift.canary import ALPHA, MARGIN, Canary, Plan, Result, Version, decide
@@ -44,6 +43,7 @@ from scouter.drift.canary import version_of as put_together
 from scouter.drift.detect.two_samples import Interval
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
+from scouter.evaluate.statistics.explained import explain_results
 
 _NAME: Final = 512
 
@@ -91,8 +91,8 @@ def drift_router() -> APIRouter:
             next_cursor=write_cursor(found[-1].place) if has_more else None,
         )
 
-    @router.get("/drift/slices/{uid}")
-    def slices(
+    @router.get("/drift/explanation/{uid}")
+    def explanation(
         store: TheStore,
         caller: Reader,
         uid: Annotated[str, Path(max_length=_NAME, description="Of one version of a profile.")],
@@ -100,13 +100,13 @@ def drift_router() -> APIRouter:
         task: Annotated[str, Query(max_length=_NAME, description="Empty for the record.")] = "",
         service: Text = None,
         environment: Text = None,
-    ) -> DriftSlices:
-        """Passes and fails by tag, tool and model, before and since a moment.
+    ) -> DriftExplanation:
+        """What a change of a series at a moment comes from: other traffic, or another behaviour.
 
         At most 5,000 results on each side of it are looked at; without `since` there is no side
         before.
         """
-        query = SliceQuery(
+        query = ChangeQuery(
             space=caller.space,
             profile_uid=uid,
             task=task,
@@ -114,14 +114,8 @@ def drift_router() -> APIRouter:
             service=service,
             environment=environment,
         )
-        found, total = store.slices(query)
-        return DriftSlices(
-            total=total,
-            items=tuple(
-                answer_of(DriftSlice, each)
-                for each in found
-            ),
-        )  # fmt: skip
+        found = explain_results(*store.results_around(query), is_open=False)
+        return DriftExplanation(explanation=None if found is None else explanation_of(found))
 
     def answer(
         store: Store, registry: ProfileRegistry, pace: Pace, space: str, asked: _Asked

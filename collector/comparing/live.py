@@ -25,7 +25,8 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.statistics.clustered import Cluster
-from scouter.evaluate.statistics.likeness import Likeness, blocks, likeness
+from scouter.evaluate.statistics.explained import moved_text, points
+from scouter.evaluate.statistics.likeness import Likeness, conversations_of, likeness
 from scouter.evaluate.statistics.multiplicity import holm
 from scouter.evaluate.statistics.samples import SampleDifference, compare_samples, sample_of
 from scouter.replay.reports.decision import Decision, Word
@@ -128,26 +129,6 @@ def _mean_length(records: Sequence[tuple[str, bool | None]]) -> float:
 
 
 # --- rates ---------------------------------------------------------------------------------
-
-
-def conversations_of(results: Sequence[Passed]) -> list[int]:
-    """Number the conversations of results in the order of time.
-
-    A result without a session id is a conversation of its own; where neighbours are more alike
-    than chance explains, each 20 of them in a row are one.
-
-    Returns:
-        A number for each result.
-    """
-    numbers: dict[str | int, int] = {}
-    alone = [at for at, each in enumerate(results) if not each.session]
-    block_of: dict[int, int] = {}
-    if _likeness(results).is_beyond_chance:
-        block_of = {at: number for number, some in enumerate(blocks(alone)) for at in some}
-    return [
-        numbers.setdefault(each.session or -1 - block_of.get(at, len(results) + at), len(numbers))
-        for at, each in enumerate(results)
-    ]
 
 
 def _likeness(results: Iterable[Passed]) -> Likeness:
@@ -261,24 +242,12 @@ def _reason(
         fewest = min(found.before.conversations, found.after.conversations)
         noun = "conversation is" if fewest == 1 else "conversations are"
         return f"{text}; {fewest} {noun} too few for an interval"
-    text += f"; {moved_text(found.difference)} (95 % {_points(interval[0])} to "
-    text += f"{_points(interval[1])} points)"
+    text += f"; {moved_text(found.difference)} (95 % {points(interval[0])} to "
+    text += f"{points(interval[1])} points)"
     if adjusted is None:
         return text
     p = "< 0.001" if adjusted < 0.001 else f"{adjusted:.2g}"
     return f"{text}; p {p}" + (f" after Holm over {family} tasks" if family > 1 else "")
-
-
-def moved_text(difference: float) -> str:
-    """A difference of two rates as a verb: `fell by 3.2 points`."""
-    if abs(difference) < 0.0005:
-        return "did not change"
-    return f"{'fell' if difference < 0 else 'rose'} by {abs(difference) * 100:.1f} points"
-
-
-def _points(share: float) -> str:
-    text = f"{share * 100:+.1f}"
-    return "0" if text in {"+0.0", "-0.0"} else text.replace("-", "\u2212")
 
 
 # --- the decision and what else is to be said ------------------------------------------------

@@ -1,23 +1,24 @@
 """First final results: what alerts and live detectors look at, and comparisons of two versions."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from collector.store.commit import tags_of
 from collector.store.evaluation_codec import decode_evaluation
-from collector.store.reads import Reads
 from collector.store.rows import Scope
 from collector.store.traces import SummaryReads
-from scouter.drift.canary import Result
+from scouter.drift.canary import Result as CanaryResult
 from scouter.drift.config import SLICES
-from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.series import Agent
 from scouter.drift.series.slices import attributes_of
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import ASSERTIONS, as_score, plain_score
+from scouter.evaluate.statistics.explained import length_trait
+from scouter.evaluate.statistics.likeness import conversations_of
+from scouter.evaluate.statistics.strata import Result
 from scouter.model.attributes import RESOURCE_TAGS
 
 _FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
@@ -225,7 +226,7 @@ class DecidedReads(SummaryReads):
                 found[each].numbers.extend(_measures(body))
         return found
 
-    def version_results(self, query: VersionQuery, limit: int) -> list[tuple[str, Result]]:
+    def version_results(self, query: VersionQuery, limit: int) -> list[tuple[str, CanaryResult]]:
         """First final results of two versions, in the order of completion.
 
         Args:
@@ -247,7 +248,7 @@ class DecidedReads(SummaryReads):
         return [
             (
                 version,
-                Result(
+                CanaryResult(
                     session=session if scope == Scope.RECORD else "",
                     at_ns=at_ns,
                     is_error=outcome == Outcome.ERRORED,
@@ -281,75 +282,37 @@ def _measures(body: str) -> list[tuple[str, float]]:
 
 _MOST: Final = 5_000
 """Results on each side of a fall that are looked at."""
-_COUNTS: Final = ", ".join(
-    f"count(*) FILTER (WHERE {when} AND outcome = '{outcome}')"
-    for when in ("NOT is_since", "is_since")
-    for outcome in ("passed", "failed")
-)
-_HEAD: Final = """
-    SELECT e.evaluation_id, e.trace_id, e.tags, e.service_version, {outcome} AS outcome,
-        e.evaluated_ns >= $3::BIGINT AS is_since
-    FROM evaluations e {tasks}
-    WHERE e.space = $1 AND e.profile_uid = $2 AND {outcome} IN ('passed', 'failed')
-      AND e.was_decided = 0
-      AND ($4::TEXT IS NULL OR e.service_name = $4::TEXT)
-      AND ($5::TEXT IS NULL OR e.environment = $5::TEXT)
-"""
-_RESULTS: Final = f"""
+_AROUND: Final = """
     WITH r AS (
-        ({_HEAD} AND e.evaluated_ns >= $3::BIGINT ORDER BY e.seq LIMIT {_MOST})
-        UNION ALL
-        ({_HEAD} AND e.evaluated_ns < $3::BIGINT ORDER BY e.seq DESC LIMIT {_MOST})
+        SELECT e.seq, e.ordinal, e.session_id, e.record_id, e.record_uid, e.trace_id, e.tags,
+            e.scope, {outcome} = 'passed' AS passed, e.evaluated_ns >= $3::BIGINT AS is_since
+        FROM evaluations e {tasks}
+        WHERE e.space = $1 AND e.profile_uid = $2 AND {outcome} IN ('passed', 'failed')
+          AND e.was_decided = 0 AND {condition}
+          AND ($4::TEXT IS NULL OR e.service_name = $4::TEXT)
+          AND ($5::TEXT IS NULL OR e.environment = $5::TEXT)
     )
+    SELECT session_id, record_id, record_uid, trace_id, tags, scope, passed, is_since FROM (
+        (SELECT * FROM r WHERE is_since ORDER BY seq, ordinal LIMIT {most})
+        UNION ALL
+        (SELECT * FROM r WHERE NOT is_since ORDER BY seq DESC, ordinal DESC LIMIT {most})
+    ) found ORDER BY seq, ordinal
 """
-"""The results around a fall, as a table `r`."""
-_TAGGED_OF_RECORDS: Final = _RESULTS.format(outcome="e.outcome", tasks="")
-_TAGGED_OF_TASK: Final = _RESULTS.format(
+_RECORDS_AROUND: Final = _AROUND.format(
+    outcome="e.outcome", tasks="", condition="e.scope = 'record' AND e.is_partial = 0", most=_MOST
+)
+_TASK_AROUND: Final = _AROUND.format(
     outcome="t.outcome",
     tasks="""JOIN task_results t ON t.space = $1 AND t.profile_uid = $2 AND t.task_id = $6
         AND t.evaluation_id = e.evaluation_id""",
+    condition="1 = 1",
+    most=_MOST,
 )
-_SLICES: Final = f"""
-    , steps AS (
-        SELECT s.trace_id, s.span_id, s.start_ns, s.tool_name, s.request_model, s.agent_name,
-            s.setup
-        FROM spans s
-        WHERE s.space = $1 AND s.trace_id IN (SELECT trace_id FROM r) AND (s.tool_name <> ''
-            OR s.request_model <> '' OR s.agent_name <> '' OR array_length(s.setup, 1) > 0)
-    ), hops AS (
-        SELECT trace_id, span_id, start_ns, agent_name, lag(agent_name) OVER (
-            PARTITION BY trace_id ORDER BY start_ns, span_id) AS before
-        FROM steps WHERE agent_name <> ''
-    ), of_traces AS (
-        SELECT trace_id, 'tool' AS kind, tool_name AS name FROM steps WHERE tool_name <> ''
-        UNION
-        SELECT trace_id, 'model', request_model FROM steps WHERE request_model <> ''
-        UNION
-        SELECT trace_id, 'agent', agent_name FROM steps WHERE agent_name <> ''
-        UNION
-        SELECT trace_id, 'setup', unnest(setup) FROM steps
-        UNION
-        SELECT trace_id, 'route', string_agg(agent_name, ' > ' ORDER BY start_ns, span_id)
-        FROM hops WHERE agent_name IS DISTINCT FROM before
-        GROUP BY trace_id HAVING count(*) BETWEEN 2 AND 8
-    ), named AS (
-        SELECT r.evaluation_id, o.kind, o.name FROM r JOIN of_traces o ON o.trace_id = r.trace_id
-        UNION ALL
-        SELECT evaluation_id, 'tag', unnest(tags) FROM r
-        UNION ALL
-        SELECT evaluation_id, 'version', service_version FROM r
-        WHERE service_version <> '' AND (SELECT count(DISTINCT service_version) FROM r) > 1
-    )
-    SELECT kind, name, {_COUNTS} FROM named JOIN r ON r.evaluation_id = named.evaluation_id
-    GROUP BY kind, name HAVING count(*) FILTER (WHERE is_since) > 0
-"""
-"""A route is the agents that a trace went through, where there were several; a longer way is no
-one's way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceQuery:
-    """The results that are cut into slices."""
+class ChangeQuery:
+    """The results around a change."""
 
     space: str
     profile_uid: str
@@ -362,53 +325,42 @@ class SliceQuery:
     environment: str | None = None
 
 
-class SliceReads(Reads):
-    """Reads of the results around a fall."""
+class ChangeReads(SummaryReads):
+    """Reads of the results around a change."""
 
-    def unsliced(self, query: SliceQuery) -> Slice:
-        """The results of `slices` together, under an empty name."""
-        results, given = _results(query)
-        (counts,) = self.read(f"{results} SELECT {_COUNTS} FROM r", given)
-        return _slice("", counts)
-
-    def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
-        """Passes and fails before and since a moment, of those that have something in common.
-
-        That is a tag, a tool, a model, an agent, the route through several agents, a value of the
-        setup, or the version of the service where there are several.
+    def results_around(self, query: ChangeQuery) -> tuple[list[Result], list[Result]]:
+        """Results before and since a moment, with their traits, in the order of completion.
 
         Returns:
-            The slices by name, and the results since the moment that were looked at: at most the
-            first 5,000, and as many of the last before it.
+            At most the first 5,000 since the moment, and as many of the last before it.
 
-        Cost: a scan of the ids of all traces, and the names in the spans of these results.
+        Cost: the names in the spans of these results.
         """
-        results, given = _results(query)
-        ((total,),) = self.read(f"{results} SELECT count(*) FILTER (WHERE is_since) FROM r", given)
-        rows = self.read(results + _SLICES, given)
-        found = [_slice(_name(kind, name), counts) for kind, name, *counts in rows]
-        return sorted(found, key=lambda each: each.name), total
+        given = [
+            query.space, query.profile_uid, query.since_ns, query.service, query.environment,
+            *([query.task] if query.task else []),
+        ]  # fmt: skip
+        rows = self.read(_TASK_AROUND if query.task else _RECORDS_AROUND, given)
+        names = self.trace_names(query.space, {row[3] for row in rows if row[3]})
+        sides = [[row for row in rows if row[-1] is is_since] for is_since in (False, True)]
+        before, since = (_results(side, names) for side in sides)
+        return before, since
 
 
-def _results(query: SliceQuery) -> tuple[str, Sequence[object]]:
-    """The table `r` of a query, and the parameters of that."""
-    given = [
-        query.space, query.profile_uid, query.since_ns, query.service, query.environment,
-        *([query.task] if query.task else []),
-    ]  # fmt: skip
-    return (_TAGGED_OF_TASK if query.task else _TAGGED_OF_RECORDS), given
-
-
-def _name(kind: str, name: str) -> str:
-    if kind == "tag":
-        ((key, value),) = tags_of([name]).items()
-        name = f"{key}={value}"
-    return name.replace("=", " ", 1) if kind == "setup" else f"{kind} {name}"
-
-
-def _slice(name: str, counts: Sequence[Any]) -> Slice:
-    passed_before, failed_before, passed, failed = counts
-    return Slice(
-        name=name, passed_before=passed_before, failed_before=failed_before, passed=passed,
-        failed=failed,
-    )  # fmt: skip
+def _results(
+    rows: Sequence[tuple[Any, ...]], names: Mapping[str, Collection[tuple[str, str]]]
+) -> list[Result]:
+    sessions = [session if scope == Scope.RECORD else "" for session, *_, scope, _, _ in rows]
+    lengths = Counter(filter(None, sessions))
+    passes = [bool(passed) for *_, passed, _ in rows]
+    numbers = conversations_of(list(zip(sessions, passes, strict=True)))
+    found: list[Result] = []
+    for number, session, row in zip(numbers, sessions, rows, strict=True):
+        _, record_id, uid, trace_id, tags, _, passed, _ = row
+        traits = set(_traits(tags, names.get(trace_id, ())))
+        if record_id and record_id != uid:
+            traits.add(f"record {record_id}")
+        if session:
+            traits.add(length_trait(lengths[session]))
+        found.append(Result(number, bool(passed), frozenset(traits)))
+    return found

@@ -1,25 +1,25 @@
 """History as it stands in a data folder that no collector has open."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from collector.store.decided import DecidedQuery, DecidedReads, SliceQuery, SliceReads
+from collector.store.decided import ChangeQuery, ChangeReads, DecidedQuery, DecidedReads
 from collector.store.files import OfflineReads
 from collector.store.profiles import Profiles
 from collector.store.usage import UsageGroup, UsageQuery, UsageReads
-from scouter.drift.detect.slices import Slice
 from scouter.drift.history.replay import KnownProfile, Mix, Period
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL, Observed
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import results_of
+from scouter.evaluate.statistics.explained import Origin, explain_results
 
 _PAGE: Final = 10_000
 
 
-class _History(OfflineReads, DecidedReads, SliceReads, UsageReads, Profiles):
+class _History(OfflineReads, DecidedReads, ChangeReads, UsageReads, Profiles):
     """Parts that history is made of."""
 
 
@@ -68,14 +68,15 @@ class StoredHistory:
             yield from page
             place = page[-1].place
 
-    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
-        """Passes and fails of a series by tag, tool and model, before and since a moment."""
+    def explain(self, key: SeriesKey, since_ns: int) -> Origin | None:
+        """What a change of a series at a moment comes from."""
         service, environment = results_of(key.agent)
-        query = SliceQuery(
+        query = ChangeQuery(
             space=self._space, profile_uid=key.profile_uid, task=key.task, since_ns=since_ns,
             service=service, environment=environment,
         )  # fmt: skip
-        return self._store.slices(query)
+        found = explain_results(*self._store.results_around(query), is_open=False)
+        return None if found is None else found.origin
 
     def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
         """Calls of a time by name; the thousand names with the most."""

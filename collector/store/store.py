@@ -8,7 +8,7 @@ from collector.metrics import TotalKey, TotalName, Totals
 from collector.store.alerts import Alerts
 from collector.store.commit import Commit
 from collector.store.conservation import ConservationReads
-from collector.store.decided import DecidedReads, SliceReads
+from collector.store.decided import ChangeReads, DecidedReads
 from collector.store.drops import Drops
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationFacetReads, EvaluationReads
@@ -45,7 +45,7 @@ class Store(
     UsageReads,
     ConservationReads,
     DecidedReads,
-    SliceReads,
+    ChangeReads,
     Profiles,
     Alerts,
     Labels,

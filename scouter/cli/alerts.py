@@ -128,10 +128,12 @@ def show(
             for each in found.together
             if (each.task, each.kind, each.slice) != (found.task, found.kind, found.slice)
         ),
+        *([found.explanation.sentence] if found.explanation else []),
         *(
-            f"explained by {each.name}: {'new, all had ' if each.new else ''}"
-            f"{each.rate_before:.1%} before, {each.rate:.1%} of {each.records:,} since"
-            for each in found.explained_by
+            f"explained by {each.name}: {each.before_passed / each.before_count:.1%} before, "
+            f"{each.after_passed / each.after_count:.1%} of {each.after_count:,} since"
+            for each in (found.explanation.traits if found.explanation else ())
+            if each.is_named
         ),
         *(
             f"{_WORDS.get(found.kind, 'failed')}{f' ({each.reason})' if each.reason else ''}: "

@@ -73,6 +73,14 @@ def test_bench_can_be_loaded(module: str) -> None:
                 "0.9 to 0.8 after 10,000, first 1,000: median delay",
             ],
         ),
+        (
+            "slices",
+            [
+                "steady 0.9, 16 slices: a slice alarmed",
+                "a tenth falls 0.9 to 0.5 after 10,000: median delay",
+                "30 % of the traffic shifts: called behaviour",
+            ],
+        ),
         pytest.param(
             "export",
             ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"],

@@ -147,20 +147,21 @@ def test_a_folder_and_its_collector_say_the_same(fallen: Path, start: Start) -> 
     assert "nobody" in str(unknown.exception)
     assert "a collector has it open" in str(held.exception) or held.exit_code == 1
 
+    (seen,) = json.loads(offline.stdout)["alerts"]  # task and record fell together
+    assert (seen["task"], [each["task"] for each in seen["together"]]) == ("t1", ["", "t1"])
     found = series_of(offline)
     assert found.keys() == {("", "pass"), ("", "error"), ("t1", "pass"), ("t1", "error")}
     each = found["t1", "pass"]
     assert (each["units"], each["failed"]) == (1_600, 140 + 120)
     (alarm,) = each["fired"]
     assert alarm["since"].startswith("2026-09-22T")  # 1,400 minutes after 2026-09-21T14:13:20Z
-    assert abs(each["healthy_units"] - HEALTHY) <= 50
+    assert each["healthy_units"] == HEALTHY + FALLEN  # nobody said until when it was healthy
     assert found["t1", "error"]["fired"] == []
     # The record has the level of the alert's condition, too.
     assert "the stated level of 80.0%" in found["", "pass"]["against"]
     assert "the stated level" not in each["against"]
-    by_points = {fall["points"]: fall for fall in each["falls"]}
-    assert by_points[20]["draws"] == 3
-    assert by_points[20]["delay_hours"] == pytest.approx((by_points[20]["delay_units"] - 1) / 60)
+    assert [fall["points"] for fall in each["falls"]] == [5, 10, 20]
+    assert all(fall["draws"] <= 3 for fall in each["falls"])
 
 
 def test_a_healthy_history_ends_with_0(tmp_path: Path) -> None:
@@ -173,8 +174,9 @@ def test_a_healthy_history_ends_with_0(tmp_path: Path) -> None:
         "series", "units", "rate", "would have fired", "false alarms", "fall of 20", "fall of 30",
     ]  # fmt: skip
     (line,) = [each for each in lines if each[0].endswith("version 1, t1") and len(each) > 1]
-    assert line[1:5] == ["1,400", "90.0%", "never", "0 in history, 0 of 3 orders"]
-    assert re.fullmatch(r"\d+ units, \d+\.\d h \(3 of 3\)", line[6])
+    assert line[1:5] == ["1,400", "90.0%", "never", "0 in history, 0 of 3 draws"]
+    assert re.fullmatch(r"\d+ units \(\d+ to \d+\), \d+\.\d h, seen 3 of 3", line[6])
+    assert "people would have seen" not in done.stdout
     assert f"{line[0]}: compared with its own first records, healthy or not (" in done.stdout
 
 
@@ -190,7 +192,9 @@ def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path)
     assert [len(each["fired"]) for each in found["series"]] == [1, 1, 0, 0]
     assert sum(bucket["units"] for bucket in first["buckets"]) == HEALTHY + FALLEN
     assert len(first["fired"][0]["examples_before"]) == 3
-    assert {each["name"] for each in first["explained_by"]} <= {"tool book", "tag half=a"}
+    # Half of the records since call `search`, which none did before; both tools fell alike.
+    assert first["cause"].startswith("Records passed fell by ")
+    assert first["explained_by"] == []
     assert max(bucket["log_evidence"] for bucket in first["buckets"]) > found["line"]
     # A hundred of the 200 calls after the fall are of `search`, and about none before.
     tools = {each["name"]: each for each in found["mixes"]["tool"]["shares"]}
@@ -233,8 +237,7 @@ def test_a_report_on_the_terminal_names_alarms_and_what_explains_them(fallen: Pa
         f"{fired['failed']:,} of {fired['records']:,} were bad since {fired['since']}"
         in done.stdout
     )
-    for each in first["explained_by"]:
-        assert f"explained by {each['name']}: " in done.stdout
+    assert first["cause"] in done.stdout
     assert done.stdout.count(" never") == 2
     empty = scouter("drift", "report", "--data", fallen, "--until", START_S)
     assert "no final result of that time is stored" in empty.stdout

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from collector.store.alerts import DeliveryState, DriftDelivery, DriftEvent, DriftState
-from collector.store.decided import DecidedQuery, SliceQuery, VersionQuery
+from collector.store.decided import ChangeQuery, DecidedQuery, VersionQuery
 from collector.store.rows import Scope, TaskRow
 from scouter.drift.canary import Result
-from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import BEFORE_ALL, RECORD
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
@@ -274,73 +273,59 @@ class StoreDriftContract:
         )
         assert of_one == steps[1:4]
 
-    def test_results_are_counted_by_tag_tool_and_model(self, store: AppendingStore) -> None:
-        """A trace counts once for each tool, however often it was called."""
+    def test_results_around_a_change_have_their_traits(self, store: AppendingStore) -> None:
+        """Sides by time, order by completion; errors and other profiles are in none."""
         calls = [
             span(1, attributes={"gen_ai.tool.name": "search"}),
-            span(2, attributes={"gen_ai.tool.name": "search", "gen_ai.prompt.name": "p=1"}),
-            span(3, attributes={"gen_ai.request.model": "m", "gen_ai.agent.name": "desk"}),
-            span(4, start_ns=12, attributes={"gen_ai.agent.name": "refunds"}),
-            span(5, start_ns=13, attributes={"gen_ai.agent.name": "refunds"}),
-            span(6, start_ns=14, attributes={"gen_ai.agent.name": "desk"}),
+            span(2, attributes={"gen_ai.request.model": "m"}),
         ]
         store.append_spans(SPACE, calls, 1).result()
+        alone: dict[str, Any] = {"tags": {}, "session_id": ""}
         rows = [
             evaluation("u1", PASSED, evaluated_ns=5, tags={"a.b": "x y"}, trace_id=TRACE),
-            evaluation("u2", FAILED, evaluated_ns=10, tags={"a.b": "x y"}, trace_id=TRACE),
-            evaluation("u3", PASSED, evaluated_ns=11, tags={}),
+            evaluation("u2", FAILED, evaluated_ns=10, tags={"service.name": "b"}, trace_id=TRACE),
+            evaluation("u3", PASSED, evaluated_ns=11, **alone, record_id="u3"),
             evaluation("u4", PASSED, evaluated_ns=12, tags={"k": "v"}, profile_uid="other"),
+            evaluation("u5", Outcome.ERRORED, evaluated_ns=13, **alone),
+            evaluation("u6", FAILED, evaluated_ns=4, **alone, scope=Scope.SESSION),
         ]
         store.append_evaluations(rows).result()
+        again = evaluation("u1", FAILED, evaluated_ns=14, revision=2, evaluation_id="e1-2")
+        store.append_evaluations([again]).result()
         assert store.catch_up()
+        spans = {"tool search", "model m"}
         for name in ("", "t1"):
-            query = SliceQuery(space=SPACE, profile_uid="p1", task=name, since_ns=10)
-            found, total = store.slices(query)
-            counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
-            names = (
-                "agent desk", "agent refunds", "model m", "prompt p=1",
-                "route desk > refunds > desk", "tag a.b=x y", "tool search",
-            )  # fmt: skip
-            assert found == [Slice(name=each, **counts) for each in names]
-            assert total == 2
-            assert store.unsliced(query) == Slice(name="", **(counts | {"passed": 1}))
+            query = ChangeQuery(space=SPACE, profile_uid="p1", task=name, since_ns=10)
+            before, since = store.results_around(query)
+            first = (True, {"tag a.b=x y", *spans, "record record u1", "length 1 record"})
+            whole = [(False, {"record record u6"})] if name else []  # a session is no record
+            assert [(each.passed, each.traits) for each in before] == [first, *whole]
+            assert [(each.passed, each.traits) for each in since] == [
+                (False, {*spans, "record record u2", "length 1 record"}), (True, set()),
+            ]  # fmt: skip
 
-    def test_slices_of_one_service_and_environment(self, store: AppendingStore) -> None:
+    def test_results_around_a_change_of_one_service_and_environment(
+        self, store: AppendingStore
+    ) -> None:
         """Each of three agents has one result on each side; one has no service."""
         places = [("bot", "prod"), ("bot", "test"), ("", "prod")]
         rows = [
             evaluation(
                 f"{at}-{number}", FAILED if at else PASSED, evaluated_ns=5 + 10 * at,
-                service_name=service, environment=environment, tags={"k": environment},
+                service_name=service, environment=environment, record_id=f"{at}-{number}",
+                tags={"k": f"{service}/{environment}"}, session_id="",
             )
             for number, (service, environment) in enumerate(places) for at in (0, 1)
         ]  # fmt: skip
         store.append_evaluations(rows).result()
-        for service, environment, names in (
-            ("bot", "prod", ["tag k=prod"]), ("bot", "test", ["tag k=test"]),
-            ("", "prod", ["tag k=prod"]), ("other", "prod", []),
-        ):  # fmt: skip
-            for task in ("", "t1"):
-                query = SliceQuery(
-                    space=SPACE, profile_uid="p1", task=task, since_ns=10, service=service,
-                    environment=environment,
-                )  # fmt: skip
-                found, total = store.slices(query)
-                counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
-                assert found == [Slice(name=name, **counts) for name in names]
-                assert (total, store.unsliced(query).failed) == (len(names), len(names))
-        both = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10, service="bot")
-        assert store.slices(both)[1] == 2
-
-    def test_versions_are_slices_where_there_are_several(self, store: AppendingStore) -> None:
-        query = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10)
-        one = evaluation("u1", PASSED, evaluated_ns=5, tags={}, service_version="1")
-        store.append_evaluations([one]).result()
-        assert store.slices(query) == ([], 0)
-        two = [evaluation(f"v{n}", FAILED, evaluated_ns=10 + n, tags={}, service_version=str(n))
-               for n in (1, 2)]  # fmt: skip
-        store.append_evaluations(two).result()
-        assert store.slices(query)[0] == [
-            Slice(name="version 1", passed_before=1, failed_before=0, passed=0, failed=1),
-            Slice(name="version 2", passed_before=0, failed_before=0, passed=0, failed=1),
-        ]
+        for service, environment in (*places, ("other", "prod")):
+            query = ChangeQuery(
+                space=SPACE, profile_uid="p1", task="t1", since_ns=10, service=service,
+                environment=environment,
+            )  # fmt: skip
+            names = [{f"tag k={service}/{environment}"}] if service != "other" else []
+            assert [[each.traits for each in side] for side in store.results_around(query)] == [
+                names, names,
+            ]  # fmt: skip
+        both = ChangeQuery(space=SPACE, profile_uid="p1", task="", since_ns=10, service="bot")
+        assert [len(side) for side in store.results_around(both)] == [2, 2]

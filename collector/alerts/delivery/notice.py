@@ -19,16 +19,15 @@ from collector.alerts.alert import (
     headline,
     proof,
 )
-from collector.alerts.evidence import culprits_of, error_of, examples_of
+from collector.alerts.evidence import error_of, examples_of, explained
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
-from scouter.drift.detect.slices import Culprit
 from scouter.drift.series.series import Kind
 
 TEST_ID: Final = "test"
 """Id of the alert in test messages."""
 _EXPLAINED: Final = 3
-"""Slices that a message names."""
+"""Traits that a message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,8 @@ class Notice:
     """An alert fires, or is over."""
 
     alert: Alert
+    cause: str = ""
+    """Traffic or behaviour, in words; empty where too little is known."""
     explained_by: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
     url: str = ""
@@ -127,6 +128,8 @@ class Notice:
             yield text(f"fell with it: {self.fell_with}")
         for each in self.changed:
             yield text(f"changed just before: {each}")
+        if self.cause:
+            yield text(self.cause)
         for each in self.explained_by:
             yield text(f"explained by {each}")
         for each in self.examples:
@@ -148,7 +151,7 @@ def notice_of(store: Store, alert: Alert, public_url: str = "") -> Notice:
     """Put a message together.
 
     Args:
-        store: Has the failed records and the slices.
+        store: Has the failed records, and the results that explain the fall.
         alert: As it stands.
         public_url: Address at which people see the collector's page, without a slash at its end;
             empty for no links.
@@ -159,10 +162,13 @@ def notice_of(store: Store, alert: Alert, public_url: str = "") -> Notice:
     url = f"{public_url}/alerts/{alert.alert_id}" if public_url else ""
     if not alert.is_open:
         return Notice(alert=alert, url=url)
-    found = [each for each in culprits_of(store, alert) if each.stands_out]
+    found = explained(store, alert)
+    origin = None if found is None else found.origin
+    guilty = () if origin is None else origin.guilty[:_EXPLAINED]
     return Notice(
         alert=alert,
-        explained_by=tuple(_explained(each) for each in found[:_EXPLAINED]),
+        cause="" if origin is None else origin.sentence,
+        explained_by=tuple(each.sentence() for each in guilty),
         examples=tuple(_example(alert, each, public_url) for each in examples_of(store, alert)),
         url=url,
     )
@@ -182,12 +188,6 @@ def trial_notice(at_ns: int, *, is_resolved: bool, public_url: str = "") -> Noti
         note="the test is over" if is_resolved else "",
     )  # fmt: skip
     return Notice(alert=alert, url=f"{public_url}/alerts" if public_url else "")
-
-
-def _explained(each: Culprit) -> str:
-    count = each.slice.passed + each.slice.failed
-    before = f"new, all had {each.rate_before:.1%}" if each.is_new else f"{each.rate_before:.1%}"
-    return f"{each.slice.name}: {before} before, {each.rate:.1%} of {count:,} since"
 
 
 def _example(alert: Alert, row: EvaluationRow, public_url: str) -> Example:

@@ -69,6 +69,7 @@ def _body(notice: Notice) -> dict[str, object]:
         "note": alert.note,
         "silenced_until": None if until_ns is None else rfc3339(until_ns),
         "changed": notice.changed,
+        "cause": notice.cause,
         "explained_by": list(notice.explained_by),
         "examples": [
             {"name": each.name, "url": each.url, "command": each.order, "reason": each.reason}

@@ -8,6 +8,8 @@ from typing import Any, Final
 from scouter.cli.drift.reading import Replayed
 from scouter.drift.history.backtest import Backtest, Injected
 from scouter.drift.history.replay import Alarm
+from scouter.drift.series.causes import Cause
+from scouter.drift.series.series import SeriesKey
 
 COLUMNS: Final = ("series", "units", "rate", "would have fired", "false alarms")
 _SHOWN: Final = 3
@@ -29,9 +31,17 @@ def row(each: Backtest, known: Replayed, falls: Sequence[float]) -> tuple[str, .
 
 
 def notes(found: Sequence[Backtest], known: Replayed) -> Iterator[str]:
-    """The references of each series, and what its alarms counted."""
+    """The alerts that people would have seen, the references of each series, and its alarms."""
     if not found:
         yield "no final result of that time is stored"
+    count = len(known.alerts)
+    if count:
+        yield f"people would have seen {count:,} alert{'s' if count > 1 else ''}:"
+    for alert in known.alerts:
+        rest = [known.name_of(key) for key in alert.falls if key != alert.headline]
+        end = f", over {clock(alert.ended_ns)}" if alert.ended_ns else ""
+        others = f"; with it: {'; '.join(rest)}" if rest else ""
+        yield f"  {clock(alert.opened_ns)}: {known.name_of(alert.headline)}{end}{others}"
     for each in found:
         yield f"{known.name(each.series)}: compared with {each.words}"
         for alarm in each.alarms[:_SHOWN]:
@@ -45,7 +55,13 @@ def notes(found: Sequence[Backtest], known: Replayed) -> Iterator[str]:
 
 def as_json(found: Sequence[Backtest], known: Replayed) -> str:
     """All series as one JSON object; times are RFC 3339, delays units and hours."""
-    return json.dumps({"series": [_object(each, known) for each in found]}, ensure_ascii=False)
+    return json.dumps(
+        {
+            "alerts": [_alert(each, known) for each in known.alerts],
+            "series": [_object(each, known) for each in found],
+        },
+        ensure_ascii=False,
+    )
 
 
 def clock(at_ns: int) -> str:
@@ -53,9 +69,18 @@ def clock(at_ns: int) -> str:
     return f"{datetime.datetime.fromtimestamp(at_ns // 10**9, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def identity(each: Any, known: Replayed) -> dict[str, Any]:  # noqa: ANN401 a recorder
+def _alert(each: Cause, known: Replayed) -> dict[str, Any]:
+    return {
+        "opened_at": clock(each.opened_ns),
+        "ended_at": None if each.ended_ns is None else clock(each.ended_ns),
+        **identity(each.headline, known),
+        "together": [identity(key, known) for key in each.falls],
+    }
+
+
+def identity(key: SeriesKey, known: Replayed) -> dict[str, Any]:
     """The name of a series, in parts."""
-    key, profile = each.key, known.profiles.get(each.key.profile_uid)
+    profile = known.profiles.get(key.profile_uid)
     return {
         "profile": "" if profile is None else profile.alias,
         "profile_version": "" if profile is None else profile.digest,
@@ -80,15 +105,16 @@ def alarm_object(alarm: Alarm) -> dict[str, Any]:
 def _object(each: Backtest, known: Replayed) -> dict[str, Any]:
     series = each.series
     return {
-        **identity(series, known),
+        **identity(series.key, known),
         "units": series.units, "records": series.records, "failed": series.failed,
         "against": each.words, "fired": [alarm_object(alarm) for alarm in each.alarms],
         "healthy_units": each.healthy, "false_alarms": each.false_alarms,
-        "orders": each.orders, "alarmed_orders": each.alarmed_orders,
+        "draws": each.draws, "alarmed_draws": each.alarmed_draws,
         "falls": [
             {
-                "points": round(found.fall * 100, 6), "draws": found.seeds, "seen": found.seen,
+                "points": round(found.fall * 100, 6), "draws": found.draws, "seen": found.seen,
                 "delay_units": found.units, "delay_hours": found.hours,
+                "least_units": found.least, "most_units": found.most,
             }
             for found in each.injected
         ],
@@ -104,14 +130,15 @@ def _fired(alarms: Sequence[Alarm]) -> str:
 
 def _false(each: Backtest) -> str:
     history = "" if each.false_alarms is None else f"{each.false_alarms} in history, "
-    lot = f"{each.alarmed_orders} of {each.orders} orders" if each.orders else "not tried"
-    return history + lot
+    drawn = f"{each.alarmed_draws} of {each.draws} draws" if each.draws else "not tried"
+    return history + drawn
 
 
 def _seen(found: Injected | None) -> str:
     if found is None:
         return "-"
-    seen = f"{found.seen} of {found.seeds}"
+    seen = f"{found.seen} of {found.draws}"
     if found.units is None or found.hours is None:
         return f"seen {seen}"
-    return f"{found.units:,} units, {found.hours:.1f} h ({seen})"
+    most = "not seen" if found.most is None else f"{found.most:,}"
+    return f"{found.units:,} units ({found.least:,} to {most}), {found.hours:.1f} h, seen {seen}"

@@ -43,7 +43,7 @@ def backtest(
         list[float] | None,
         typer.Option(metavar="POINTS", help="Fall to put in; several may be given: 5, 10, 20."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=999, help="Draws of each fall.")] = 9,
+    seeds: Annotated[int, typer.Option(min=1, max=999, help="Histories that are drawn.")] = 19,
     alpha: Alpha = 0.01,
     quiet_s: Quiet = 60.0,
     deadline_s: Deadline = 3600.0,
@@ -55,9 +55,10 @@ def backtest(
 ) -> None:
     """Say when each series would have fired on history, and how soon it sees a fall.
 
-    Falls are put into the second half of the part of a series before its first alarm: passes become
-    fails by lot. `false alarms` are those of the same outcomes in an order drawn by lot, and, with
-    --healthy-until, those on history before that time.
+    Other histories are drawn from blocks of this one: whole days, or twentieths. `false alarms`
+    counts those with an alarm, and, with --healthy-until, the alarms on history before that time.
+    Falls are put into the second half of each: passes become fails by lot. Delays are the median of
+    the draws, with the interval of nine in ten.
 
     The exit code is 0 if no series would have fired, 1 if one would have, 3 if no series had
     anything to be compared with.
@@ -149,7 +150,7 @@ def report(
     with progress() as tell, source.open() as history:
         known = replayed(history, period, alpha, (quiet_s, deadline_s), tell)
         series = sorted(known.series, key=lambda each: (not each.alarms, known.name(each)))
-        found = [report_of(each, history, alpha) for each in series]
+        found = [report_of(each, history) for each in series]
         changes = [each.alarms[0].fall.since_ns for each in found if each.alarms]
         change_ns = min(changes, default=None)
         made = Report(

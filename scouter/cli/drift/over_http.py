@@ -1,17 +1,17 @@
 """History as a collector that runs has it."""
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
 from scouter.client.client import ScouterClient
-from scouter.drift.detect.slices import Slice
 from scouter.drift.history.replay import KnownProfile, Mix, Period
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import Observed, Place
 from scouter.drift.series.series import Agent, SeriesKey
 from scouter.drift.series.series_set import results_of
+from scouter.evaluate.statistics.explained import Guilty, Origin
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -60,21 +60,22 @@ class HttpHistory:
                 traits=each.traits,
             )
 
-    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
-        """Passes and fails of a series by tag, tool and model, before and since a moment."""
-        answer = self._client.drift_slices(
+    def explain(self, key: SeriesKey, since_ns: int) -> Origin | None:
+        """What a change of a series at a moment comes from."""
+        found = self._client.drift_explanation(
             key.profile_uid, _text(since_ns), key.task, *results_of(key.agent)
-        )
-        return [
-            Slice(
-                name=each.name,
-                passed_before=each.passed_before,
-                failed_before=each.failed_before,
-                passed=each.passed,
-                failed=each.failed,
+        ).explanation
+        if found is None:
+            return None
+        guilty = [
+            Guilty(
+                each.name, (each.before_passed, each.before_count),
+                (each.after_passed, each.after_count),
             )
-            for each in answer.items
-        ], answer.total
+            for each in found.traits
+            if each.is_named
+        ]  # fmt: skip
+        return Origin(sentence=found.sentence, guilty=guilty)
 
     def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
         """Calls of a time by name."""

@@ -17,6 +17,8 @@ from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
     from scouter.drift.history.replay import History, KnownProfile, Period, Recorder
+    from scouter.drift.series.causes import Cause
+    from scouter.drift.series.series import SeriesKey
 
 _GROUP: Final = "scouter.history"
 """Entry points of this group read a data folder."""
@@ -82,12 +84,17 @@ class Replayed:
 
     series: "list[Recorder]"
     """Those of tasks and records, and those of slices that would have fired."""
+    alerts: "list[Cause]"
+    """The alerts that people would have seen."""
     profiles: "dict[str, KnownProfile]"
     end_ns: int
 
     def name(self, each: "Recorder") -> str:
         """Name a series for people."""
-        key = each.key
+        return self.name_of(each.key)
+
+    def name_of(self, key: "SeriesKey") -> str:
+        """The same by its key."""
         known = self.profiles.get(key.profile_uid)
         profile = key.profile_uid if known is None else f"{known.alias} {known.digest[:8]}"
         agent = " ".join(filter(None, key.agent[:2]))
@@ -124,7 +131,7 @@ def replayed(
         return profiles[uid].stated if uid in profiles else NOTHING
 
     end_ns = period.until_ns or time.time_ns()
-    found = replay(
+    found, alerts = replay(
         (
             replace(each, yardsticks=profiles[each.profile_uid].yardsticks)
             if each.profile_uid in profiles
@@ -138,7 +145,7 @@ def replayed(
         told=lambda count: told(f"replayed {count:,} results"),
     )
     shown = [each for each in found if each.alarms or not each.key.slice]
-    return Replayed(series=shown, profiles=profiles, end_ns=end_ns)
+    return Replayed(series=shown, alerts=alerts, profiles=profiles, end_ns=end_ns)
 
 
 def moment_ns(text: str | None, option: str) -> int | None:

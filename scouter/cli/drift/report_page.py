@@ -166,7 +166,7 @@ def _evidence(each: SeriesReport, alpha: float) -> Evidence:
 
 def _object(each: SeriesReport, report: Report) -> dict[str, Any]:
     return {
-        **identity(each.series, report.known),
+        **identity(each.series.key, report.known),
         "units": each.series.units, "records": each.series.records,
         "failed": each.series.failed, "against": each.words, "band": "wilson 95%",
         "bucket_s": each.bucket_ns / 1e9,
@@ -182,13 +182,14 @@ def _object(each: SeriesReport, report: Report) -> dict[str, Any]:
             {**alarm_object(a), "examples_before": a.before, "examples_since": a.since}
             for a in each.alarms
         ],
+        "cause": "" if each.origin is None else each.origin.sentence,
         "explained_by": [
             {
-                "name": found.slice.name, "rate_before": found.rate_before, "rate": found.rate,
-                "weight": found.weight, "evidence": found.evidence,
-                "records": found.slice.passed + found.slice.failed,
+                "name": found.name, "before_passed": found.before[0],
+                "before_count": found.before[1], "after_passed": found.after[0],
+                "after_count": found.after[1],
             }
-            for found in each.explained
+            for found in (each.origin.guilty if each.origin else ())
         ],
     }  # fmt: skip
 
@@ -241,8 +242,7 @@ def _alarms(each: SeriesReport, name: str) -> Iterator[str]:
             f"{name}, {clock(alarm.opened_ns)}: {fall.failed:,} of {fall.records:,} were bad since "
             f"{clock(fall.since_ns)}{end}; against {fall.reference.sentence()}"
         )
-    for found in each.explained:
-        yield (
-            f"  explained by {found.slice.name}: {found.rate_before:.1%} before, "
-            f"{found.rate:.1%} since, {found.weight * 100:.1f} points of the fall"
-        )
+    if each.origin is not None:
+        yield f"  {each.origin.sentence}"
+        for found in each.origin.guilty:
+            yield f"  explained by {found.sentence()}"

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from scouter.client.models.answer import Answer, Time
+from scouter.client.models.comparison import Explanation
 from scouter.evaluate.outcome import Outcome
 
 
@@ -173,21 +174,6 @@ class DriftAlert(Answer):
     )
 
 
-class Culprit(Answer):
-    """A tag, tool, model, agent, route or version whose results fell."""
-
-    name: str = Field(
-        description="Such as `tool search`, `model m`, `agent a`, `route a > b`, `version 2` or "
-        "`tag tier=free`."
-    )
-    rate_before: float = Field(description="Its own; where it is new, that of all results.")
-    new: bool = Field(description="It had fewer than 30 results before the fall.")
-    rate: float = Field(description="Since the fall.")
-    records: int = Field(description="Since the fall.")
-    weight: float = Field(description="Its own fall times its share of the results since.")
-    evidence: float = Field(description="E-value; it stands among all slices (e-BH).")
-
-
 class DriftDelivery(Answer):
     """A message about an alert, to one channel."""
 
@@ -216,8 +202,9 @@ class TriedChannels(Answer):
 class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
-    explained_by: tuple[Culprit, ...] = Field(
-        description="Parts that fell, the largest share first; of the kind error empty."
+    explanation: Explanation | None = Field(
+        description="Traffic or behaviour: what the fall comes from. While the alert is open the "
+        "intervals hold at every look; null where too little is known, and of the kind error."
     )
     examples: tuple[DriftExample, ...] = Field(
         description="The newest failed records at its opening; of passes also those that errored "
@@ -345,21 +332,10 @@ class DriftResult(Answer):
     )
 
 
-class DriftSlice(Answer):
-    """Results that have a tag, a tool or a model in common, before a moment and since."""
+class DriftExplanation(Answer):
+    """What a change of a series at a moment comes from."""
 
-    name: str
-    passed_before: int
-    failed_before: int
-    passed: int
-    failed: int
-
-
-class DriftSlices(Answer):
-    """All slices that have a result since the moment."""
-
-    total: int = Field(description="Results since the moment that were looked at.")
-    items: tuple[DriftSlice, ...]
+    explanation: Explanation | None = Field(description="Null where too little is known.")
 
 
 class CanaryVersion(Answer):

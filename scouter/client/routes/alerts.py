@@ -11,9 +11,9 @@ from scouter.client.models.alerts import (
     Canary,
     DriftAlert,
     DriftAlertLook,
+    DriftExplanation,
     DriftResult,
     DriftSeriesList,
-    DriftSlices,
     TriedChannels,
 )
 from scouter.client.request import Moment, arguments
@@ -159,15 +159,15 @@ class AlertRoutes(Connection):
         """
         return self._pages(DriftResult, "/drift/results", arguments(locals()))
 
-    def drift_slices(
+    def drift_explanation(
         self,
         uid: str,
         since: Moment | None = None,
         task: str = "",
         service: str | None = None,
         environment: str | None = None,
-    ) -> DriftSlices:
-        """Passes and fails by tag, tool and model, before and since a moment.
+    ) -> DriftExplanation:
+        """Say what a change of a series comes from: other traffic, or another behaviour.
 
         Args:
             uid: Of one version of a profile.
@@ -176,7 +176,7 @@ class AlertRoutes(Connection):
             service: Of its results only; the empty text stands for those without one.
             environment: The same.
         """
-        return self._get(DriftSlices, "/drift/slices/{uid}", arguments(locals()))
+        return self._get(DriftExplanation, "/drift/explanation/{uid}", arguments(locals()))
 
     def canary(self, stable: str, candidate: str, **search: Unpack[CanaryTerms]) -> Canary:
         """Hold a candidate against the stable version: promote, hold or roll back.

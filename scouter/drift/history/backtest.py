@@ -1,40 +1,55 @@
 """Backtests: when a series would have fired on history, and how soon it sees a fall.
 
-The healthy part of a series ends where its first alarm says that the change began. A fall is put
-into the second half of that part: each pass becomes a fail with one chance. The outcomes before it
-are those of history, and so are the times.
+Nobody knows whether history was healthy but who lived it. So all of it counts, or what came before
+a stated time; an alarm in it cuts nothing off. Other histories that might have been are drawn from
+its blocks: whole days, so that each hour stays where it was, or twentieths of a history of fewer
+than four days. A fall is put into the second half of each: passes become fails with one chance.
 """
 
+import math
 import random
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from scouter.drift.history.replay import Alarm, Recorder, Unit
 from scouter.drift.series.series import Kind, Series
 
 FALLS: Final = (0.05, 0.10, 0.20)
 """Falls that are put into history, in share of outcomes."""
-SEEDS: Final = 9
-"""Draws of each; an odd number has a middle one."""
+SEEDS: Final = 19
+"""Histories that are drawn. The next one lies between the least and the most of 19 with a chance of
+90 %, whatever the distribution (Wilks 1941, doi:10.1214/aoms/1177731788)."""
+_OUTSIDE: Final = 0.05
+"""Share of the draws beyond either end of an interval."""
+_BLOCKS: Final = 20
+_FEWEST_DAYS: Final = 4
+"""Days from which on blocks are days."""
 _COUNTED: Final = (Kind.PASS, Kind.ERROR)
 """Kinds whose outcomes are shares of records."""
 _HOUR_NS: Final = 3_600 * 10**9
+_DAY_NS: Final = 24 * _HOUR_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injected:
-    """A fall that was put into the healthy part, in several draws."""
+    """A fall that was put into the histories that were drawn."""
 
     fall: float
     """In share of outcomes."""
-    seeds: int
+    draws: int
+    """Histories into which it could be put: no alarm was open there."""
     seen: int
-    """Draws in which it was seen before the healthy part was over."""
+    """Those in which it was seen before they were over."""
     units: float | None
     """Median delay; None where no more than half of the draws saw it."""
+    least: float | None
+    """Lower end of the interval in which nine of ten delays lie."""
+    most: float | None
+    """Upper end; None where that many draws did not see it."""
     hours: float | None
+    """Median delay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +60,14 @@ class Backtest:
     alarms: Sequence[Alarm]
     """Alarms on history as it is."""
     healthy: int
-    """Units of the healthy part."""
+    """Units of the history that counts as healthy."""
     false_alarms: int | None
     """Alarms on history before the moment up to which it is known to be healthy; None where no
     such moment was given."""
-    orders: int
-    """Orders of the healthy part that were drawn by lot."""
-    alarmed_orders: int
-    """Orders with an alarm. Nothing can have changed in them, so each alarm is a false one."""
+    draws: int
+    """Histories that were drawn from its blocks."""
+    alarmed_draws: int
+    """Those with an alarm; each is a false one if history was healthy."""
     injected: Sequence[Injected]
     """Empty where nothing could be put into it; `words` says why."""
     words: str
@@ -73,11 +88,12 @@ def backtest(
         found: All of them, in the order in which they began.
         healthy_until_ns: Up to here history is known to be healthy; None where that is not known.
         falls: In share of outcomes, each in (0, 1).
-        seeds: Draws of each fall, and of orders; 0 for none.
+        seeds: Histories that are drawn; 0 for none.
         told: Is told how many series are done.
 
     Yields:
-        One for each series. Falls are put into the series of each agent's last version only.
+        One for each series. Histories are drawn of the series of each agent's last version only,
+        and not of slices.
 
     Cost: for each series so many replays of its healthy part as there are seeds, and half of
         one for each draw of a fall that is not seen.
@@ -85,7 +101,7 @@ def backtest(
     last = {(each.key[:2], each.key.agent[:2]): each.key.agent for each in found}
     for done, each in enumerate(found, 1):
         is_last = last[each.key[:2], each.key.agent[:2]] == each.key.agent
-        yield _look(each, healthy_until_ns, falls, seeds if is_last else 0)
+        yield _look(each, healthy_until_ns, falls, seeds if is_last and not each.key.slice else 0)
         told(done)
 
 
@@ -93,25 +109,28 @@ def _look(
     each: Recorder, healthy_until_ns: int | None, falls: Sequence[float], seeds: int
 ) -> Backtest:
     units, alarms = each.units_taken, each.alarms
-    healthy = units.before(alarms[0].fall.since_ns) if alarms else len(units)
-    false_alarms = None
+    healthy, false_alarms = len(units), None
     if healthy_until_ns is not None:
-        healthy = min(healthy, units.before(healthy_until_ns))
+        healthy = units.before(healthy_until_ns)
         false_alarms = sum(alarm.opened_ns < healthy_until_ns for alarm in alarms)
-    part = [units[at] for at in range(healthy)] if seeds else []
+    part = [units[at] for at in range(healthy)]
     # A fall before it has learnt would be learnt, too.
     start = max(each.held_from or 0, each.learnt_from or 0, healthy // 2)
-    can_inject = seeds and each.held_from is not None and start < healthy
+    rate = sum(unit.outcome for unit in part) / healthy if part else 0.0
+    wanted = [fall for fall in falls if fall < rate]
+    can_inject = bool(seeds) and each.held_from is not None and start < healthy
+    found = [_draw(each, part, start, wanted if can_inject else (), rate, n) for n in range(seeds)]
     return Backtest(
         series=each,
         alarms=alarms,
         healthy=healthy,
         false_alarms=false_alarms,
-        orders=seeds if part else 0,
-        alarmed_orders=sum(_alarms_by_lot(each, part, seed) for seed in range(seeds)),
-        injected=_inject_all(each, part, start, falls, seeds) if can_inject else (),
-        words=_words(each, bool(can_inject), bool(seeds)),
-    )
+        draws=seeds if part else 0,
+        alarmed_draws=sum(one.is_alarmed for one in found),
+        injected=[delays_of(fall, [one.delays[fall] for one in found if one.delays])
+                  for fall in (wanted if can_inject else ())],
+        words=_words(each, can_inject, bool(seeds)),
+    )  # fmt: skip
 
 
 def _words(each: Recorder, is_injected: bool, is_last: bool) -> str:
@@ -123,57 +142,98 @@ def _words(each: Recorder, is_injected: bool, is_last: bool) -> str:
     return f"{against}; too few outcomes in the healthy part to put a fall into it"
 
 
-def _alarms_by_lot(each: Recorder, part: Sequence[Unit], seed: int) -> bool:
-    """Tell whether the healthy part alarms in an order that is drawn by lot."""
-    order, series = list(part), each.anew()
-    random.Random(seed).shuffle(order)  # noqa: S311 no secret
-    timed = (
-        unit._replace(at_ns=was.at_ns, created_ns=was.created_ns)
-        for unit, was in zip(order, part, strict=True)
-    )
-    return any(_take(series, unit) for unit in timed)
+class Delay(NamedTuple):
+    """Delay of a fall; beyond the end of the draw where it was not seen."""
+
+    units: float
+    hours: float
 
 
-def _inject_all(
-    each: Recorder, part: Sequence[Unit], start: int, falls: Sequence[float], seeds: int
-) -> list[Injected]:
-    series = each.anew()
-    for unit in part[:start]:
-        _take(series, unit)
-    state, rate = series.to_json(), sum(unit.outcome for unit in part) / len(part)
+class _Drawn(NamedTuple):
+    """One history that was drawn."""
+
+    is_alarmed: bool
+    """It alarmed without a fall."""
+    delays: Mapping[float, Delay]
+    """By fall; empty where an alarm was open when it was put in."""
+
+
+def resampled(part: Sequence[Unit], seed: int) -> list[Unit]:
+    """Draw a history from the blocks of one.
+
+    Args:
+        part: The history, in its order.
+        seed: Of the draw.
+
+    Returns:
+        Blocks with replacement. Days stand in the place of days, each hour where it was; other
+        blocks get the times of the history that they make up.
+
+    Source: the block bootstrap, Kuensch 1989, doi:10.1214/aos/1176347265.
+    """
+    draw = random.Random(seed)  # noqa: S311 no secret
+    days: dict[int, list[Unit]] = {}
+    for unit in part:
+        days.setdefault(unit.created_ns // _DAY_NS, []).append(unit)
+    if len(days) >= _FEWEST_DAYS:
+        found: list[Unit] = []
+        for day in days:
+            chosen = draw.choice(list(days))
+            later_ns = (day - chosen) * _DAY_NS
+            found += (
+                unit._replace(at_ns=unit.at_ns + later_ns, created_ns=unit.created_ns + later_ns)
+                for unit in days[chosen]
+            )
+        return found
+    size = -(-len(part) // _BLOCKS)
+    blocks = [part[at : at + size] for at in range(0, len(part), size)]
+    mixed = (unit for _ in range(2 * _BLOCKS) for unit in draw.choice(blocks))
     return [
-        _injected(each, state, part[start:], fall, rate, seeds) for fall in falls if fall < rate
+        unit._replace(at_ns=was.at_ns, created_ns=was.created_ns)
+        for unit, was in zip(mixed, part, strict=False)
     ]
 
 
-def _injected(
+def _draw(
     each: Recorder,
-    state: dict[str, Any],
-    rest: Sequence[Unit],
-    fall: float,
+    part: Sequence[Unit],
+    start: int,
+    falls: Sequence[float],
     rate: float,
-    seeds: int,
-) -> Injected:
-    """Put one fall into the rest of the healthy part, once for each seed."""
-    space, uid, agent = each.key[:3]
-    delays: list[int] = []
-    for seed in range(seeds):
-        series = Series.from_json(space, uid, agent, state)
-        worse = worsened(rest, fall / rate, seed, is_counted=each.key.kind in _COUNTED)
-        seen = next((at for at, unit in enumerate(worse) if _take(series, unit)), None)
-        if seen is not None:
-            delays.append(seen)
-    is_known = 2 * len(delays) > seeds
-    # A draw that did not see the fall is slower than all that did.
-    middle = statistics.median_low(delays + [len(rest)] * (seeds - len(delays))) if is_known else 0
-    waited_ns = rest[middle].at_ns - rest[0].at_ns
-    return Injected(
-        fall=fall,
-        seeds=seeds,
-        seen=len(delays),
-        units=middle + 1 if is_known else None,
-        hours=waited_ns / _HOUR_NS if is_known else None,
+    seed: int,
+) -> _Drawn:
+    """Draw a history, look for alarms in it, and put each fall into it."""
+    units, series = resampled(part, seed), each.anew()
+    is_alarmed = any([_take(series, unit) for unit in units[:start]])
+    state, rest = series.to_json(), units[start:]
+    delays: dict[float, Delay] = {}
+    if falls and rest and not series.is_fallen:
+        space, uid, agent = each.key[:3]
+        for fall in falls:
+            worse = worsened(rest, fall / rate, seed, is_counted=each.key.kind in _COUNTED)
+            fallen = Series.from_json(space, uid, agent, state)
+            seen = next((at for at, unit in enumerate(worse) if _take(fallen, unit)), None)
+            hours = math.inf if seen is None else (rest[seen].at_ns - rest[0].at_ns) / _HOUR_NS
+            delays[fall] = Delay(math.inf if seen is None else seen + 1, hours)
+    is_alarmed |= any(_take(series, unit) for unit in rest)
+    return _Drawn(is_alarmed, delays)
+
+
+def delays_of(fall: float, delays: Sequence[Delay]) -> Injected:
+    """Put the delays of all draws together; one that did not see the fall is slower than others."""
+    ranked = sorted(delays)
+    none = Delay(math.inf, math.inf)
+    outside = max(1, math.floor((len(ranked) + 1) * _OUTSIDE))
+    middle = statistics.median_low(ranked) if ranked else none
+    least, most = (ranked[outside - 1], ranked[-outside]) if ranked else (none, none)
+    units, hours, lower, upper = (
+        value if math.isfinite(value) else None
+        for value in (middle.units, middle.hours, least.units, most.units)
     )
+    return Injected(
+        fall=fall, draws=len(ranked), seen=sum(math.isfinite(one.units) for one in ranked),
+        units=units, least=lower, most=upper, hours=hours,
+    )  # fmt: skip
 
 
 def worsened(

@@ -3,19 +3,20 @@
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-from scouter.drift.detect.slices import Slice
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.causes import Cause, Causes
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed, Yardstick, yardsticks
 from scouter.drift.series.reference import NOTHING, Stated, stated_by
 from scouter.drift.series.series import Ancestor, Series, SeriesKey, Unit
 from scouter.drift.series.series_set import SeriesSet
 from scouter.drift.series.watch import Fall
+from scouter.evaluate.statistics.explained import Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +78,11 @@ class History(Protocol):
         """First final results, in the order of completion."""
         ...
 
-    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
-        """Passes and fails of a series by tag, tool and model, before and since a moment.
+    def explain(self, key: SeriesKey, since_ns: int) -> Origin | None:
+        """What a change of a series at a moment comes from.
 
         Returns:
-            The slices, and the results since the moment that were looked at.
+            None where too few results are stored on one side of the moment.
         """
         ...
 
@@ -192,6 +193,13 @@ class Recorder(Series):
             self._turned(at_ns)
         return turned
 
+    def prove(self) -> bool:
+        """Note a fall that stands among all slices; see `Series.prove`."""
+        turned = super().prove()
+        if turned:
+            self._turned(self.last_ns)
+        return turned
+
     def adopt(self, before: Ancestor | None) -> bool:
         """Hold it against the version before; see `Series.adopt`."""
         begun = self.anew()
@@ -234,7 +242,7 @@ def replay(
     stated_of: Callable[[str, str], Stated],
     end_ns: int,
     told: Callable[[int], None] = lambda count: None,
-) -> list[Recorder]:
+) -> tuple[list[Recorder], list[Cause]]:
     """Take stored results as the live watcher takes them.
 
     Args:
@@ -246,7 +254,8 @@ def replay(
         told: Is told now and then how many results were taken.
 
     Returns:
-        Every series that had an outcome, in the order in which they began.
+        Every series that had an outcome, in the order in which they began; and the alerts that
+        people would have seen. An alert ends here by recovery alone.
 
     Cost: a few µs for each outcome; 28 bytes for each are kept.
     """
@@ -256,18 +265,22 @@ def replay(
         found.append(Recorder(*given))
         return found[-1]
 
-    series = SeriesSet(alpha, pace, stated_of, make=make)
+    series, causes = SeriesSet(alpha, pace, stated_of, make=make), Causes()
     count, told_ns = 0, 0
     for count, each in enumerate(results, 1):
         if each.at_ns >= told_ns + _TICK_NS:
             # It is not stored when others were decided: all wait for as long as it may take.
             series.decided({}, each.at_ns - pace.wait_ns)
-            series.advance(each.at_ns)
+            turns = [*series.advance(each.at_ns), *series.take(each)]
             told_ns = each.at_ns
-        series.take(each)
+        else:
+            turns = series.take(each)
+        for turn in turns:
+            causes.take(turn)
         if count % 1_000 == 0:
             told(count)
     series.decided({})
-    series.advance(end_ns)
+    for turn in series.advance(end_ns):
+        causes.take(turn)
     told(count)
-    return found
+    return found, causes.found

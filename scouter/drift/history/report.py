@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scouter.drift.detect.slices import Culprit, culprits
 from scouter.drift.history.replay import Alarm, History, Mix, Recorder
 from scouter.drift.series.series import Kind
 from scouter.evaluate.intervals import wilson
+from scouter.evaluate.statistics.explained import Origin
 
 _EXPECTED: Final = 5.0
 """Names with a smaller expected count on either side are tested as one (Cochran 1954)."""
@@ -124,7 +124,6 @@ def _chi_square_tail(statistic: float, freedom: int) -> float:
 
 
 BUCKETS: Final = 60
-_CULPRITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +149,8 @@ class SeriesReport:
     bucket_ns: int
     buckets: Sequence[Bucket]
     """Buckets with an outcome, by time."""
-    explained: Sequence[Culprit]
-    """Slices that fell since the last alarm's change point."""
+    origin: Origin | None
+    """Of the last alarm's fall; None without an alarm, or where too little is known."""
     words: str
     """The references of the series."""
 
@@ -161,27 +160,25 @@ class SeriesReport:
         return self.series.alarms
 
 
-def report_of(each: Recorder, history: History, alpha: float) -> SeriesReport:
+def report_of(each: Recorder, history: History) -> SeriesReport:
     """Look at one series of a replay.
 
     Args:
         each: The series.
-        history: Has the slices.
-        alpha: Chance of a false alarm, for the slices, too.
+        history: Has the results that explain its last fall.
 
     Cost: one more replay of its outcomes.
     """
     bucket_ns = _bucket_ns(each)
-    explained: list[Culprit] = []
+    origin: Origin | None = None
     if each.alarms and each.key.kind is Kind.PASS:
-        slices, total = history.slices(each.key, each.alarms[-1].fall.since_ns)
-        explained = culprits(slices, total, alpha)[:_CULPRITS]
+        origin = history.explain(each.key, each.alarms[-1].fall.since_ns)
     against = "; ".join(watch.reference.sentence() for watch in each.watches)
     return SeriesReport(
         series=each,
         bucket_ns=bucket_ns,
         buckets=_buckets(each, bucket_ns),
-        explained=explained,
+        origin=origin,
         words=against or "nothing yet: it learns from its first 1,000 records",
     )
 

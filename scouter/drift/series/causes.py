@@ -5,8 +5,10 @@ several series fall, each proven at its own time.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from scouter.drift.series.group import Turn
 from scouter.drift.series.series import Kind, SeriesKey
 
 
@@ -45,3 +47,53 @@ def is_one_cause(fall: Proven, opened: Iterable[Proven]) -> bool:
 def specificity(key: SeriesKey) -> int:
     """Rank series by how narrow they are: a slice before a task, a task before whole records."""
     return 2 if key.slice else 1 if key.task else 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Cause:
+    """Falls that are one alert."""
+
+    falls: dict[SeriesKey, Proven]
+    """In the order in which they were proven."""
+    going_on: set[SeriesKey]
+    ended_ns: int | None = None
+    """Time at which the last of them was over; None while one goes on."""
+
+    @property
+    def opened_ns(self) -> int:
+        """Time at which the first one was proven."""
+        return min(each.at_ns for each in self.falls.values())
+
+    @property
+    def headline(self) -> SeriesKey:
+        """The most specific one; of several that was proven first."""
+        return max(self.falls, key=specificity)
+
+
+class Causes:
+    """Puts falls together, as the alerts do."""
+
+    def __init__(self) -> None:
+        self.found: list[Cause] = []
+        """In the order in which they were opened."""
+
+    def take(self, turn: Turn) -> None:
+        """Take the next series that fell or recovered."""
+        key, fall = turn.series.key, turn.fall
+        current = next((each for each in self.found if key in each.going_on), None)
+        if fall is None:
+            if current is not None:
+                current.going_on.discard(key)
+                current.ended_ns = None if current.going_on else turn.at_ns
+        elif current is None:
+            proven = Proven(key, fall.since_ns, turn.at_ns)
+            joined = [each for each in self.found if is_one_cause(proven, _going_on(each))]
+            if not joined:
+                joined = [Cause(falls={}, going_on=set())]
+                self.found += joined
+            joined[-1].falls[key] = proven
+            joined[-1].going_on.add(key)
+
+
+def _going_on(cause: Cause) -> list[Proven]:
+    return [cause.falls[key] for key in cause.going_on]

@@ -59,3 +59,26 @@ def blocks(values: Sequence[T]) -> list[Sequence[T]]:
     """Cut a sequence into blocks of 20 neighbours; into ten blocks where it is shorter than 200."""
     size = max(1, min(BLOCK, len(values) // _FEWEST))
     return [values[at : at + size] for at in range(0, len(values), size)]
+
+
+def conversations_of(results: Sequence[tuple[str, bool]]) -> list[int]:
+    """Number the conversations of results in the order of time.
+
+    A result without a session id is a conversation of its own; where neighbours are more alike
+    than chance explains, each 20 of them in a row are one.
+
+    Args:
+        results: Session id, empty where there is none, and whether it passed.
+
+    Returns:
+        A number for each result.
+    """
+    numbers: dict[str | int, int] = {}
+    alone = [at for at, (session, _) in enumerate(results) if not session]
+    block_of: dict[int, int] = {}
+    if likeness([results[at][1] for at in alone]).is_beyond_chance:
+        block_of = {at: number for number, some in enumerate(blocks(alone)) for at in some}
+    return [
+        numbers.setdefault(session or -1 - block_of.get(at, len(results) + at), len(numbers))
+        for at, (session, _) in enumerate(results)
+    ]

@@ -60,10 +60,11 @@ def test_an_alert_from_its_opening_to_its_end(service: Service) -> None:
     assert len(look["examples"]) == 3
     for each in look["examples"]:
         assert service.get(each["link"])["evaluations"][0]["outcome"] == "failed"
-    # Every second answer is wrong, in both halves alike: what all have in common makes most of it.
-    names = [each["name"] for each in look["explained_by"]]
-    assert names[0] == "tag all=x"
-    assert set(names) <= {"tag all=x", "tag half=a", "tag half=b"}
+    # Every second answer is wrong, in both halves alike: the agent, and no half of the traffic.
+    why = look["explanation"]
+    assert "because the agent behaves otherwise with the same traffic" in why["sentence"]
+    assert [each["fell"] for each in why["parts"]] == [False, False, True]
+    assert not any(each["is_named"] for each in why["traits"])
     erased = service.http.post("/api/v1/erase", json={"record_uid": look["examples"][0]["uid"]})
     assert erased.status_code == 200
     assert service.get(path)["examples"] == look["examples"][1:]

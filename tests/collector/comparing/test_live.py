@@ -10,13 +10,13 @@ from collector.comparing.live import (
     Passed,
     Samples,
     compare_live,
-    conversations_of,
     passed_of,
 )
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.statistics.likeness import conversations_of
 
 SPECS = [TaskSpec(task_id=f"t{at}", task_type="Assertion", operator="Equals") for at in range(20)]
 

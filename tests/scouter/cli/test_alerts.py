@@ -15,6 +15,7 @@ from scouter.client.models.alerts import (
     DriftSeriesList,
     Trouble,
 )
+from scouter.client.models.comparison import ComparedTrait, Explanation
 from tests.scouter.cli.conftest import Scouter
 from tests.support.answers import whole
 from tests.support.served import Say, Script, run_script
@@ -145,10 +146,14 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         {"evaluation_id": "f", "record_id": "", "uid": "u2", "trace_id": None, "link": ""},
     ]
     acknowledged = {**ALERT, "state": "acknowledged", "by": "t1", "note": "on it"}
-    culprit = {
-        "name": "tool search", "rate_before": 0.9, "rate": 0.3, "records": 100, "weight": 0.15,
-        "evidence": 1e9,
-    }  # fmt: skip
+    why = whole(
+        Explanation, sentence="Records passed fell by 22.5 points, because other traffic came.",
+        traits=[
+            whole(ComparedTrait, name=name, before_passed=90, before_count=100, after_passed=30,
+                  after_count=100, is_named=is_named)
+            for name, is_named in (("tool search", True), ("tool book", False))
+        ],
+    )  # fmt: skip
     history = [ALERT, acknowledged]
     delivery = {
         "channel": "slack", "told": "firing", "state": "sent", "at": "2026-01-02T15:00:01Z",
@@ -159,7 +164,7 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         **{name: value for name, value in ALERT.items() if name != "changed"},
         deliveries=[delivery],
         examples=examples,
-        explained_by=[culprit],
+        explanation=why,
         changed=[
             {
                 "kind": "fingerprint",
@@ -179,6 +184,7 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         "changed just before: fingerprint fp_2 since 2026-01-02 13:58:00Z: 2% of the records "
         "before, 95% since",
         "compared with version 1 before it",
+        "Records passed fell by 22.5 points, because other traffic came.",
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         f"failed: r1  scouter results trace {'a' * 32}",
         "failed: u2  scouter results record u2",

@@ -1,12 +1,15 @@
 """Cause of a difference, in words."""
 
+import math
 from collections.abc import Mapping
+from statistics import fmean
 
 import pytest
 
-from collector.comparing.traffic import split_text
+from scouter.evaluate.statistics.explained import explain_results, split_text
 from scouter.evaluate.statistics.mix import split_difference
 from scouter.evaluate.statistics.strata import Result
+from tests.support.tau_bench import Run, find_runs, load_runs
 
 Kinds = Mapping[str, tuple[int, int]]
 
@@ -86,3 +89,37 @@ def test_another_way_is_no_behaviour_and_no_traffic() -> None:
     )  # fmt: skip
     assert "because the same traffic took other tools, models or lengths: tools" in found
     assert "behaviour 0 points" in found
+
+
+def test_a_tool_of_hard_questions_is_not_guilty_of_more_of_them() -> None:
+    """Recorded runs of one agent: before mostly of easy questions, since mostly of hard ones.
+
+    Hard ones need three actions or more, and call the tools more. By its counts alone a tool that
+    all call fell, with a chance of less than 5 %; among questions that are alike nothing did.
+    """
+    runs = load_runs(find_runs())
+
+    def result(run: Run) -> Result:
+        needs = "3 or more" if is_hard(run) else "fewer"
+        tools = {f"tool {call.name}" for call in run.calls()}
+        return Result(run.record_id, run.reward == 1, frozenset({f"tag actions={needs}", *tools}))
+
+    def is_hard(run: Run) -> bool:
+        return len(run.expected_actions) >= 3
+
+    before = [result(run) for run in runs if run.trial < (1 if is_hard(run) else 3)]
+    after = [result(run) for run in runs if run.trial >= (1 if is_hard(run) else 3)]
+    looked = [
+        [each.passed for each in side if "tool get_reservation_details" in each.traits]
+        for side in (before, after)
+    ]
+    (old, new), share = map(fmean, looked), fmean([*looked[0], *looked[1]])
+    error = math.sqrt(share * (1 - share) * sum(1 / len(side) for side in looked))
+    assert (new - old) / error < -1.645
+    found = explain_results(before, after, is_open=False)
+    assert found is not None
+    assert found.is_traffic_alone
+    assert found.origin.guilty == []
+    assert found.sentence.startswith(
+        "Records passed fell by 11.4 points, because other traffic came: "
+    )
