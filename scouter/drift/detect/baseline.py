@@ -67,10 +67,12 @@ class Baseline:
         """Say what this baseline can see, and what would help."""
         seen = self.visible()
         if seen is None:
-            text = f"{self.count:,} outcomes, by which no fall can be told from chance"
+            text, more = "by which no fall can be told from chance", f"collect {ENOUGH:,}"
         else:
-            text = f"{self.count:,} outcomes, so that a fall below {seen:.0%} would be seen"
-        return text if self.count >= ENOUGH else f"{text}; ask for {ENOUGH:,}"
+            text = f"so that a fall below {seen:.0%} would be seen"
+            more = f"and smaller ones by {ENOUGH:,}"
+        text = f"{self.count:,} outcomes, {text}"
+        return text if self.count >= ENOUGH else f"{text}, {more}"
 
 
 @lru_cache(_KEPT)

@@ -33,7 +33,7 @@ def test_a_saved_run_becomes_healthy(scouter: Scouter, saved: Path) -> None:
     assert first.startswith(
         "(record): the saved run run.json (90.0%, of which 5.0% less is healthy"
     )
-    assert first.endswith("ask for 1,000")
+    assert first.endswith("smaller ones by 1,000")
     found = AgentEvalProfile.from_file("out.json")
     assert found.digest == AgentEvalProfile.from_file("desk.json").digest
     healthy = found.config.healthy

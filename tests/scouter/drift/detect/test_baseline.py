@@ -43,7 +43,7 @@ def test_more_outcomes_see_smaller_falls(count: int) -> None:
     assert seen is not None
     assert seen < found.lower < found.mean
     assert divergence(seen, found.lower) == pytest.approx(-math.log(0.005) / 2_000, rel=1e-6)
-    assert ("ask for 1,000" in found.sentence()) is (count < 1_000)
+    assert ("smaller ones by 1,000" in found.sentence()) is (count < 1_000)
 
 
 def test_a_baseline_that_sees_nothing_says_so() -> None:

@@ -260,7 +260,7 @@ def test_a_saved_run_is_healthy_by_a_margin() -> None:
         "the saved run run.json (95.0%, of which 5.0% less is healthy: it is no live traffic); "
         "100 outcomes, so that a fall below "
     )
-    assert watch.reference.sentence().endswith("ask for 1,000")
+    assert watch.reference.sentence().endswith("smaller ones by 1,000")
     wide = of_run("", Sample({0: 5, 1_000: 95}), 0.2, 0.01)
     assert wide.baseline.lower == pytest.approx(0.75)
     large = of_run("", Sample({0: 50, 1_000: 950}), 0.2, 0.01)
