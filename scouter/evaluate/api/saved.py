@@ -84,36 +84,3 @@ def _of_records(found: Provenance) -> Provenance:
             )
         }
     )
-
-
-def load_both(baseline: Path, new: Path) -> tuple[ScenarioEvalResults, ScenarioEvalResults]:
-    """Read two files of one kind: `ScenarioEvalResults.save`, or `EvalResults.model_dump_json`.
-
-    Returns:
-        Two replays; results without one are those of an alias of their own.
-
-    Raises:
-        FileFormatError: Names the file, and line and field where they are known.
-        ConfigError: The files are of two kinds.
-    """
-    before, after = map(_load, (baseline, new))
-    if before.is_bare != after.is_bare:
-        bare, replay = (baseline, new) if before.is_bare else (new, baseline)
-        raise ConfigError(
-            f"{bare} holds results of records and {replay} those of a replay; compare two files "
-            "of one kind"
-        )
-    return before.results, after.results
-
-
-def load_one(path: Path) -> ScenarioEvalResults:
-    """Read one such file.
-
-    Raises:
-        FileFormatError: Names the file, and line and field where they are known.
-    """
-    return _load(path).results
-
-
-def _load(path: Path) -> SavedRun:
-    return read_saved(parse_json(str(path), read_text(path)))
