@@ -582,4 +582,4 @@ def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
     refused = service.http.post(
         "/v1/records", json={"records": [{"uid": item["uid"], "profile": "talk"}]}
     ).json()
-    assert "kept for evaluations on sessions" in str(refused)
+    assert "reserved for evaluations on sessions" in str(refused)
