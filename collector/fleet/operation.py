@@ -1,20 +1,10 @@
 """Orders to a fleet."""
 
-from collections.abc import Callable
-from typing import Protocol
-
 from collector.care.data_folder import KnownBackup
+from collector.fleet.past import Past
 from collector.operation import Answers, Eraser, Erasing, Erasure
-from collector.store.erase import Erased, EraseTarget
+from collector.store.erase import EraseTarget
 from scouter.errors import ConfigError
-
-
-class PastFolder(Protocol):
-    """The folder of the days that are over; see `Past`."""
-
-    def erase(self, target: EraseTarget, action: Callable[[], Erased]) -> Erased:
-        """Erase in the store, by the action, and in the folder."""
-        ...
 
 
 class FleetOperation:
@@ -26,9 +16,7 @@ class FleetOperation:
         past: The folder of the days that are over; None where there is none.
     """
 
-    def __init__(
-        self, eraser: Eraser, answers: Answers | None, past: PastFolder | None = None
-    ) -> None:
+    def __init__(self, eraser: Eraser, answers: Answers | None, past: Past | None = None) -> None:
         self._erasing, self._past = Erasing(eraser, answers), past
 
     def erase(self, target: EraseTarget) -> Erasure:

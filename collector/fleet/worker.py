@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -12,7 +13,6 @@ from collector.fleet.budget import PostgresqlLedger
 from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag, name_of
 from collector.fleet.member import Member
-from collector.fleet.partition import OwnedPartition
 from collector.fleet.partition_log import PartitionLog
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.sessions import FleetSessions
@@ -35,6 +35,15 @@ from scouter.evaluate.judge.port import Judge
 
 _BEHIND_S: Final = 10.0
 """A partition that is behind by so much is named in the store, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedPartition:
+    """A partition in the hands of this process; its next owner reads all of it from the store."""
+
+    share: Share
+    worker: Worker
+    judging: JudgeWorker
 
 
 class FleetWorker(FleetProcess):
@@ -112,14 +121,12 @@ class FleetWorker(FleetProcess):
     def _take(self, part: int, log: PartitionLog) -> int | None:
         """Take a partition that the group has given; the offset at which to read on."""
         share = self.store.take(part, member_name(self.settings), self.topic.topic_id)
-        owned = OwnedPartition(
-            share,
-            lambda share, on_pending: self._work(share, log, on_pending),
-            self._judging,
-        )
+        worker = self._work(share, log, lambda: judging.wake())
+        judging = self._judging(share, worker)
         with self._lock:
-            self._owned[part] = owned
-        owned.start()
+            self._owned[part] = OwnedPartition(share, worker, judging)
+        worker.start()
+        judging.start()
         return share.offset or None
 
     def _give_up(self, part: int) -> None:
@@ -127,7 +134,9 @@ class FleetWorker(FleetProcess):
         with self._lock:
             owned = self._owned.pop(part, None)
         if owned is not None:
-            owned.stop()
+            owned.judging.stop()
+            owned.worker.stop()
+            owned.share.close()
 
     def _work(self, share: Share, log: PartitionLog, on_pending: Callable[[], None]) -> Worker:
         return Worker(
