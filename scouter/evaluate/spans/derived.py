@@ -7,7 +7,12 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.spans.gaps import cut_parts_of
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.attributes import TRUNCATED
+from scouter.model.genai.convention import Field
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.lookup import USES
 from scouter.model.genai.reader import naming_sessions, read_facts
 from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.record import EvalRecord
@@ -41,6 +46,28 @@ def _session_of(span: Span) -> str:
     return short_text(told.conversation or told.session)
 
 
+_OUTPUTS: Final = tuple(
+    name
+    for kind in (Kind.MODEL, Kind.AGENT)
+    for name, uses in USES[kind].items()
+    if any(use.field is Field.OUTPUT for use in uses)
+)
+"""Attributes, and beginnings of attributes, with what models and agents answered."""
+
+
+def _is_cut(tree: SpanTree) -> bool:
+    """Tell whether the answer was cut, by its end or by the mark of its span."""
+    work = tree.agent_work
+    if "content" in work.missing:
+        return True
+    return bool(tree.gaps.cut) and any(
+        part.startswith(_OUTPUTS)
+        for span in tree.spans
+        if span.span_id == work.answer_span_id
+        for part in cut_parts_of(span.attributes.get(TRUNCATED))
+    )
+
+
 _TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 
 
@@ -64,7 +91,7 @@ def derive_record(spans: Iterable[Span] | SpanTree, *, profile: str = "") -> Eva
     Its context has up to three fields, read from the spans. `question` and `answer` are the
     agent's own (see `scouter.model.genai.dialogue`). `tool_definitions` are
     the definitions of the tools that its models were given. A field that the spans do not tell is
-    absent, so that a task that reads it is errored and does not pass.
+    absent, so that a task that reads it is errored and does not pass; so is an answer that was cut.
 
     Args:
         spans: Spans of one trace, in any order, with their log events attached or not. What a tree
@@ -84,7 +111,7 @@ def derive_record(spans: Iterable[Span] | SpanTree, *, profile: str = "") -> Eva
     trace_id = tree.trace_ids[0]
     told: dict[str, JsonValue] = {
         "question": tree.agent_work.question,
-        "answer": tree.agent_work.content,
+        "answer": None if _is_cut(tree) else tree.agent_work.content,
         "tool_definitions": tool_definitions(tree.spans) or None,
     }
     resource = tree.true_roots[0].resource.attributes

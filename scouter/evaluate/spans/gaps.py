@@ -85,15 +85,15 @@ def _cut_parts(spans: Sequence[Span], *, has_events: bool) -> dict[str, str]:
     if is_plain and not [True for attributes in held if TRUNCATED in attributes]:
         return parts  # as of most traces, which quick loops tell
     for span in spans:
-        for part in _marked(span.attributes.get(TRUNCATED)):
+        for part in cut_parts_of(span.attributes.get(TRUNCATED)):
             parts.setdefault(part, show_name(span.name))
         for event in span.events:
-            for key in _marked(event.attributes.get(TRUNCATED)):
+            for key in cut_parts_of(event.attributes.get(TRUNCATED)):
                 parts.setdefault(f"events.{event.name}.{key}", show_name(span.name))
     return parts
 
 
-def _marked(mark: AttributeValue) -> list[str]:
+def cut_parts_of(mark: AttributeValue) -> list[str]:
     """The names in a mark; none where it is no list."""
     if mark is None or isinstance(mark, str) or not isinstance(mark, Sequence):
         return []

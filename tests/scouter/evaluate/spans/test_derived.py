@@ -8,7 +8,7 @@ import pytest
 
 from scouter.errors import DataError
 from scouter.evaluate.spans.derived import derive_record, derived_uid
-from scouter.model.span import Resource, Span
+from scouter.model.span import AttributeValue, Resource, Span
 from tests.scouter.evaluate.spans_support import TRACE, span
 
 
@@ -100,3 +100,31 @@ def test_tags_name_service_version_and_environment() -> None:
     assert derive_record([root]).tag_map == {
         "service.name": "desk", "service.version": "2", "deployment.environment.name": "prod"
     }  # fmt: skip
+
+
+OUT = "llm.output_messages.0.message.content"
+
+
+@pytest.mark.parametrize(
+    ("said", "marks", "context"),
+    [
+        pytest.param("It is Oslo.", (), {"question": "?", "answer": "It is Oslo."}, id="whole"),
+        pytest.param("It is Oslo. [truncated]", (), {"question": "?"}, id="its-end-says-so"),
+        pytest.param("It is <truncated 120 chars>", (), {"question": "?"}, id="with-a-number"),
+        pytest.param("It is Oslo.", (OUT,), {"question": "?"}, id="its-span-says-so"),
+        pytest.param("It is Oslo.", ("llm.input_messages.0.message.content", "note"),
+                     {"question": "?", "answer": "It is Oslo."}, id="something-else-was-cut"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_was_cut_is_not_told(
+    said: str, marks: tuple[str, ...], context: dict[str, str]
+) -> None:
+    """Kind: a cut value is judged as if it were whole."""
+    held: dict[str, AttributeValue] = {
+        "openinference.span.kind": "LLM", OUT: said,
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "?",
+    }  # fmt: skip
+    if marks:
+        held["scouter.truncated"] = marks
+    assert derive_record([span(1, "call", at=(0, 9), attributes=held)]).context == context
