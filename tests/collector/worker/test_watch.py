@@ -472,7 +472,7 @@ def test_another_version_judges_derived_records_again(process: Process) -> None:
 
 
 def test_senders_cannot_use_the_uid_of_a_derived_record() -> None:
-    with pytest.raises(DataError, match="kept for records that are derived"):
+    with pytest.raises(DataError, match="reserved for records that are derived"):
         check_record({"uid": UID, "profile": "shop"})
     assert check_record({"uid": "trace:1", "profile": "shop"}).uid == "trace:1"
 
