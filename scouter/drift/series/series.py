@@ -324,6 +324,8 @@ class Series:
             and an alarm goes on.
         """
         created_ns = at_ns if created_ns is None else created_ns
+        # Workers are ahead of each other: a unit counts as seen with the last of those before it.
+        at_ns = max(at_ns, self.last_ns)
         hour = created_ns // HOUR_NS
         was_fallen, self.explained, is_settled = self._is_fallen, "", False
         if hour != self._hour:

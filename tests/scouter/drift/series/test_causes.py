@@ -3,7 +3,8 @@
 import pytest
 
 from scouter.drift.series.causes import Proven, is_one_cause, specificity
-from scouter.drift.series.series import Agent, Kind, SeriesKey
+from scouter.drift.series.series import Agent, Kind, Series, SeriesKey
+from tests.scouter.drift.series.support import SECOND
 
 
 def fall(
@@ -44,3 +45,19 @@ def test_nothing_open_is_no_cause() -> None:
 def test_a_slice_is_narrower_than_a_task_and_a_task_than_the_record() -> None:
     keys = [fall(0, 1).key, fall(0, 1, "t").key, fall(0, 1, part="tool x").key]
     assert [specificity(key) for key in keys] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("start", range(1_500, 1_504))
+def test_results_that_are_timed_out_of_order_prove_no_fall_before_it_began(start: int) -> None:
+    """Of two workers one is 100 s ahead: results of both, in the order of creation."""
+    series = Series(SeriesKey("default", "p", Agent(), "t", Kind.PASS))
+    for n in range(2_000):
+        at_ns = (1_000 + n + 100 * (n % 2)) * SECOND
+        failed = int(n >= start)
+        if series.take(1 - failed, 1, failed, at_ns) and (fall := series.fall()):
+            break
+    else:
+        pytest.fail("it fell")
+    assert fall.since_ns <= series.last_ns
+    proven = Proven(series.key, fall.since_ns, series.last_ns)
+    assert is_one_cause(proven, [proven])
