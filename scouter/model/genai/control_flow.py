@@ -29,6 +29,8 @@ _NAMES: Final = _PAUSES | {
     "InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered",
     "ToolInputGuardrailTripwireTriggered", "ToolOutputGuardrailTripwireTriggered",
 }  # fmt: skip
+_TRIPWIRES: Final = frozenset(name for name in _NAMES if name.endswith("TripwireTriggered"))
+_TRIPPED: Final = re.compile(r"Guardrail (?:\w+ )?(?:tripwire triggered|triggered tripwire)")
 _TYPES: Final = _NAMES | {"Cancelled", "Canceled", "cancelled", "canceled"}
 _VAGUE: Final = frozenset({"", "Exception", "BaseException", "Error", "error", "_OTHER", "20"})
 """Types that say nothing, so that the message is looked at; 20 is a DOMException's AbortError."""
@@ -39,7 +41,7 @@ _PAUSE: Final = re.compile(r"[(\[]?Interrupt\(value=|" + _RAISED.format("|".join
 _MESSAGE: Final = re.compile(
     rf"{_PAUSE.pattern}|{_RAISED.format('|'.join(sorted(_NAMES)))}"
     r"|Command\((?:graph|goto|update|resume)="
-    r"|Guardrail (?:\w+ )?(?:tripwire triggered|triggered tripwire)"
+    rf"|{_TRIPPED.pattern}"
     r"|(?:This|The) operation was aborted|The user aborted a request|Request was aborted"
 )
 """Beginnings of a message, or of the last line of a traceback."""
@@ -61,6 +63,11 @@ def is_control_flow(span: Span) -> bool:
 def is_pause(span: Span) -> bool:
     """Tell whether a span ended to wait, for a person as a rule, and to be run again."""
     return _ends(span, _PAUSES, _PAUSE)
+
+
+def is_tripwire(span: Span) -> bool:
+    """Tell whether a guardrail's tripwire ended a span."""
+    return _ends(span, _TRIPWIRES, _TRIPPED)
 
 
 def _ends(span: Span, known: frozenset[str], beginning: re.Pattern[str]) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 from scouter.model.agent_work import ANSWER_CUT, TOKENS, AgentWork, GuardrailRun
 from scouter.model.genai.acts import Act, find_acts
 from scouter.model.genai.calls import read_calls
+from scouter.model.genai.control_flow import is_tripwire
 from scouter.model.genai.dialogue import find_dialogue
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of, read_facts
@@ -27,7 +28,7 @@ ACTION: Final = (
     "gen_ai.guardrail.action.type", "gen_ai.security.action.type", "gen_ai.guardrail.action",
 )  # fmt: skip
 TRIGGERED: Final = ("gen_ai.guardrail.triggered", "guardrail.triggered")
-"""A tripwire of the OpenAI Agents SDK: it stands for the verdict."""
+"""A tripwire of the OpenAI Agents SDK: it stands for the verdict, as the exception of one does."""
 
 
 def guardrail_run(act: Act) -> GuardrailRun:
@@ -55,7 +56,7 @@ def _tripwire(spans: tuple[Span, ...]) -> str:
         for name in TRIGGERED:
             if attributes.get(name) is not None:
                 return "deny" if _is_true(attributes, name) else "allow"
-    return ""
+    return "deny" if any(map(is_tripwire, spans)) else ""
 
 
 def _is_true(attributes: Attributes, name: str) -> bool:

@@ -1,11 +1,12 @@
 """Verdicts and actions of guardrails, in the words of those who write them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from scouter.model.genai.work import agent_work
-from scouter.model.span import AttributeValue
+from scouter.model.span import AttributeValue, SpanEvent, StatusCode
 from tests.scouter.evaluate.spans_support import span
 
 
@@ -85,3 +86,28 @@ def test_conventions(
     (run,) = agent_work([span(1, name, attributes=attributes)]).guardrails
     assert (run.name, run.verdict, run.action) == told
     assert run.span_ids == ("0" * 15 + "1",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "verdict"),
+    [
+        ("agents.exceptions.InputGuardrailTripwireTriggered", "", "deny"),
+        ("OutputGuardrailTripwireTriggered", "Guardrail G triggered tripwire", "deny"),
+        ("", "Guardrail tripwire triggered: {'guardrail': 'g'}", "deny"),
+        ("ToolInputGuardrailTripwireTriggered", "", "deny"),
+        ("TimeoutError", "the guardrail's model is late", ""),
+        ("CancelledError", "", ""),
+    ],
+)
+def test_a_tripwire_is_a_verdict(kind: str, message: str, verdict: str) -> None:
+    """Kind: a guardrail that stopped the run by an exception counts as one without a verdict."""
+    held: dict[str, AttributeValue] = {"openinference.span.kind": "GUARDRAIL"}
+    raised = {"exception.type": kind, "exception.message": message}
+    one = replace(
+        span(1, "g", attributes=held),
+        status=StatusCode.ERROR,
+        status_message=message,
+        events=(SpanEvent(name="exception", time_ns=1, attributes=raised),),
+    )
+    (run,) = agent_work([one]).guardrails
+    assert run.verdict == verdict
