@@ -15,6 +15,7 @@ import pytest
 from collector.alerts.watcher import HEALTH
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL
+from scouter.drift.series.reference import stated_by
 from scouter.drift.series.series_set import SeriesSet
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -23,6 +24,9 @@ from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 from tests.support.store_appends import AppendingStore
 
+PROFILE: Final = AgentEvalProfile(
+    [AssertionTask("right", "answer", 42, ComparisonOperator.Equals)], alias="answers"
+)
 BATCH: Final = 25
 GOOD: Final = [42] * 9 + [41]
 ANSWERS: Final = GOOD * 110 + [42, 41] * 120 + GOOD * 60
@@ -56,8 +60,7 @@ def taken(collector: CollectorProcess) -> int:
 
 @pytest.mark.parametrize("kills", [2, pytest.param(6, marks=pytest.mark.long)])
 def test_a_killed_detector_goes_on_exactly(tmp_path: Path, kills: int) -> None:
-    task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
-    profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "p.json")
+    profile = PROFILE.save_to_json(tmp_path / "p.json")
     collector = CollectorProcess(tmp_path, "--profile", profile)
     moments, pause = random.Random(36), threading.Event()
     collector.start()
@@ -93,7 +96,8 @@ def kept(folder: Path) -> list[Any]:
 
 def anew(folder: Path) -> list[Any]:
     """The state that the stored results give in one go."""
-    store, series = AppendingStore(folder), SeriesSet()
+    stated = stated_by(PROFILE)
+    store, series = AppendingStore(folder), SeriesSet(stated_of=lambda space, uid: stated)
     series.decided(None)
     while page := store.decided_after(series.place, 100):
         for observed in page:

@@ -39,7 +39,8 @@ def is_one_cause(fall: Proven, opened: Iterable[Proven]) -> bool:
     return any(
         fall.key[:3] == each.key[:3]
         and is_error is (each.key.kind is Kind.ERROR)
-        and (is_whole or fall.since_ns <= each.at_ns + (each.at_ns - each.since_ns))
+        # Records are taken in order of creation: a result may be older than the one before it.
+        and (is_whole or fall.since_ns <= each.at_ns + abs(each.at_ns - each.since_ns))
         for each in opened
     )
 

@@ -38,6 +38,11 @@ def test_falls_that_began_together_have_one_cause(other: Proven, is_one: bool) -
     assert is_one_cause(other, [fall(0, 1, "t9"), FIRST]) is is_one
 
 
+def test_a_result_that_is_older_than_the_one_before_it_parts_no_cause() -> None:
+    """Results are taken in the order of creation, so the last one may be older than the first."""
+    assert is_one_cause(fall(120, 100, "t2"), [fall(120, 100, "t1")])
+
+
 def test_nothing_open_is_no_cause() -> None:
     assert not is_one_cause(FIRST, [])
 
