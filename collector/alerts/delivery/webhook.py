@@ -86,6 +86,6 @@ def _figures(figures: Figures | None) -> dict[str, object]:
         for name, field in (
             ("records", "records"), ("failed", "failed"), ("mean", "mean"),
             ("evidence", "evidence"), ("healthy", "healthy"), ("healthy_lower", "lower"),
-            ("against", "against"),
+            ("against", "against"), ("first_days", "first_days"),
         )
     }  # fmt: skip
