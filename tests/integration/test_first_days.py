@@ -59,7 +59,7 @@ def series(collector: CollectorProcess, service: str, version: str) -> dict[str,
             each for each in items
             if (each["service"], each["version"], each["task"], each["kind"]) == wanted
         ),
-        {},
+        dict[str, Any](),
     )  # fmt: skip
 
 
