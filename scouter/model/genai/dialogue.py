@@ -33,7 +33,7 @@ from scouter.model.genai.acts import Act
 from scouter.model.genai.calls import Calls
 from scouter.model.genai.facts import Kind, SpanFacts
 from scouter.model.genai.messages import MessageLog, field, text
-from scouter.model.genai.reader import is_step, step_output
+from scouter.model.genai.reader import is_step, step_input, step_output
 from scouter.model.genai.reported import asks_for_tool, is_failed
 from scouter.model.genai.wrappers import is_hidden_text
 from scouter.model.span import Span, StatusCode
@@ -179,6 +179,8 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
     top, unknown = _own(inside.pop(_TOP, []), acts)
     last = top[-1] if top else None
     question = next((each.asked[-1] for each in top if each.asked), None)
+    if question is not None:
+        question = _asked_of_root(spans, question) or question
     answer = None if last is None or unknown else last.said
     why = unknown or (last.unknown if last else "")
     if (last is None or why) and not (last and last.is_failed):
@@ -421,6 +423,13 @@ def _is_lost(speaker: _Speaker, others: Iterable[_Speaker]) -> bool:
 
 def _start(speaker: _Speaker) -> int:
     return speaker.act.start_ns
+
+
+def _asked_of_root(spans: Sequence[Span], prompt: str) -> str | None:
+    """What the outermost step was asked, where a prompt was made of it: the user's own words."""
+    roots = (span for span in spans if span.parent_span_id is None and is_step(span))
+    asked = (each for root in roots for each in _log_of(step_input(root)).asked[-1:])
+    return next((each for each in asked if _is_inside(each, prompt)), None)
 
 
 def _said_by_root(spans: Sequence[Span]) -> str | None:

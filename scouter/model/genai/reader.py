@@ -498,6 +498,12 @@ def step_output(span: Span, role: str = "") -> list[JsonValue]:
     return told.output_messages(role=role) or []
 
 
+def step_input(span: Span) -> list[JsonValue]:
+    """Read the messages in what a step was given; texts are the user's."""
+    attributes = plain(span.attributes)
+    return Held(span, Kind.WORKFLOW, attributes, shape_of(attributes)).input_messages() or []
+
+
 def read_facts(span: Span) -> SpanFacts:
     """Read what one span says about an agent.
 

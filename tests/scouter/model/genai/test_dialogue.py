@@ -505,3 +505,28 @@ def test_agent_health_sees_a_blank_answer(said: Sequence[Says] | None, outcome: 
     [result] = EvalDataset(records, tasks, spans).evaluate().records
     found = {task.task_id: task.outcome.value for task in result.tasks}
     assert found["something_was_said"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("given", "prompt", "question"),
+    [
+        pytest.param(Q, f"Write a query for: {Q}", Q, id="a prompt around it"),
+        pytest.param(json.dumps({"question": Q}), f"Context: Oslo. Question: {Q}", Q, id="a field"),
+        pytest.param(
+            json.dumps({"messages": [{"role": "user", "content": Q}]}), f"Task: {Q}", Q,
+            id="messages",
+        ),
+        pytest.param("go", f"Write a query for: {Q}", f"Write a query for: {Q}", id="another text"),
+        pytest.param("rite", f"Write a query for: {Q}", f"Write a query for: {Q}",
+                     id="a part of a word"),
+        pytest.param(None, Q, Q, id="nothing"),
+    ],
+)  # fmt: skip
+def test_a_prompt_around_the_question(given: str | None, prompt: str, question: str) -> None:
+    """Kind: the prompt of a step that rewrites or looks up counts as the user's words."""
+    held: dict[str, AttributeValue] = {"openinference.span.kind": "CHAIN"}
+    held |= {} if given is None else {"input.value": given}
+    root = span(1, "query", None, (0, 100), held)
+    asks = span(2, "llm", 1, (1, 50), openinference(model((1, 50), prompt, A)))
+    work = agent_work(SpanTree([root, asks]).spans)
+    assert (work.question, work.content) == (question, A)
