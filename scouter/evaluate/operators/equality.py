@@ -17,7 +17,6 @@ _FIRST_MARK: Final = 0x300
 _BEHIND_LAST_MARK: Final = 0x1F000
 _WINDOW: Final = 64
 """Characters; so many marks in a row are in order, or out of it, within twice as many."""
-"""Characters of a text that is looked at, and of one that has to be written anew."""
 
 
 def canonical(text: str) -> str:

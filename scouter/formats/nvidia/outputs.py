@@ -1,16 +1,15 @@
 """The result files, as the toolkit and VSS write them."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Final
-from uuid import uuid4
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.files.versioned import write_whole
 from scouter.formats.nvidia.cases import Answered, row_of
 from scouter.formats.nvidia.config import Structure
 
@@ -19,39 +18,29 @@ LATENCY: Final = "latency_summary.json"
 _DIGITS: Final = 3
 
 
-class OutputDir:
-    """The folder of the results; what is not a result of ours stays as it is.
-
-    Args:
-        path: Made if it is not there.
+def made(folder: Path) -> Path:
+    """Make a folder for results; what is there and is not a result of ours stays as it is.
 
     Raises:
         ConfigError: It cannot be made.
     """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"output_dir {str(folder)!r}: {error}") from error
+    return folder
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"output_dir {str(path)!r}: {error}") from error
 
-    def write(self, name: str, value: JsonValue) -> Path:
-        """Write one file, as a whole or not at all.
+def write_json(target: Path, value: JsonValue) -> None:
+    """Write one file, as a whole or not at all.
 
-        Raises:
-            ConfigError: It cannot be written.
-        """
-        target = self.path / name
-        beside = self.path / f".{name}.{uuid4().hex[:8]}"
-        try:
-            beside.write_text(
-                json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-            )
-            os.replace(beside, target)
-        except OSError as error:
-            raise ConfigError(f"{target}: {error}") from error
-        return target
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    try:
+        write_whole(target, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{target}: {error}") from error
 
 
 def workflow_output(

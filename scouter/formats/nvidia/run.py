@@ -33,10 +33,11 @@ from scouter.formats.nvidia.llms import NamedLlms
 from scouter.formats.nvidia.outputs import (
     LATENCY,
     WORKFLOW,
-    OutputDir,
     evaluator_file,
     latency_summary,
+    made,
     workflow_output,
+    write_json,
 )
 from scouter.formats.nvidia.turns import (
     CONVERSATION_ID_KEY,
@@ -123,7 +124,7 @@ class ConfigEval:
         versions = name_of(run.agent), "" if run.interleave is None else name_of(run.interleave)
         parts = *versions, profile.digest, scenarios_digest(self.scenarios)
         name = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        folder = OutputDir(self.file.output_dir / _JOURNALS).path
+        folder = made(self.file.output_dir / _JOURNALS)
         return replace(run, resume=folder / f"{name}.jsonl")
 
     def run(self, run: NamedRun) -> tuple[Ran, Mapping[str, EvaluatorOutput]]:
@@ -141,7 +142,7 @@ class ConfigEval:
         Raises:
             ScouterError: A name or an argument of the run is wrong, or a file cannot be written.
         """
-        out, scenarios = OutputDir(self.file.output_dir), self.scenarios
+        out, scenarios = made(self.file.output_dir), self.scenarios
         if self.has_agent:
             ran = run_both(
                 scenarios, replace(run, orchestrator=partial(RowOrchestrator, self.cases))
@@ -153,16 +154,16 @@ class ConfigEval:
         if self.has_agent:
             answered = [each for each, _ in found]
             dataset = self.file.general.dataset
-            out.write(WORKFLOW, workflow_output(answered, dataset.structure, dataset.id_key))
-            out.write(LATENCY, latency_summary(answered))
+            write_json(out / WORKFLOW, workflow_output(answered, dataset.structure, dataset.id_key))
+            write_json(out / LATENCY, latency_summary(answered))
         outputs: dict[str, EvaluatorOutput] = {}
         for each in self.evaluators:
             judged = [self._judged(each, answered.item, uid) for answered, uid in found]
             outputs[each.name] = each.scorer.output(judged)
-            out.write(evaluator_file(each.name), outputs[each.name].to_json())
+            write_json(out / evaluator_file(each.name), outputs[each.name].to_json())
         left_out = (*self.file.left_out, *self._lost)
         results = ran.results.model_copy(update={"left_out": left_out})
-        _forget(run.resume, out.path / _JOURNALS, is_over=not ran.is_interrupted)
+        _forget(run.resume, out / _JOURNALS, is_over=not ran.is_interrupted)
         return replace(ran, results=results), outputs
 
     def _found(self, run: ScenarioEvalResults) -> Iterator[tuple[Answered, str]]:
