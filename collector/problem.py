@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse
 
 SCHEMAS: Final = "#/components/schemas/"
 """Place of the models in the OpenAPI document."""

@@ -4,19 +4,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fastapi import Request
-from fastapi.security import HTTPBearer
+from starlette.requests import Request
 
 from collector.problem import ProblemError
 
 CALLER: Final = "scouter.caller"
 """Key of the caller in an ASGI scope: a `Caller`, or the `ProblemError` that says why there is
 none."""
-BEARER: Final = HTTPBearer(
-    auto_error=False,
-    description="A token made by `scouter token create`; none is required until there is one.",
-)
-"""Shows in the OpenAPI document how a token is sent."""
 
 
 class Scope(StrEnum):

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
+from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.caller import ALL_SCOPES, CALLER, Caller
@@ -19,6 +20,11 @@ from collector.access.tokens import Token, Tokens
 from collector.problem import ProblemError, problem_response
 from scouter.errors import TransientError
 
+BEARER: Final = HTTPBearer(
+    auto_error=False,
+    description="A token made by `scouter token create`; none is required until there is one.",
+)
+"""Shows in the OpenAPI document how a token is sent."""
 _KEYS: Final = 10_000
 """That are remembered; the one used longest ago is forgotten first, which lets it begin anew."""
 

@@ -16,7 +16,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, JsonValue
 
-from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
+from collector.access.caller import Caller, Needs, Scope, let_in
+from collector.access.gate import BEARER
 from collector.api.parts import CatchUp
 from collector.items.times import parse_asked_ns
 from collector.problem import ProblemError, problems

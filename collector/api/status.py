@@ -15,7 +15,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from collector.access.caller import BEARER, Needs, Scope, caller_of, may
+from collector.access.caller import Needs, Scope, caller_of, may
+from collector.access.gate import BEARER
 from collector.access.tokens import Token
 from collector.api.parameters import PROBLEMS, Reader, api_router
 from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, TheStore, TheTokens, UnreadyNow

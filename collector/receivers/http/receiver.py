@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from collector.access.caller import BEARER, Scope, caller_of
+from collector.access.caller import Scope, caller_of
+from collector.access.gate import BEARER
 from collector.items.drop_reports import read_dropped
 from collector.items.record_items import RecordItem
 from collector.problem import SCHEMAS, ProblemError, problem_response, problems
