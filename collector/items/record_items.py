@@ -18,9 +18,9 @@ from pydantic import (
 
 from collector.items.limits import Limits, check_json_marks
 from collector.items.times import parse_time_ns
-from collector.store.rows import is_watched_uid
 from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
+from scouter.evaluate.spans.derived import is_derived_uid
 from scouter.model.ids import is_trace_id
 from scouter.model.json_value import plain_text, to_json_bytes
 from scouter.model.short_text import (
@@ -55,7 +55,7 @@ def _time_ns(value: int | str | None) -> int | None:
 def _no_session(uid: str) -> str:
     if is_session_uid(uid):
         raise ValueError("this form is reserved for evaluations on sessions")
-    if is_watched_uid(uid):
+    if is_derived_uid(uid):
         raise ValueError("this form is reserved for records that are derived from traces")
     return uid
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import NOT_ASKED, Outcome
 from scouter.evaluate.results.task_result import ASSERTIONS, own_score, score_of
-from scouter.evaluate.spans.derived import derived_uid
+from scouter.evaluate.spans.derived import is_derived_uid
 from scouter.model.span import Span, struct
 
 
@@ -52,21 +52,6 @@ def _no_tags() -> Mapping[str, str]:
     return NO_TAGS
 
 
-_DERIVED: Final = "trace:"
-"""Beginning of the uids of derived records; 32 hex digits follow."""
-
-
-def watched_uid(trace_id: str, alias: str) -> str:
-    """The uid of the record that is derived from a trace for the profiles of an alias."""
-    return _DERIVED + derived_uid(trace_id, alias)
-
-
-def is_watched_uid(uid: str) -> bool:
-    """Tell whether a uid has the form that is kept for derived records."""
-    rest = uid.removeprefix(_DERIVED)
-    return rest != uid and len(rest) == 32 and set(rest) <= set("0123456789abcdef")
-
-
 @struct
 class RecordRow:
     """A record as it was accepted; its key is (space, uid)."""
@@ -97,7 +82,7 @@ class RecordRow:
     @property
     def is_derived(self) -> bool:
         """True if nobody sent it: it was made of a trace that a profile watches."""
-        return is_watched_uid(self.uid)
+        return is_derived_uid(self.uid)
 
     @property
     def lacks_session(self) -> bool:

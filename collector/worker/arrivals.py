@@ -12,7 +12,7 @@ from typing import Final
 from collector.store.erase import EraseTarget
 from collector.store.letters import DeadLetter, LetterKind
 from collector.store.reads import LAST
-from collector.store.rows import RecordRow, watched_uid
+from collector.store.rows import RecordRow
 from collector.store.store import Store
 from collector.worker.committer import Committer
 from collector.worker.derive import Deriver, SentRecord, by_trace, sent_records
@@ -25,6 +25,7 @@ from collector.worker.ready import Need, need_of
 from collector.worker.recover import Begun
 from collector.worker.revising import Revising
 from collector.worker.sessions import SessionWork
+from scouter.evaluate.spans.derived import derived_uid
 from scouter.model.log_event import is_evidence, is_log_event
 
 _log: Final = logging.getLogger(__name__)
@@ -212,7 +213,7 @@ class Arrivals:
         arriving = sent_records(rows, self._deriver)
         uids: dict[str, list[str]] = {}
         for each in arriving:
-            uids.setdefault(each.space, []).append(watched_uid(each.trace_id, each.alias))
+            uids.setdefault(each.space, []).append(derived_uid(each.trace_id, each.alias))
         for space, own in uids.items():
             there = self._committer.insist(
                 lambda of=space, uids=own: self._store.stored_records(of, uids)

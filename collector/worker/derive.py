@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from collector.store.rows import RecordRow, watched_uid
+from collector.store.rows import RecordRow
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile, Watching
 from collector.worker.records import TraceView
 from scouter.drift.watch import is_wanted
-from scouter.evaluate.spans.derived import derive_record, trace_session
+from scouter.evaluate.spans.derived import derive_record, derived_uid, trace_session
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Span
 
@@ -85,7 +85,7 @@ class Deriver:
                 found.setdefault(each.profile.alias, each)
         for alias, each in found.items():
             if self._registry.changed_at(each) <= seq:
-                yield alias, each.uid, watched_uid(trace_id, alias)
+                yield alias, each.uid, derived_uid(trace_id, alias)
 
     def bare(self, space: str, trace_id: str, profile_uid: str, now_ns: int) -> RecordRow | None:
         """The record of a trace that nobody looks at any more, without what its spans say."""
@@ -126,7 +126,7 @@ def _row(registered: RegisteredProfile, trace_id: str, seq: int, received_ns: in
     """The record that is to be derived, without what only the spans tell."""
     profile = registered.profile
     return RecordRow(
-        space=registered.space, uid=watched_uid(trace_id, profile.alias), digest=_DIGEST,
+        space=registered.space, uid=derived_uid(trace_id, profile.alias), digest=_DIGEST,
         profile_ref=registered.uid, profile_uid=registered.uid, profile_name=profile.name,
         alias=profile.alias, trace_id=trace_id, created_ns=received_ns, received_ns=received_ns,
         seq=seq,

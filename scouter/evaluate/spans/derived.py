@@ -71,6 +71,9 @@ def _is_cut(tree: SpanTree) -> bool:
 _TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 
 
+_DERIVED: Final = "derived:"
+
+
 def derived_uid(trace_id: str, profile: str = "") -> str:
     """The uid of the record that is derived from a trace.
 
@@ -79,10 +82,16 @@ def derived_uid(trace_id: str, profile: str = "") -> str:
         profile: Of the profile that judges it, where several may judge one trace.
 
     Returns:
-        32 hex digits, the same every time.
+        `derived:` and 32 hex digits, the same every time.
     """
     text = f"scouter.derived\n{trace_id}\n{profile}"
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return _DERIVED + hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def is_derived_uid(uid: str) -> bool:
+    """Tell whether a uid has the form that is reserved for derived records."""
+    rest = uid.removeprefix(_DERIVED)
+    return rest != uid and len(rest) == 32 and set(rest) <= set("0123456789abcdef")
 
 
 def derive_record(spans: Iterable[Span] | SpanTree, *, profile: str = "") -> EvalRecord:

@@ -11,7 +11,7 @@ import pytest
 from collector.store import work
 from collector.store.erase import EraseTarget
 from collector.store.letters import LetterQuery
-from collector.store.rows import Completeness, EvaluationRow, watched_uid
+from collector.store.rows import Completeness, EvaluationRow
 from collector.worker import parts
 from collector.worker.late import LateSpans, LateWindow
 from collector.worker.reevaluate import Revision
@@ -21,6 +21,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.spans.derived import derived_uid
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -131,7 +132,7 @@ def test_a_late_span_renews_what_was_derived(room: WorkerRoom) -> None:
         span(1, 0, resource=STAMP, attributes={PROCESS_SPAN_COUNT: 1, **agent}), space="seen"
     )
     room.pass_s(2)
-    uid = watched_uid(trace_id(1), "desk")
+    uid = derived_uid(trace_id(1), "desk")
     assert room.evaluations("seen")[uid].revision == 1
     (before,) = room.store.records_of("seen", [uid])
     tool = {
@@ -161,7 +162,7 @@ def test_a_senders_record_takes_the_place_of_a_derived_one(room: WorkerRoom) -> 
     for trace in (1, 2):
         room.spans(span(trace, 0, resource=STAMP, attributes=of), space="seen")
     room.pass_s(2)
-    derived = [watched_uid(trace_id(trace), "desk") for trace in (1, 2)]
+    derived = [derived_uid(trace_id(trace), "desk") for trace in (1, 2)]
     assert set(room.evaluations("seen")) == set(derived)
     room.records(record("sent", "desk", 1, answer=1), space="seen")
     room.pass_s(2)

@@ -13,7 +13,7 @@ from collector.items.record_items import check_record
 from collector.log.port import Kind
 from collector.store.erase import EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
-from collector.store.rows import RecordRow, watched_uid
+from collector.store.rows import RecordRow
 from collector.worker.reevaluate import Reevaluator
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
@@ -21,7 +21,7 @@ from scouter.errors import DataError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.spans.derived import derive_record
+from scouter.evaluate.spans.derived import derive_record, derived_uid
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
@@ -39,7 +39,7 @@ SHOP = Resource(attributes={"service.name": "shop"})
 PROFILE = AgentEvalProfile(
     [ANSWERED, STEPS], alias="shop", watch=Watch(match=WatchMatch(service="shop"))
 )
-UID = watched_uid(TRACE, "shop")
+UID = derived_uid(TRACE, "shop")
 
 
 def trace(
@@ -205,7 +205,7 @@ def test_a_trace_that_waits_is_derived_by_the_next_process(
     process.after(waited_s)
     again = process.restarted()
     again.after(20)
-    assert set(again.evaluations()) == {UID, watched_uid(f"{7:032x}", "shop")}
+    assert set(again.evaluations()) == {UID, derived_uid(f"{7:032x}", "shop")}
     last = again.restarted()
     last.after(40)
     sheet = last.store.conservation(SPACE).records
@@ -229,7 +229,7 @@ def test_many_traces_that_wait_are_all_judged(tmp_path: Path) -> None:
     assert process.worker.watched == 30
     process.after(60)
     found = process.evaluations()
-    assert set(found) == {watched_uid(trace_id, "shop") for trace_id in ids}
+    assert set(found) == {derived_uid(trace_id, "shop") for trace_id in ids}
     assert {row.outcome.value for row in found.values()} == {"passed"}
     contexts = process.store.records_of(SPACE, list(found))
     assert {str(row.context) for row in contexts} == {
@@ -250,7 +250,7 @@ def test_traces_that_wait_are_judged_by_the_next_process(tmp_path: Path) -> None
     process = first.restarted()
     process.after(60)
     found = process.evaluations()
-    assert set(found) == {watched_uid(trace_id, "shop") for trace_id in [*ids, f"{77:032x}"]}
+    assert set(found) == {derived_uid(trace_id, "shop") for trace_id in [*ids, f"{77:032x}"]}
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.derived, sheet.evaluated) == (31, 31, 31)
     process.close()
@@ -273,7 +273,7 @@ def test_any_order_and_repetition_gives_the_same_records(tmp_path: Path) -> None
         process.after(60)
         process.spans(*trace(chance.choice(ids)))  # all of it once more
         process.after(60)
-        rows = process.store.records_of(SPACE, [watched_uid(each, "shop") for each in ids])
+        rows = process.store.records_of(SPACE, [derived_uid(each, "shop") for each in ids])
         found: dict[str, tuple[object, ...]] = {
             row.uid: (row.context, row.session_id, row.created_ns, dict(row.tags)) for row in rows
         }
@@ -298,12 +298,12 @@ def test_live_and_offline_say_the_same(process: Process) -> None:
     every = tuple(itertools.chain.from_iterable(traces))
     results = EvalDataset(records, PROFILE.tasks, every).evaluate()
     for each, spans in zip(results.records, traces, strict=True):
-        uid = watched_uid(spans[0].trace_id, "shop")
+        uid = derived_uid(spans[0].trace_id, "shop")
         live = process.evaluations()[uid]
         assert [(t.task_id, t.outcome, t.actual) for t in each.tasks] == [
             (t.task_id, t.outcome, t.actual) for t in live.tasks
         ]
-    assert process.evaluations()[watched_uid(f"{4:032x}", "shop")].session_id == "anna"
+    assert process.evaluations()[derived_uid(f"{4:032x}", "shop")].session_id == "anna"
     assert results.records[3].session_id == "anna"
 
 
@@ -343,7 +343,7 @@ def test_only_the_sampled_traces_are_judged(tmp_path: Path) -> None:
     # By hand: the last 56 bits, as a fraction of 2^56, are at least 0.7.
     kept = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.7}
     assert 5 < len(kept) < 35
-    assert set(process.evaluations()) == {watched_uid(each, "shop") for each in kept}
+    assert set(process.evaluations()) == {derived_uid(each, "shop") for each in kept}
     process.close()
 
 
@@ -363,7 +363,7 @@ def test_a_mark_selects_a_profile_that_reads_nothing_but_spans(tmp_path: Path) -
     process.spans(*marked(profile, trace()))
     process.spans(*trace(f"{8:032x}"))
     process.after(60)
-    assert set(process.evaluations()) == {watched_uid(TRACE, "marks")}
+    assert set(process.evaluations()) == {derived_uid(TRACE, "marks")}
     process.close()
 
 
@@ -395,7 +395,7 @@ def test_each_alias_judges_a_trace_once(process: Process) -> None:
     process.register(other)
     process.spans(*trace())
     process.after(60)
-    assert set(process.evaluations()) == {UID, watched_uid(TRACE, "steps")}
+    assert set(process.evaluations()) == {UID, derived_uid(TRACE, "steps")}
     again = AgentEvalProfile([ANSWERED], alias="shop", watch=Watch())
     process.register(again)  # another version of the alias: what is judged is not judged anew
     process.spans(span(9, name="step", parent_span_id=f"{1:016x}", resource=SHOP))
@@ -411,7 +411,7 @@ def test_a_profile_watches_its_own_space(process: Process) -> None:
     process.register(PROFILE, "other")
     process.spans(*trace(f"{3:032x}"), space="other")
     process.after(60)
-    assert set(process.evaluations("other")) == {watched_uid(f"{3:032x}", "shop")}
+    assert set(process.evaluations("other")) == {derived_uid(f"{3:032x}", "shop")}
     assert process.evaluations() == {}
 
 
@@ -442,7 +442,7 @@ def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
     asked = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.75}
     assert 3 < len(asked) < 20
     for trace_id in ids:
-        steps, first, second = process.evaluations()[watched_uid(trace_id, "shop")].tasks
+        steps, first, second = process.evaluations()[derived_uid(trace_id, "shop")].tasks
         assert steps.outcome == "passed"
         expected = ("pending", None) if trace_id in asked else ("skipped", "sampled")
         assert (first.outcome.value, first.reason) == expected
@@ -474,7 +474,7 @@ def test_another_version_judges_derived_records_again(process: Process) -> None:
 def test_senders_cannot_use_the_uid_of_a_derived_record() -> None:
     with pytest.raises(DataError, match="reserved for records that are derived"):
         check_record({"uid": UID, "profile": "shop"})
-    assert check_record({"uid": "trace:1", "profile": "shop"}).uid == "trace:1"
+    assert check_record({"uid": "derived:1", "profile": "shop"}).uid == "derived:1"
 
 
 # --- sessions ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collector.log.port import Kind
 from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.file_store import FileStore
-from collector.store.rows import Completeness, watched_uid
+from collector.store.rows import Completeness
 from collector.worker import committer
 from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
@@ -19,6 +19,7 @@ from scouter.drift.watch import Watch, WatchMatch
 from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.spans.derived import derived_uid
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
@@ -194,7 +195,7 @@ def test_a_watched_trace_is_judged_once(room: WorkerRoom) -> None:
     assert outcomes(room, "seen") == {}, "other SDKs do not say how many spans there are"
     room.pass_s(1)
 
-    uid = watched_uid(trace_id(1), "desk")
+    uid = derived_uid(trace_id(1), "desk")
     assert outcomes(room, "seen") == {uid: "passed"}
     found = room.store.record_history("seen", uid)
     assert found is not None
@@ -270,7 +271,7 @@ def test_a_start_finds_what_waits(room: WorkerRoom) -> None:
     room.spans(span(2, 1, 0), span(2, 0, attributes=AGENT), space="seen")
     room.pass_s(5)
     assert outcomes(room) == {"early": "passed"}
-    assert outcomes(room, "seen") == {watched_uid(trace_id(2), "desk"): "passed"}
+    assert outcomes(room, "seen") == {derived_uid(trace_id(2), "desk"): "passed"}
     room.pass_s(30)
 
     assert room.letters() == [("unknown_profile", "unknown")]
@@ -290,7 +291,7 @@ def test_a_start_finds_a_watched_trace_of_which_another_record_was_judged(
     room.open()
     room.pass_s(5)
 
-    uid = watched_uid(trace_id(1), "desk")
+    uid = derived_uid(trace_id(1), "desk")
     assert outcomes(room, "seen") == {"sent": "passed", uid: "passed"}
 
 

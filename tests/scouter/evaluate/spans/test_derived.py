@@ -79,7 +79,7 @@ def test_uids_differ_by_trace_and_profile() -> None:
     uids = {derived_uid(TRACE), derived_uid(TRACE, "a"), derived_uid(TRACE, "b"),
             derived_uid("1" * 32)}  # fmt: skip
     assert len(uids) == 4
-    assert all(re.fullmatch("[0-9a-f]{32}", uid) for uid in uids)
+    assert all(re.fullmatch("derived:[0-9a-f]{32}", uid) for uid in uids)
     assert derive_record([ROOT], profile="a").uid == derived_uid(TRACE, "a")
 
 
