@@ -332,8 +332,9 @@ def test_evaluations_of_one_version_of_a_service(url: str, scouter: Scouter) -> 
     (line, *_) = scouter("results", "evaluations", "--json").stdout.splitlines()
     version = json.loads(line)["profile_version"]
     assert len(scouter("results", "evaluations", "--profile", version).stdout.splitlines()) == 3
-    none = scouter("results", "evaluations", "--service-version", "9.9").stdout.splitlines()
-    assert len(none) == 1
+    none = scouter("results", "evaluations", "--service-version", "9.9")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert none.stderr.startswith("scouter: there is none.")
 
 
 def _answer(request: LLMRequest) -> JsonValue:

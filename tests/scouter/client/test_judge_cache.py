@@ -77,7 +77,7 @@ def test_who_may_read_and_who_may_write(
     assert asyncio.run(kept(writer, "abc")) == "ab"
     put(reader, "cd")
     assert asyncio.run(kept(reader, "abcd")) == "ab"
-    assert [each.getMessage().count("not kept") for each in caplog.records] == [1]
+    assert [each.getMessage().count("not stored") for each in caplog.records] == [1]
     assert asyncio.run(kept(foreign, "ab")) == ""
     for refused, name in zip(others, "efg", strict=True):
         put(refused, name)
