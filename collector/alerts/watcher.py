@@ -43,6 +43,8 @@ _log: Final = logging.getLogger(__name__)
 
 PAGE: Final = 512
 """Results in memory at a time."""
+_SAVE_SHARE: Final = 10
+"""Times as long as a save takes until the next one, at least."""
 SILENT_NS: Final = 3_600 * 10**9
 """An alert of what runs no more ends after so long without a result of it."""
 FORGOTTEN_NS: Final = 30 * 86_400 * 10**9
@@ -68,8 +70,8 @@ class DriftWatcher:
             this one does not.
         now_ns: Wall clock.
         look_every_s: Between two looks for new results.
-        save_every_s: Between two commits of the state while no alert changes; after a crash so
-            much is read again.
+        save_every_s: Between two commits of the state while no alert changes, or ten times as long
+            as one takes, if that is more; after a crash so much is read again.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class DriftWatcher:
         )
         self._seen = -1
         """The last commit whose results were all taken."""
-        self._saved_at = time.monotonic()
+        self._save_at = time.monotonic() + save_every_s
         self._is_failing = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scouter-drift")
@@ -326,7 +328,7 @@ class DriftWatcher:
             if not page:
                 self._seen = last
                 self._tell_time()
-            if self._book.pending or time.monotonic() >= self._saved_at + self._save_every_s:
+            if self._book.pending or time.monotonic() >= self._save_at:
                 self.save()
         return bool(page)
 
@@ -351,6 +353,7 @@ class DriftWatcher:
         Raises:
             TransientError: The store cannot be written now; the next call tries it again.
         """
+        began = time.monotonic()
         with self._lock:
             self._book.compare_setups(lambda alert: changes_of(self._store, alert))
             states = kept_states(self._series)
@@ -359,7 +362,9 @@ class DriftWatcher:
                 self._store.save_drift(states, [each.event() for each in events])
             self._series.changed.clear()
             self._book.pending.clear()
-            self._saved_at = time.monotonic()
+            # Results that wait for earlier ones are part of it: megabytes, where many come at once.
+            now = time.monotonic()
+            self._save_at = now + max(self._save_every_s, _SAVE_SHARE * (now - began))
         if events:
             self._told(events)
 

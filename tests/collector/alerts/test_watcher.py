@@ -5,10 +5,12 @@ import json
 import math
 import random
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -410,6 +412,24 @@ def test_a_crash_neither_loses_nor_doubles_evidence(
     crashed.store.close()
 
 
+def test_saving_takes_a_tenth_of_the_time(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state of many megabytes takes three seconds: the next save comes thirty after that."""
+    now, saves = [time.monotonic() + 60], list[float]()
+
+    def save_drift(*_: object) -> None:
+        saves.append(now[0])
+        now[0] += 3
+
+    monkeypatch.setattr("collector.alerts.watcher.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(watch.store, "save_drift", save_drift)
+    for _ in range(100):
+        watch.store_results([Outcome.PASSED])
+        watch.watcher.step()
+        now[0] += 1
+    assert {after - before for before, after in pairwise(saves)} == {33}
+    assert len(saves) == 4
+
+
 def test_what_could_not_be_kept_is_kept_later(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -541,6 +561,7 @@ def test_a_profile_that_is_not_active_is_forgotten(watch: Watch) -> None:
     assert watch.alerts == []
     watch.now_ns += FORGOTTEN_NS
     watch.take()
+    watch.watcher.save()
     watch.crash()
     assert [json.loads(each.body) for each in watch.store.drift_states() if each.name] == []
 
