@@ -6,10 +6,13 @@ several series fall, each proven at its own time.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scouter.drift.series.group import Turn
 from scouter.drift.series.series import Kind, SeriesKey
+
+_NEAR_NS: Final = 300 * 10**9
+"""Many results come at once after an outage: their times say little of the order of falls."""
 
 
 class Proven(NamedTuple):
@@ -26,9 +29,9 @@ def is_one_cause(fall: Proven, opened: Iterable[Proven]) -> bool:
     """Tell whether a fall has the cause of others whose alert is open.
 
     It has if it began before one of them was proven, or so soon after that the estimated beginnings
-    may be the same. A fall of whole records has the cause of any of their parts: another cause
-    would make another task fall. Errors are apart from failures: they are told with another
-    severity.
+    may be the same; five minutes are soon in any case. A fall of whole records has the cause of any
+    of their parts: another cause would make another task fall. Errors are apart from failures: they
+    are told with another severity.
 
     Args:
         fall: As it was proven.
@@ -40,9 +43,13 @@ def is_one_cause(fall: Proven, opened: Iterable[Proven]) -> bool:
         fall.key[:3] == each.key[:3]
         and is_error is (each.key.kind is Kind.ERROR)
         # Records are taken in order of creation: a result may be older than the one before it.
-        and (is_whole or fall.since_ns <= each.at_ns + abs(each.at_ns - each.since_ns))
+        and (is_whole or fall.since_ns <= each.at_ns + _soon_ns(each))
         for each in opened
     )
+
+
+def _soon_ns(fall: Proven) -> int:
+    return max(abs(fall.at_ns - fall.since_ns), _NEAR_NS)
 
 
 def specificity(key: SeriesKey) -> int:

@@ -6,15 +6,18 @@ from scouter.drift.series.causes import Proven, is_one_cause, specificity
 from scouter.drift.series.series import Agent, Kind, Series, SeriesKey
 from tests.scouter.drift.series.support import SECOND
 
+MINUTE = 60 * SECOND
+
 
 def fall(
     since: int, at: int, task: str = "", kind: Kind = Kind.PASS, part: str = "", version: str = "2"
 ) -> Proven:
-    return Proven(SeriesKey("s", "p", Agent("bot", "", version), task, kind, part), since, at)
+    key = SeriesKey("s", "p", Agent("bot", "", version), task, kind, part)
+    return Proven(key, since * MINUTE, at * MINUTE)
 
 
 FIRST = fall(100, 120, "t1")
-"""Began at 100 and proven at 120: another one that began by 140 may have begun together with it."""
+"""Began at minute 100, proven at 120: another one that began by 140 may have begun with it."""
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,14 @@ def test_falls_that_began_together_have_one_cause(other: Proven, is_one: bool) -
 def test_a_result_that_is_older_than_the_one_before_it_parts_no_cause() -> None:
     """Results are taken in the order of creation, so the last one may be older than the first."""
     assert is_one_cause(fall(120, 100, "t2"), [fall(120, 100, "t1")])
+
+
+@pytest.mark.parametrize(("began_s", "is_one"), [(300, True), (301, False)])
+def test_results_that_come_at_once_have_one_cause(began_s: int, is_one: bool) -> None:
+    """A fall that was proven in the second in which it began, as after an outage."""
+    key = SeriesKey("s", "p", Agent(), "t1", Kind.PASS)
+    other = Proven(key._replace(task="t2"), began_s * SECOND, (began_s + 1) * SECOND)
+    assert is_one_cause(other, [Proven(key, 0, 0)]) is is_one
 
 
 def test_nothing_open_is_no_cause() -> None:
