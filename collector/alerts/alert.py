@@ -255,7 +255,7 @@ class DriftAlert(_AlertBase):
     """The headline of the first message, then the others as they were proven; empty of a
     condition."""
     changed: tuple[SetupChange, ...] | None = None
-    """What the records ran with that changed just before the fall; None until it was looked for."""
+    """Changes of the records' setup just before the fall; None until they were looked for."""
 
     @property
     def key(self) -> CauseKey | ConditionKey:

@@ -318,7 +318,7 @@ def error_of(row: EvaluationRow, task: str) -> str:
 
 
 def changes_of(store: Store, alert: DriftAlert) -> tuple[SetupChange, ...]:
-    """What the records of the alert's service ran with that changed just before the fall."""
+    """Changes of the setup of the service's records just before the fall."""
     service, environment = results_of(Agent(alert.service, alert.environment, alert.version))
     query = EvaluationQuery(
         space=alert.space,
@@ -330,7 +330,7 @@ def changes_of(store: Store, alert: DriftAlert) -> tuple[SetupChange, ...]:
 
 
 def explained(store: Store, alert: Alert) -> Explained | None:
-    """What a fall comes from, of the results of the alert's service in its environment.
+    """Origin of a fall, by the results of the alert's service in its environment.
 
     While it is open, more results come, so the intervals hold at every look. There is nothing of an
     error series, as an error has no rate that could be split. A condition says nothing of a time

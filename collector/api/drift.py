@@ -101,7 +101,7 @@ def drift_router() -> APIRouter:
         service: Text = None,
         environment: Text = None,
     ) -> DriftExplanation:
-        """What a change of a series at a moment comes from: other traffic, or another behaviour.
+        """Origin of a series' change at a moment: other traffic, or another behaviour.
 
         At most 5,000 results on each side of it are looked at; without `since` there is no side
         before.

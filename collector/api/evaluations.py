@@ -142,7 +142,7 @@ def evaluations_router() -> APIRouter:
         names: TheNames,
         query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
     ) -> Setups:
-        """What the records that a filter names ran with, and since when: prompt, tools, model.
+        """Setup of the records that a filter names, and its times: prompt, tools, model.
 
         Times are those of evaluation.
         """

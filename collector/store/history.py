@@ -69,7 +69,7 @@ class StoredHistory:
             place = page[-1].place
 
     def explain(self, key: SeriesKey, since_ns: int) -> Origin | None:
-        """What a change of a series at a moment comes from."""
+        """Origin of a series' change at a moment."""
         service, environment = results_of(key.agent)
         query = ChangeQuery(
             space=self._space, profile_uid=key.profile_uid, task=key.task, since_ns=since_ns,

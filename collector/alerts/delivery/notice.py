@@ -57,7 +57,7 @@ class Notice:
 
     @property
     def changed(self) -> list[str]:
-        """What the records ran with that changed just before the fall, in words."""
+        """Changes of the records' setup just before the fall, in words."""
         return changed_words(self.alert)
 
     @property
@@ -109,7 +109,7 @@ class Notice:
 
     @property
     def fell_with(self) -> str:
-        """Whatever fell together with the headline; empty for nothing."""
+        """Falls together with the headline, in words; empty for none."""
         return fell_with(self.alert)
 
     def lines(

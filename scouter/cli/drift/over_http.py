@@ -61,7 +61,7 @@ class HttpHistory:
             )
 
     def explain(self, key: SeriesKey, since_ns: int) -> Origin | None:
-        """What a change of a series at a moment comes from."""
+        """Origin of a series' change at a moment."""
         found = self._client.drift_explanation(
             key.profile_uid, _text(since_ns), key.task, *results_of(key.agent)
         ).explanation

@@ -333,7 +333,7 @@ class DriftResult(Answer):
 
 
 class DriftExplanation(Answer):
-    """What a change of a series at a moment comes from."""
+    """Origin of a series' change at a moment."""
 
     explanation: Explanation | None = Field(description="Null where too little is known.")
 

@@ -223,7 +223,7 @@ class EvaluationRoutes(Connection):
         return self._get(Versions, "/versions", arguments(locals()))
 
     def setups(self, **search: Unpack[EvaluationSearch]) -> Setups:
-        """What the records that a filter names ran with, and since when: prompt, tools, model.
+        """Setup of the records that a filter names, and its times: prompt, tools, model.
 
         Args:
             search: As of `evaluations`.

@@ -79,7 +79,7 @@ class History(Protocol):
         ...
 
     def explain(self, key: SeriesKey, since_ns: int) -> Origin | None:
-        """What a change of a series at a moment comes from.
+        """Origin of a series' change at a moment.
 
         Returns:
             None where too few results are stored on one side of the moment.

@@ -155,13 +155,13 @@ def test_operators_without_a_limit_do_little() -> None:
     """The expected value bounds their work, or there is none."""
     zeros: list[JsonValue] = [0] * 1_000
     huge: list[JsonValue] = [zeros] * 3_000
-    started = time.perf_counter()
+    started = time.process_time()
     for operator in (op for op in Op if COSTS[op][1] == "none"):
         expected: JsonValue = [1] if operator in (Op.DeepEquals, Op.SequenceMatches) else 1
         flag = operator.startswith("Is")
         comparison: Comparison = compile_comparison(operator, True if flag else expected)
         comparison.check(huge if comparison.measure is None else comparison.measure(huge))
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_the_limits_are_those_of_the_documents() -> None:
