@@ -25,7 +25,6 @@ OWN: Final = {
     "drift": "scouter.cli.drift.commands:drift",
     "erase": "scouter.cli.letters:erase",
     "eval": "scouter.cli.eval:evaluate",
-    "eval-traces": "scouter.cli.eval_traces:evaluate_traces",
     "export": "scouter.cli.export:export",
     "judge": "scouter.cli.judge:judge",
     "letters": "scouter.cli.letters:letters",

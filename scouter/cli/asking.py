@@ -124,6 +124,31 @@ def moment(text: str | None, option: str, now: datetime.datetime | None = None) 
         raise ConfigError(f"{option}: {text} is longer ago than there are times") from None
 
 
+def moment_ns(text: str | None, option: str) -> int | None:
+    """Read a time or an age as nanoseconds since 1970.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    given = moment(text, option)
+    if given is None:
+        return None
+    try:
+        return int(float(given) * 10**9)
+    except ValueError:
+        pass
+    try:
+        found = datetime.datetime.fromisoformat(given)
+        if found.tzinfo is None:
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text!r} is no time; expected RFC 3339 with its zone, such as "
+            "2026-01-31T12:00:00Z, seconds since 1970, or an age, such as 30m, 24h or 7d"
+        ) from None
+    return int(found.timestamp() * 1e6) * 1_000
+
+
 def clock(time: datetime.datetime) -> str:
     """Write a time for people, in UTC and to the second."""
     return f"{time.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S}Z"

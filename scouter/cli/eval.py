@@ -41,6 +41,7 @@ from scouter.errors import ConfigError
 
 _RUNNING = "How it runs"
 _FOREIGN = "Files of other systems"
+_TRACES = "Recorded traces"
 
 
 def evaluate(
@@ -49,8 +50,8 @@ def evaluate(
         typer.Option(
             metavar="MODULE:NAME|URL|FILE",
             help="The agent: a function from the message to the answer, or what else the text "
-            "above names; the address of one, or a file that describes it. --format vertex, "
-            "--config and --recorded work without.",
+            "above names; the address of one, or a file that describes it. --traces, "
+            "--format vertex, --config and --recorded work without.",
         ),
     ] = None,
     scenarios: Annotated[
@@ -68,6 +69,42 @@ def evaluate(
             help="Config file of NeMo Agent Toolkit; without --agent the answers that its dataset "
             "holds are scored.",
             rich_help_panel=_FOREIGN,
+        ),
+    ] = None,
+    traces: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Traces that were recorded, in place of --agent and scenarios: an OTLP file, a "
+            "folder or a pattern of such files, or the address of a collector. Can be given "
+            "several times.",
+            rich_help_panel=_TRACES,
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Only traces that began at this time or later: RFC 3339, 30m, 24h or 7d ago, or "
+            "seconds since 1970.",
+            rich_help_panel=_TRACES,
+        ),
+    ] = None,
+    every_trace: Annotated[
+        bool,
+        typer.Option(
+            "--every-trace",
+            help="Judge also traces that no watch selects, or without a question, an answer and "
+            "a call of an agent's own.",
+            rich_help_panel=_TRACES,
+        ),
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with the token for the collector of --traces; else SCOUTER_AUTH_TOKEN.",
+            rich_help_panel=_TRACES,
         ),
     ] = None,
     profile: Profiles = None,
@@ -269,6 +306,13 @@ def evaluate(
     `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of its
     own needs no `--profile`. The working folder is on the import path.
 
+    **Traces** that exist are judged with `--traces`, and nothing is stored: files of OTLP (protobuf
+    or JSON, as SDKs send it or the OpenTelemetry Collector's file exporter writes it; plain, gzip
+    or zstd; traces and the log events of them), Parquet files of a collector, or the traces of a
+    collector that runs. A trace becomes a record with the user's question and the agent's answer;
+    traces of one conversation are one scenario. It is the way to try a profile. The exit code is 2
+    if there was nothing to judge, and 1 if a part could not be read.
+
     An agent behind HTTP is a file with `url`, `headers`, `body` and the path of the `answer`
     (`docs/eval.md`), or an address alone: that gets `{"message", "session", "history"}` as JSON.
 
@@ -288,6 +332,8 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
         scouter eval shop.yaml --agent http://127.0.0.1:8000/chat
+        scouter eval --profile desk.yaml --traces traces.jsonl --save b.json
+        scouter eval --profile desk.yaml --traces http://127.0.0.1:4318 --since 1d
         scouter eval --config config.yml --agent shop:answer --min-score qa=0.8
         scouter eval hr.json --format watsonx --agent hr:answer
         scouter eval hr.json --format watsonx --recorded results/messages
@@ -295,7 +341,11 @@ def evaluate(
         scouter eval data.jsonl --format vertex --agent home:agent --output results
     """
     is_rows, has_agent = file_format in ("vertex", "adk"), agent is not None
-    _check_answers(agent, recorded, file_format, config)
+    _check_answers(agent, recorded, file_format, config, traces)
+    others = scenarios or agent or file_format or config
+    _check_traces(
+        traces, has_others=bool(others), has_more=bool(since or every_trace or token_file)
+    )
     if not is_rows and (metrics or compat == "vertex"):
         raise ConfigError("--metrics and --compat vertex belong to --format vertex")
     if compat == "wxo-1.6.9" and file_format != "watsonx":
@@ -311,7 +361,7 @@ def evaluate(
     outputs.check()
     if output is not None and file_format is None and config is None:
         raise ConfigError("--output has result files of another system; it needs --format")
-    if allow_unreviewed and (file_format is not None or config is not None):
+    if allow_unreviewed and (file_format is not None or config is not None or traces):
         raise ConfigError("--allow-unreviewed: only scenario files have the mark; leave it out")
     if resume is not None:
         check_writable("--resume", resume)
@@ -366,6 +416,15 @@ def evaluate(
         verbose=verbose,
     )
     standard.check(has_other=interleave is not None)
+    if traces:
+        from scouter.cli.eval_traces import TraceCheck, check_traces
+
+        stored = TraceCheck(
+            scenarios=Path(), run=run, standard=standard, plan=plan, traces=traces, since=since,
+            every_trace=every_trace, concurrency=concurrency, token_file=token_file,
+        )  # fmt: skip
+        check_traces(stored, outputs)
+        return
     if config is not None:
         from scouter.cli.eval_nvidia import ConfigCheck, check_config
 
@@ -409,13 +468,28 @@ def evaluate(
 
 
 def _check_answers(
-    agent: str | None, recorded: Path | None, file_format: str | None, config: Path | None
+    agent: str | None,
+    recorded: Path | None,
+    file_format: str | None,
+    config: Path | None,
+    traces: list[str] | None,
 ) -> None:
     """Refuse a command without answers to judge, or with answers of two kinds."""
     if recorded is not None and (file_format != "watsonx" or agent is not None):
         raise ConfigError("--recorded belongs to --format watsonx, and takes the place of --agent")
-    if not (agent or recorded or config or file_format in ("vertex", "adk")):
+    if not (agent or recorded or config or traces or file_format in ("vertex", "adk")):
         raise ConfigError(
-            "missing option --agent MODULE:NAME; only --format vertex, --config and --recorded "
-            "need none"
+            "missing option --agent MODULE:NAME; only --traces, --format vertex, --config and "
+            "--recorded need none"
         )
+
+
+def _check_traces(traces: list[str] | None, *, has_others: bool, has_more: bool) -> None:
+    """Refuse traces beside other cases, and their options without them."""
+    if traces and has_others:
+        raise ConfigError(
+            "--traces takes the place of --agent, SCENARIOS, --format and --config; give it before "
+            "each file, or the pattern of several in quotes"
+        )
+    if has_more and not traces:
+        raise ConfigError("--since, --every-trace and --token-file belong to --traces")

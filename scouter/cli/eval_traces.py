@@ -1,158 +1,107 @@
-"""The command `scouter eval-traces`."""
+"""The command `scouter eval --traces`: files or a collector's traces, judged; nothing is stored."""
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from glob import glob
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from scouter.cli.check_options import (
-    AcceptChanged,
-    AllowErrors,
-    AllowLost,
-    AllowUnjudged,
-    AnswerCache,
-    BaselineFile,
-    CalibrationFiles,
-    Checks,
-    HtmlFile,
-    JsonFile,
-    JudgeBudget,
-    JudgeTimeout,
-    JUnitFile,
-    MarkdownFile,
-    MinPassRate,
-    MinScenarioPassRate,
-    MinScore,
-    OwnJudge,
-    Profiles,
-    Providers,
-    Push,
-    Quiet,
-    RegressionThreshold,
-    RequireRuledOut,
-    SaveFile,
-    Verbose,
-)
+from scouter.cli.asking import connect, moment_ns
 from scouter.cli.outputs import Outputs
+from scouter.cli.release_check import Check, check_together, conclude, refuse_without_agent
+from scouter.client.stored_traces import read_traces, trace_ids_since
+from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.spans.files import read_spans
+from scouter.model.span import Span
 from scouter.model.visible import one_line
+from scouter.replay.named_run import NamedJudging
+from scouter.replay.progress import progress_bar
+from scouter.replay.recorded import RecordedRun, judge_recorded
+
+_URLS = ("http://", "https://")
+_CONCURRENCY = 8
+"""Questions to the judge at a time, where nothing else is said."""
 
 
-def evaluate_traces(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILES",
-            help="OTLP files: traces, and the log events of them; or Parquet files of spans.",
-        ),
-    ],
-    profile: Profiles = None,
-    every_trace: Annotated[
-        bool,
-        typer.Option(
-            "--every-trace",
-            help="Judge also traces without a question, an answer and a call of an agent's own.",
-        ),
-    ] = False,
-    judge: OwnJudge = None,
-    providers: Providers = None,
-    judge_cache: AnswerCache = None,
-    judge_budget: JudgeBudget = None,
-    judge_timeout: JudgeTimeout = None,
-    checks: Checks = None,
-    calibration: CalibrationFiles = None,
-    baseline: BaselineFile = None,
-    regression_threshold: RegressionThreshold = 0.05,
-    require_ruled_out: RequireRuledOut = None,
-    accept_changed: AcceptChanged = None,
-    min_pass_rate: MinPassRate = None,
-    min_scenario_pass_rate: MinScenarioPassRate = None,
-    min_score: MinScore = None,
-    allow_errors: AllowErrors = False,
-    allow_lost: AllowLost = False,
-    allow_unjudged: AllowUnjudged = False,
-    save: SaveFile = None,
-    push: Push = None,
-    junit: JUnitFile = None,
-    markdown: MarkdownFile = None,
-    html: HtmlFile = None,
-    json: JsonFile = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    """Evaluate recorded traces of agents, and decide whether they are good enough.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceCheck(Check):
+    """The arguments of `scouter eval --traces`, where they are documented."""
 
-    The files are OTLP as SDKs send it (protobuf or JSON), or as the OpenTelemetry Collector's file
-    exporter writes it (JSON lines and others); plain, gzip or zstd. Files of spans that a collector
-    wrote as Parquet are read, too. The content says the format.
-    Each trace becomes a record with the user's question and the agent's answer, as far as the spans
-    tell them. Traces of one conversation are one session.
+    traces: Sequence[str]
+    since: str | None
+    every_trace: bool
+    concurrency: int | None
+    token_file: Path | None
 
-    The exit code is 0 if nothing stops the run; 1 if it regressed against the baseline, missed a
-    gate or ran into an error, if the budget for judges ran out, if nothing was evaluated, or if a
-    part of a file could not be read; 2 if the command is wrong or nothing could be read; 3 if the
-    comparison with the baseline is inconclusive. Records are matched by their question, so the
-    baseline may be another recording.
 
-    **Examples**
+def check_traces(check: TraceCheck, outputs: Outputs) -> None:
+    """Read traces, judge them, report, and end with the exit code.
 
-        scouter eval-traces traces.jsonl --profile desk.yaml
-        scouter eval-traces traces.jsonl --profile desk.yaml --save b.json
-        scouter eval-traces today.jsonl --profile desk.yaml --baseline b.json
-        scouter eval-traces spans.binpb logs.binpb --profile desk.yaml --min-pass-rate 0.9
+    Raises:
+        typer.Exit: With the exit code, unless it is 0.
+        ScouterError: A file, a name or an argument is wrong, or the collector cannot be reached.
     """
-    outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
-    outputs.check()
-    from scouter.cli.release_check import (  # the engine takes most of the start
-        Standard,
-        conclude,
-        least_of,
+    refuse_without_agent(
+        replace(check, run=replace(check.run, profiles=())),
+        "traces were recorded once, and no agent is asked; give --agent in place of --traces",
     )
-    from scouter.client.judge_cache import named_cache, usual_collector_cache
-    from scouter.replay.recorded import RecordedRun, judge_recorded
-    from scouter.replay.reports.decision import Policy
-
-    standard = Standard(
-        policy=Policy(
-            require_ruled_out=require_ruled_out,
-            allow_errors=allow_errors,
-            allow_lost=allow_lost,
-            allow_unjudged=allow_unjudged,
-        ),
-        baseline=baseline or (),
-        regression_threshold=regression_threshold,
-        accept_changed=accept_changed or (),
-        min_pass_rate=min_pass_rate,
-        min_scenario_pass_rate=min_scenario_pass_rate,
-        min_scores=least_of(min_score or ()),
-        push=push,
-        quiet=quiet,
-        verbose=verbose,
-    )
-    standard.check()
-    before = standard.read_baseline()
-    recorded = judge_recorded(
-        RecordedRun(
-            files=files,
-            every_trace=every_trace,
-            profiles=profile or [],
-            judge=judge,
-            providers=providers,
-            judge_cache=named_cache(judge_cache),
-            usual_cache=usual_collector_cache(),
-            judge_budget_usd=judge_budget,
-            judge_timeout_s=judge_timeout,
-            calibrations=calibration or [],
-            baseline=before,
-            accept_changed=accept_changed or (),
-        )
-    )
-    for fault in recorded.faults:
-        typer.echo(f"scouter: warning: {one_line(fault)}", err=True)
+    check_together(check, outputs)
+    baseline, since_ns = check.standard.read_baseline(), moment_ns(check.since, "--since")
+    faults: list[FileFormatError] = []
+    spans: list[Span] = list(read_spans(*_paths(check.traces), on_error=faults.append))
+    for url in check.traces:
+        if url.startswith(_URLS):
+            spans += _of_collector(url, check, since_ns, faults.append)
+    for fault in faults:
+        typer.echo(f"scouter: warning: {one_line(str(fault))}", err=True)
+    judging = {each.name: getattr(check.run, each.name) for each in fields(NamedJudging)}
+    run = RecordedRun(
+        **judging, spans=spans, faults=faults, since_ns=since_ns or 0,
+        every_trace=check.every_trace, concurrency=check.concurrency or _CONCURRENCY,
+        agent_version=check.run.agent_version, baseline=baseline,
+        accept_changed=check.standard.accept_changed,
+    )  # fmt: skip
+    recorded = judge_recorded(run)
     if recorded.left_out:
         typer.echo(
-            f"scouter: left out {recorded.left_out} traces without a question, an answer and a "
-            "call of an agent's own; --every-trace judges them, too",
+            f"scouter: left out {recorded.left_out} traces that no profile judges: without a "
+            "question, an answer and a call of an agent's own, or not selected by its watch; "
+            "--every-trace judges them, too",
             err=True,
         )
-    names = ", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")
-    conclude(recorded.results, before, standard, outputs, f"Traces of {names}")
+    names = [each if each.startswith(_URLS) else Path(each).name for each in check.traces]
+    title = f"Traces of {', '.join(names[:3])}{', …' * (len(names) > 3)}"
+    conclude(recorded.results, baseline, check.standard, outputs, title)
+
+
+def _paths(traces: Sequence[str]) -> list[str]:
+    """The files; of a folder those in it, of a pattern those that it means."""
+    found: list[str] = []
+    for each in traces:
+        if each.startswith(_URLS):
+            continue
+        if Path(each).is_dir():
+            files = sorted(str(path) for path in Path(each).rglob("*") if path.is_file())
+        else:
+            files = sorted(glob(each)) or [each]
+        if not files:
+            raise ConfigError(f"--traces {each}: the folder is empty; expected files of spans")
+        found += files
+    return found
+
+
+def _of_collector(
+    url: str, check: TraceCheck, since_ns: int | None, on_error: Callable[[FileFormatError], None]
+) -> Iterable[Span]:
+    """The spans of a collector's traces."""
+    with connect(url, check.token_file) as client:
+        trace_ids = trace_ids_since(client, since_ns)
+        is_wanted = None if not check.standard.quiet else False
+        with progress_bar(len(trace_ids), is_wanted=is_wanted) as progress:
+            for trace_id, spans in zip(
+                trace_ids, read_traces(client, trace_ids, on_error), strict=True
+            ):
+                yield from spans
+                progress.started(trace_id)
+                progress.ended(bool(spans))

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -53,6 +53,17 @@ def records_of_traces(
     for span in spans:
         if span.trace_id not in has_record:
             by_trace[span.trace_id].append(span)
+    is_selected = trace_test(profile)
+    found = [
+        derive_record(tree, profile=profile.alias)
+        for tree in map(SpanTree, by_trace.values())
+        if is_selected(tree)
+    ]
+    return sorted(found, key=lambda record: (record.created_ns, record.trace_id or ""))
+
+
+def trace_test(profile: AgentEvalProfile) -> Callable[[SpanTree], bool]:
+    """Make a function that tells whether a profile is to judge a trace; see `records_of_traces`."""
     mark = ENTITY_PREFIX + profile.uid
     matches = profile.watch and profile.watch.match.test
 
@@ -60,13 +71,7 @@ def records_of_traces(
         is_marked = span.attributes.get(mark) == profile.uid
         return is_marked or (matches is not None and matches(span))
 
-    selected = [SpanTree(each) for each in by_trace.values() if any(map(is_selected, each))]
-    found = [
-        derive_record(tree, profile=profile.alias)
-        for tree in selected
-        if is_wanted(profile.watch, tree)
-    ]
-    return sorted(found, key=lambda record: (record.created_ns, record.trace_id or ""))
+    return lambda tree: any(map(is_selected, tree.spans)) and is_wanted(profile.watch, tree)
 
 
 AttemptKey: TypeAlias = tuple[str, int]

@@ -3,22 +3,23 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from scouter.agent.calibration.rates import Calibrations
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.checks import Checks, difference_of
 from scouter.evaluate.results.lost import Loss, lost_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.derived import derive_record
-from scouter.evaluate.spans.files import SpanFilesError, read_spans
+from scouter.evaluate.spans.files import SpanFilesError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_ID_MAX_CHARS
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.model.visible import one_line
+from scouter.replay.collected import trace_test
 from scouter.replay.loading import read_profiles
 from scouter.replay.named_run import NamedJudging, NamedRun, answering_judge, with_rates
 from scouter.replay.runner import EvalRunner
@@ -49,11 +50,16 @@ class RecordedRun(StoredRun):
     """Recorded traces to evaluate.
 
     Args:
-        files: OTLP files; see `read_spans`.
-        every_trace: True: also traces without a question, an answer and a call of an agent's own.
+        spans: Of any number of traces, in any order.
+        faults: Places that could not be read: what they held is lost.
+        since_ns: Traces that began before, in ns since 1970, are not judged.
+        every_trace: True: also traces that no profile's `watch` selects, and those without a
+            question, an answer and a call of an agent's own.
     """
 
-    files: Sequence[Path]
+    spans: Iterable[Span]
+    faults: Sequence[FileFormatError] = ()
+    since_ns: int = 0
     every_trace: bool = False
 
 
@@ -63,46 +69,60 @@ class Recorded:
 
     results: ScenarioEvalResults
     left_out: int
-    """Traces that tell of no question, no answer and no call of an agent's own."""
-    faults: tuple[FileFormatError, ...]
-    """Places of the files that could not be read; the results count them as lost."""
+    """Traces that no profile judges: see `RecordedRun.every_trace`."""
 
 
 def judge_recorded(run: RecordedRun) -> Recorded:
     """Judge recorded traces by profiles.
 
-    From each trace a record is derived for each profile. Traces of one conversation are one
+    From each trace a record is derived for each profile that judges it: by its `watch`, of which
+    the shares are for traffic, or any trace of an agent. Traces of one conversation are one
     scenario, in order of time; one without is a scenario of its own. Scenarios and records are
     called by their question, so that another recording of the same questions can be compared.
 
     Raises:
         ConfigError: A profile, the judge or an accepted id is wrong, or there is no trace to judge.
-        SpanFilesError: Nothing of the files could be read.
+        SpanFilesError: Nothing could be read.
 
-    Cost: that of `read_spans` and of the evaluation.
+    Cost: that of the evaluation.
     """
-    if not run.profiles:
+    profiles = read_profiles(run.profiles)
+    if not profiles:
         raise ConfigError("nothing judges the traces; give a profile with --profile")
-    faults: list[FileFormatError] = []
-    traces = _by_trace(read_spans(*run.files, on_error=faults.append))
-    if faults and not traces:
-        raise SpanFilesError(tuple(faults))
-    chosen = [each for each in traces if run.every_trace or SpanTree(each).has_agent]
-    if not chosen:
-        raise ConfigError(_nothing(len(traces)))
-    items = _conversations(chosen)
+    traces = list(map(SpanTree, _by_trace(run.spans)))
+    if run.faults and not traces:
+        raise SpanFilesError(tuple(run.faults))
+    recent = [each for each in traces if each.start_ns >= run.since_ns]
+    tests = {
+        alias: _test(profile, every_trace=run.every_trace) for alias, profile in profiles.items()
+    }
+    turns = [
+        _turn(tree, aliases)
+        for tree in recent
+        if (aliases := [alias for alias, is_judged in tests.items() if is_judged(tree)])
+    ]
+    if not turns:
+        raise ConfigError(_nothing(len(traces), len(recent)))
+    items = _conversations(turns)
     scenarios = EvalScenarios(
-        [EvalScenario(name, id=name) for name in told_apart(item[0][1] for item in items)]
+        [EvalScenario(name, id=name) for name in told_apart(item[0].name for item in items)]
     )
 
     def collect(runner: EvalRunner) -> None:
-        runner.add_spans(span for each in chosen for span in each)
-        runner.lost = lost_of({Loss.UNREADABLE: len(faults)})
+        runner.add_spans(span for each in turns for span in each.tree.spans)
+        runner.lost = lost_of({Loss.UNREADABLE: len(run.faults)})
         for scenario, conversation in zip(scenarios, items, strict=True):
             _collect(runner, scenario, conversation)
 
     results = judge_stored(scenarios, run, collect)
-    return Recorded(results=results, left_out=len(traces) - len(chosen), faults=tuple(faults))
+    return Recorded(results=results, left_out=len(recent) - len(turns))
+
+
+def _test(profile: AgentEvalProfile, *, every_trace: bool) -> Callable[[SpanTree], bool]:
+    """Make a function that tells whether a profile judges a trace."""
+    if every_trace:
+        return lambda tree: True
+    return trace_test(profile) if profile.watch else lambda tree: tree.has_agent
 
 
 def judge_stored(
@@ -133,8 +153,19 @@ def judge_stored(
     return results.model_copy(update={"provenance": provenance})
 
 
-_Turn = tuple[Sequence[Span], str]
-"""The spans of a trace, and what it is called."""
+class _Turn(NamedTuple):
+    """A trace, what it is called and which aliases judge it."""
+
+    tree: SpanTree
+    record: EvalRecord
+    """That it tells of, whoever judges it."""
+    name: str
+    aliases: Sequence[str]
+
+
+def _turn(tree: SpanTree, aliases: Sequence[str]) -> _Turn:
+    record = derive_record(tree)
+    return _Turn(tree, record, _name_of(record), aliases)
 
 
 def _by_trace(spans: Iterable[Span]) -> list[list[Span]]:
@@ -152,12 +183,12 @@ def _unmarked(span: Span) -> Span:
     return replace(span, attributes=kept)
 
 
-def _conversations(traces: Iterable[Sequence[Span]]) -> list[list[_Turn]]:
+def _conversations(turns: Iterable[_Turn]) -> list[list[_Turn]]:
     found: dict[str, list[_Turn]] = {}
-    for spans in traces:
-        record = derive_record(spans)
+    for turn in turns:
+        record = turn.record
         key = record.session_id if record.names_session else record.uid
-        found.setdefault(key, []).append((spans, _name_of(record)))
+        found.setdefault(key, []).append(turn)
     return list(found.values())
 
 
@@ -187,18 +218,18 @@ def _collect(
     scenario: EvalScenario,
     conversation: Sequence[_Turn],
 ) -> None:
-    names = told_apart(name for _, name in conversation)
+    names = told_apart(turn.name for turn in conversation)
     records: dict[str, list[EvalRecord]] = {alias: [] for alias in runner.profiles}
     turns: list[dict[str, object]] = []
-    for (spans, _), name in zip(conversation, names, strict=True):
-        for alias in runner.profiles:
-            record = derive_record(spans, profile=alias)
+    for turn, name in zip(conversation, names, strict=True):
+        for alias in turn.aliases:
+            record = derive_record(turn.tree, profile=alias)
             record.record_id = name
             records[alias].append(record)
-        said = derive_record(spans).context
+        said = turn.record.context
         context = said if isinstance(said, dict) else {}
         turns.append({"user": context.get("question") or name, "agent": context.get("answer")})
-    every = [span for spans, _ in conversation for span in spans]
+    every = [span for turn in conversation for span in turn.tree.spans]
     runner.collect_scenario_data(
         records,
         turns[-1]["agent"],
@@ -208,10 +239,13 @@ def _collect(
     )
 
 
-def _nothing(traces: int) -> str:
+def _nothing(traces: int, recent: int) -> str:
     if not traces:
-        return "the files hold no spans"
+        return "there is no span to judge"
+    if not recent:
+        return f"none of the {traces} traces began since then; give an earlier --since"
     return (
-        f"none of the {traces} traces tells of a question, an answer or a call of an agent's own; "
-        "--every-trace judges them all the same"
+        f"no profile judges any of the {recent} traces: none tells of a question, an answer or a "
+        "call of an agent's own, or the watch of the profile selects none; --every-trace judges "
+        "them all the same"
     )

@@ -5,7 +5,16 @@ from typing import Annotated, Final
 
 import typer
 
-from scouter.cli.asking import ProfileName, Since, TokenFile, Until, Url, for_output, print_table
+from scouter.cli.asking import (
+    ProfileName,
+    Since,
+    TokenFile,
+    Until,
+    Url,
+    for_output,
+    moment_ns,
+    print_table,
+)
 from scouter.cli.check_options import group
 from scouter.cli.drift.reading import (
     Alpha,
@@ -14,7 +23,6 @@ from scouter.cli.drift.reading import (
     Quiet,
     Source,
     Space,
-    moment_ns,
     progress,
     replayed,
 )

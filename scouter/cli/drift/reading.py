@@ -1,6 +1,5 @@
 """The options of both commands: the history that they read, and how it is replayed."""
 
-import datetime
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from scouter.cli.asking import connect, moment
+from scouter.cli.asking import connect
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -146,31 +145,6 @@ def replayed(
     )
     shown = [each for each in found if each.alarms or not each.key.slice]
     return Replayed(series=shown, alerts=alerts, profiles=profiles, end_ns=end_ns)
-
-
-def moment_ns(text: str | None, option: str) -> int | None:
-    """Read a time or an age as nanoseconds since 1970.
-
-    Raises:
-        ConfigError: It is neither.
-    """
-    given = moment(text, option)
-    if given is None:
-        return None
-    try:
-        return int(float(given) * _NS)
-    except ValueError:
-        pass
-    try:
-        found = datetime.datetime.fromisoformat(given)
-        if found.tzinfo is None:
-            raise ValueError
-    except ValueError:
-        raise ConfigError(
-            f"{option}: {text!r} is no time; expected RFC 3339 with its zone, such as "
-            "2026-01-31T12:00:00Z, seconds since 1970, or an age, such as 30m, 24h or 7d"
-        ) from None
-    return int(found.timestamp() * 1e6) * 1_000
 
 
 @contextmanager

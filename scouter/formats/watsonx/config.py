@@ -18,7 +18,7 @@ _ELSEWHERE: Final = {
     "skip_available_results": "--resume FILE keeps what is done",
     "enable_manual_user_input": "the user is played by --simulated-user",
     "metrics": "all measures are taken",
-    "trace_sources": "recorded traces are judged by scouter eval-traces",
+    "trace_sources": "recorded traces are judged by scouter eval --traces",
     "data_annotation_run": "datasets are not made here",
     "langfuse_enabled": "results are read from files, and by OTLP",
 }

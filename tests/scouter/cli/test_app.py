@@ -68,7 +68,7 @@ def test_help_has_each_example_on_a_line_of_its_own(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (["evaluate"], "No such command 'evaluate'. Did you mean 'reevaluate' or 'eval-traces'?"),
+        (["evaluate"], "No such command 'evaluate'. Did you mean 'reevaluate' or 'eval'?"),
         (["colector"], "No such command 'colector'. Did you mean 'collector'?"),
         (["zzzzzz"], "No such command 'zzzzzz'."),
         (["results", "taks"], "No such command 'taks'. Did you mean 'tasks', 'traces'?"),
@@ -85,7 +85,7 @@ def test_what_is_mistyped_is_told_with_what_is_near(typed: list[str], told: str)
 @pytest.mark.parametrize(
     ("typed", "found"),
     [
-        ("scouter ev", ["eval", "eval-traces"]),
+        ("scouter ev", ["eval"]),
         ("scouter results ta", ["tasks"]),
         ("scouter eval --basel", ["--baseline"]),
         ("scouter collector --retention", ["--retention-days"]),

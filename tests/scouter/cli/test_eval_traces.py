@@ -1,8 +1,11 @@
-"""`scouter eval-traces`: recorded traces judged offline, with reports and gates."""
+"""`scouter eval --traces`: recorded traces judged offline, with reports and gates."""
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -15,9 +18,12 @@ from scouter.evaluate.spans.derived import derive_record, derived_uid
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp_json import spans_to_otlp_json
-from scouter.model.span import Span
+from scouter.model.span import Resource, Span
+from tests.conftest import StartCollector
+from tests.support.processes import wait_until
 
 RIGHT, WRONG = "1" * 32, "2" * 32
+SHOP = Resource(attributes={"service.name": "shop"})
 
 
 def trace(
@@ -69,8 +75,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return traces, profile
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(make_app(), ["eval-traces", *map(str, arguments)])
+def run(traces: object, *arguments: object) -> tuple[int, str]:
+    words = ["eval", "--traces", str(traces), *map(str, arguments)]
+    result = CliRunner().invoke(make_app(), words)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return 2, f"{result.output}{result.exception}"
     return result.exit_code, result.output
@@ -121,6 +128,8 @@ def test_gates_baselines_and_exit_codes(files: tuple[Path, Path], tmp_path: Path
     assert (code, "Inconclusive" in text) == (3, True)  # one of two fell, which may be chance
     assert run(traces)[0] == 2  # nothing judges
     assert run(tmp_path / "none", "--profile", profile)[0] == 2
+    assert run(traces, "--profile", profile, "--since", "1d")[0] == 2  # they began in 1970
+    assert run(traces, "--profile", profile, "--agent", "a:b")[0] == 2
     assert run(traces, "--profile", profile, "--require-ruled-out", 10)[0] == 2
 
 
@@ -200,3 +209,63 @@ def test_checks_of_a_module_are_found(
     assert [row.outcome for row in rows] == ["failed", "passed"]
     code, text = run(traces, "--profile", own, "--checks", "nowhere")
     assert (code, "--checks nowhere: ModuleNotFoundError" in text) == (2, True)
+
+
+def test_a_watch_selects_what_its_profile_judges(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """As in a collector, but for its shares; the other profile judges both traces."""
+    traces, profile = files
+    marked = [replace(each, resource=SHOP) for each in trace("7" * 32, "Open?", "Yes")]
+    (tmp_path / "more.jsonl").write_text(traces.read_text() + line(marked))
+    watching = tmp_path / "shop.yaml"
+    watching.write_text(
+        "alias: shop\nwatch: {match: {service: shop}, sample: 0}\ntasks: [{task_type: Assertion,"
+        " id: said, context_path: answer, operator: Contains, expected_value: es}]\n"
+    )
+    save = tmp_path / "results.json"
+    pattern = tmp_path / "mor*.jsonl"
+    code, text = run(pattern, "--profile", profile, "--profile", watching, "--save", save)
+    assert code == 0, text
+    found = ScenarioEvalResults.load(save).dataset_results
+    names = {
+        alias: [row.record_id for row in each.aligned_results] for alias, each in found.items()
+    }
+    assert names == {
+        "atlas": ["Capital of Australia?", "Open?", "Capital of Brazil?"], "shop": ["Open?"],
+    }  # fmt: skip
+    code, text = run(traces, "--profile", watching)
+    assert (code, "the watch of the profile selects none" in text) == (2, True)
+
+
+def test_the_traces_of_a_collector_are_those_of_a_file(
+    files: tuple[Path, Path], start_collector: StartCollector, tmp_path: Path
+) -> None:
+    """Whole, by address and time; nothing is stored there."""
+    _, profile = files
+    now_ns = time.time_ns()
+    sent = tmp_path / "sent.jsonl"
+    old, new = now_ns - 3 * 86_400 * 10**9, now_ns - 60 * 10**9
+    parts = [trace(RIGHT, "Capital of Australia?", "Canberra", at_ns=new),
+             trace(WRONG, "Capital of Brazil?", "Rio", at_ns=old)]  # fmt: skip
+    sent.write_text("".join(map(line, parts)))
+    collector = start_collector()
+    for part in parts:
+        httpx.post(f"{collector.url}/v1/traces", json=spans_to_otlp_json(part)).raise_for_status()
+    wait_until(
+        lambda: len(collector.get("/api/v1/traces", {"since": "0"})["items"]) == 2, what="two"
+    )
+    saves = [tmp_path / f"{name}.json" for name in ("file", "url")]
+    for source, save in zip((sent, collector.url), saves, strict=True):
+        code, text = run(source, "--profile", profile, "--save", save)
+        assert code == 0, text
+        assert "1 of 2 scenarios passed" in text
+    from_file, from_url = (
+        [(row.record_uid, row.record_id, row.outcome) for row in
+         ScenarioEvalResults.load(save).dataset_results["atlas"].aligned_results]
+        for save in saves
+    )  # fmt: skip
+    assert from_file == from_url
+    code, text = run(collector.url, "--profile", profile, "--since", "1d")
+    assert (code, "1 of 1 scenario" in text) == (0, True), text
+    assert collector.records()["accepted"] == 0
+    code, text = run("http://127.0.0.1:9", "--profile", profile)
+    assert (code, "does a collector listen there?" in text) == (2, True)

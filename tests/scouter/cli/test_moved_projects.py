@@ -121,7 +121,7 @@ def test_the_evaluators_of_the_toolkit_itself(
 def test_spans_of_the_toolkit(move: Callable[[str], Path], scouter: Scouter) -> None:
     """The profile wants the one call, with its argument; another argument is not it."""
     folder = move("nvidia")
-    traces = ("eval-traces", "spans.jsonl", "--profile", "watch.yaml", "--min-pass-rate", "1")
+    traces = ("eval", "--traces", "spans.jsonl", "--profile", "watch.yaml", "--min-pass-rate", "1")
     assert scouter(*traces).returncode == 0
     replace_in(folder / "watch.yaml", "3 * 7", "3 * 8")
     assert scouter(*traces).returncode == 1
