@@ -28,7 +28,7 @@ from collector.store.rows import RollupKey
 from tests.bench.api import PROFILES, fill_store, profile_of
 from tests.bench.collector import process_id
 from tests.bench.figures import Figures
-from tests.bench.page import add_times, rest, timed, views
+from tests.bench.page import add_times, detectors_at, rest, timed, views
 from tests.support.fleet import Fleet
 from tests.support.kafka_broker import run_broker
 from tests.support.postgresql_server import PostgresqlServer
@@ -87,7 +87,7 @@ def fill(server: PostgresqlServer, spans: int, evaluations: int) -> None:
                 period_ns=_HOUR_NS, first_number=first,
             )  # fmt: skip
         store.add_up()
-        ((commits,),) = store.read("SELECT max(seq) - min(seq) + 1 FROM commits")
+        ((commits, last),) = store.read("SELECT max(seq) - min(seq) + 1, max(seq) FROM commits")
     with ThreadPoolExecutor(len(_SETS)) as pool:
         sets = [
             pool.submit(_repeat, server, tables, commits, evaluations, first) for tables in _SETS
@@ -104,6 +104,8 @@ def fill(server: PostgresqlServer, spans: int, evaluations: int) -> None:
         )
         connection.execute("UPDATE totals SET n = n * $1", [_HOURS])
         connection.execute("DELETE FROM session_news")  # an owner reads it
+        state = [last, *detectors_at(last)]
+        connection.execute("INSERT INTO drift_states VALUES ($1, $2, $3)", state)
         connection.execute("VACUUM ANALYZE")
 
 

@@ -9,6 +9,7 @@ takes one that was kept. `--short` is for tests.
 """
 
 import argparse
+import json
 import multiprocessing
 import statistics
 import sys
@@ -17,11 +18,15 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from collector.store.alerts import DriftState
+from scouter.drift.series.observed import Place
+from scouter.drift.series.series_set import SeriesSet
 from scouter.model.otlp import encode_request
 from tests.bench.api import PROFILES, fill, profile_of, write
 from tests.bench.collector import cpu_seconds, process_id, status_mb
@@ -30,6 +35,7 @@ from tests.support.browser import browser_page
 from tests.support.collector_process import CollectorProgram
 from tests.support.page_story import long_trace
 from tests.support.processes import wait_until
+from tests.support.store_appends import AppendingStore
 
 _LONG: Final = "10" * 16
 _PROTOBUF: Final = {"Content-Type": "application/x-protobuf"}
@@ -95,12 +101,19 @@ def measure(collector: CollectorProgram, options: Any, figures: Figures) -> None
         figures.add("long trace: rows in the document", page.locator(".wf-row").count())
 
 
-def rest(pid: int) -> None:
-    """Wait until a collector has caught up with what was stored without it.
+def detectors_at(last_seq: int) -> DriftState:
+    """State of detectors that have seen all commits but the last 20th of so many.
 
-    The detectors look at each evaluation once: a collector that takes a day of them does so all
-    day. One that finds a million at its start is busy with them for minutes, beside all views.
+    They look at each evaluation once, so a collector that takes a day of them does so all day. One
+    that finds a million at its start would be busy with them for minutes, beside all views.
     """
+    series = SeriesSet()
+    series.place = Place(last_seq - last_seq // 20, 0)
+    return DriftState(name="", body=json.dumps(series.to_json()))
+
+
+def rest(pid: int) -> None:
+    """Wait until a collector has caught up with what was stored without it."""
     looks = [(time.monotonic(), cpu_seconds(pid))]
 
     def is_idle() -> bool:
@@ -202,6 +215,8 @@ def main() -> int:
         if not (folder / "now_ns").exists():
             began, now_ns = time.perf_counter(), time.time_ns()
             fill(folder / "data", options.spans, options.evaluations, now_ns, has_records=True)
+            with closing(AppendingStore(folder / "data")) as store:
+                store.save_drift([detectors_at(store.last_seq())], [])
             (folder / "now_ns").write_text(str(now_ns))
             print(f"stored in {time.perf_counter() - began:.0f} s", flush=True)
         figures = Figures("page", is_short=options.short)
