@@ -26,6 +26,7 @@ OWN: Final = {
     "erase": "scouter.cli.letters:erase",
     "eval": "scouter.cli.eval:evaluate",
     "export": "scouter.cli.export:export",
+    "import": "scouter.cli.import_exports:import_exports",
     "judge": "scouter.cli.judge:judge",
     "letters": "scouter.cli.letters:letters",
     "profile": "scouter.cli.profile:profile",

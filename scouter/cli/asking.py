@@ -80,10 +80,15 @@ def connect(url: str | None, token_file: Path | None) -> "ScouterClient":
     """
     from scouter.client.client import ScouterClient  # HTTP and the models take most of the start
 
-    return ScouterClient(url, None if token_file is None else _read_token(token_file))
+    return ScouterClient(url, None if token_file is None else read_token(token_file))
 
 
-def _read_token(path: Path) -> str:
+def read_token(path: Path) -> str:
+    """Read the token that a file holds.
+
+    Raises:
+        ConfigError: It cannot be read, or is empty.
+    """
     try:
         with path.open("rb") as file:
             token = file.read(_TOKEN_FILE_BYTES).decode("utf-8").strip()

@@ -161,14 +161,14 @@ def export(
             if output is None:
                 raise ConfigError("--format parquet needs --output FILE")
 
-            with _whole(output) as file:
+            with whole_file("--output", output) as file:
                 write_parquet(_shown(parts), file, output.parent)
         elif output is None:
             for part in _lines(parts) if sys.stdout.isatty() else parts:
                 sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
         else:
-            with _whole(output) as file:
+            with whole_file("--output", output) as file:
                 file.writelines(_shown(parts))
     if output is not None:
         typer.echo(f"wrote {output}", err=True)
@@ -201,8 +201,12 @@ def _shown(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _whole(path: Path) -> Generator[IO[bytes]]:
+def whole_file(option: str, path: Path) -> Generator[IO[bytes]]:
     """Open a file that gets its name when all of it is written.
+
+    Args:
+        option: Names the file, for errors.
+        path: The file.
 
     Raises:
         ConfigError: It cannot be written.
@@ -215,8 +219,8 @@ def _whole(path: Path) -> Generator[IO[bytes]]:
             yield file
         os.replace(partial, path)
     except OSError as error:
-        raise ConfigError(f"--output {path}: {error.strerror or error}") from error
+        raise ConfigError(f"{option} {path}: {error.strerror or error}") from error
     except TransientError as error:
-        raise TransientError(f"{error}; --output {path} is not written: run it again") from error
+        raise TransientError(f"{error}; {option} {path} is not written: run it again") from error
     finally:
         partial.unlink(missing_ok=True)

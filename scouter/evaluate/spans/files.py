@@ -133,7 +133,7 @@ class _SpanFile:
     def _read(self, data: bytes, where: str) -> list[Span]:
         """Read what a file holds, or one message of it; `where` says which."""
         try:
-            data = _inflated(data)
+            data = inflated(data)
         except DataError as error:
             self._fault(f"{where}{error}")
             return []
@@ -155,7 +155,7 @@ class _SpanFile:
     def _json(self, data: bytes, where: str) -> list[Span]:
         text = data.decode("utf-8", "surrogateescape")
         found: list[Span] = []
-        for line, value in _documents(text):
+        for line, value in json_documents(text):
             if isinstance(value, Exception):
                 self._fault(f"{where}not JSON: {value}", line)
                 continue
@@ -175,7 +175,7 @@ class _SpanFile:
         self._tell(FileFormatError(self._path, problem, line, expected=expected))
 
 
-def _inflated(data: bytes) -> bytes:
+def inflated(data: bytes) -> bytes:
     """Undo gzip or zstd.
 
     Raises:
@@ -264,7 +264,7 @@ def _of_protobuf(data: bytes) -> DecodedSpans | None:
     return decode_logs(logs) if any(log.ListFields() for log in records) else None
 
 
-def _documents(text: str) -> Iterator[tuple[int, object]]:
+def json_documents(text: str) -> Iterator[tuple[int, object]]:
     """Every JSON text of a file with the line that it begins on; an error in place of a bad one.
 
     After a bad one the next text is looked for at the beginning of a line.

@@ -146,6 +146,7 @@ _INSIDE: Final = (
     "messages", "message", *sorted(_FIRST), "content", "replies", "last_message", "output",
     "outputs", "update", "result", "response", "raw", "combined_chunk_content", "final_output",
     "answer", "text", "contents", "inputs", "input", "question", "query", "task", "prompt",
+    "prompts",
 )  # fmt: skip
 """Keys under which an object holds messages, the surest first."""
 _DEEPEST: Final = 8

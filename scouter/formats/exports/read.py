@@ -1,0 +1,118 @@
+"""The port: files of any known export, read as traces."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from scouter.errors import FileFormatError
+from scouter.formats.exports import atif, inspect_log, langfuse, langsmith, phoenix
+from scouter.formats.exports.rows import read_rows
+from scouter.formats.exports.spans import Row, Tell
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import kind_of
+from scouter.model.span import Span
+
+_OTLP: Final = ("resourceSpans", "resourceLogs")
+_SHOWN: Final = 12
+
+
+_IsRow: TypeAlias = Callable[[Mapping[str, object]], bool]
+_Traces: TypeAlias = Callable[[Iterable[Row], Tell], Iterator[list[Span]]]
+_FORMATS: Final[Mapping[str, tuple[str, _IsRow, _Traces]]] = {
+    "LangSmith": (langsmith.LOOKS_FOR, langsmith.is_row, langsmith.traces),
+    "Phoenix": (phoenix.LOOKS_FOR, phoenix.is_row, phoenix.traces),
+    "Langfuse": (langfuse.LOOKS_FOR, langfuse.is_row, langfuse.traces),
+    "ATIF": (atif.LOOKS_FOR, atif.is_row, atif.traces),
+}
+"""By name, what objects are looked for, in words and as a test, and what makes traces of them."""
+_OPERATIONS: Final = {
+    Kind.MODEL: "chat",
+    Kind.TOOL: "execute_tool",
+    Kind.AGENT: "invoke_agent",
+    Kind.EMBEDDING: "embeddings",
+    Kind.RETRIEVAL: "retrieval",
+}
+_OPERATION: Final = "gen_ai.operation.name"
+
+
+def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[Span]]]:
+    """Read exports of other systems, each told by its content.
+
+    Args:
+        paths: Files; or folders, of Harbor's trials and jobs. Rows of one trace may be in
+            different files.
+        tell: Takes each part that cannot be read; all else is.
+
+    Yields:
+        The name of the format, and the spans of one trace, with scores as events.
+
+    Raises:
+        ConfigError: A package that a file needs is not installed.
+
+    Cost: linear; but for Inspect's and Harbor's, all files are in memory.
+    """
+    found: dict[str, list[Row]] = {}
+    for path in paths:
+        if path.is_dir():
+            yield from (("Harbor", spans) for spans in atif.trial_traces(path, tell))
+        elif inspect_log.is_log(path):
+            samples = inspect_log.samples_of(path, tell)
+            yield from (("Inspect", spans) for spans in inspect_log.sample_traces(samples, tell))
+        else:
+            _sort(path, found, tell)
+    for name, rows in found.items():
+        for spans in _FORMATS[name][2](rows, tell):
+            yield name, _named(spans)
+
+
+def _named(spans: Sequence[Span]) -> list[Span]:
+    """Give spans the names that OpenTelemetry's conventions have for what they are.
+
+    A root that tells of no kind is the agent, if it has calls of models or tools below and there is
+    no agent: in these systems a trace is one run of one.
+    """
+    kinds = [kind_of(span) for span in spans]
+    made = {Kind.MODEL, Kind.TOOL} & set(kinds) and not {Kind.AGENT, Kind.WORKFLOW} & set(kinds)
+    named: list[Span] = []
+    for span, kind in zip(spans, kinds, strict=True):
+        is_agent = made and kind is Kind.OTHER and span.parent_span_id is None
+        operation = _OPERATIONS.get(Kind.AGENT if is_agent else kind)
+        attributes = {**span.attributes}
+        if operation is not None:
+            attributes.setdefault(_OPERATION, operation)
+        named.append(replace(span, attributes=attributes))
+    return named
+
+
+def _sort(path: Path, found: dict[str, list[Row]], tell: Tell) -> None:
+    """Read a file, and give its rows to their formats."""
+    unknown: list[Row] = []
+    known = 0
+    for row in read_rows(path, lambda value: _format(value) is not None, tell):
+        name = _format(row.value)
+        if name is None:
+            unknown.append(row)
+        else:
+            found.setdefault(name, []).append(row)
+            known += 1
+    if known or not unknown:
+        for row in unknown:
+            tell(row.fault(f"the object is of no known kind; its keys: {_keys(row)}"))
+        return
+    first = unknown[0]
+    if any(key in first.value for key in _OTLP):
+        problem = "this is OTLP already: scouter eval --traces and any collector read it as it is"
+        tell(FileFormatError(str(path), problem))
+        return
+    wanted = "; ".join((*(words for words, _, _ in _FORMATS.values()), inspect_log.LOOKS_FOR))
+    tell(FileFormatError(str(path), f"no known export; its keys: {_keys(first)}", expected=wanted))
+
+
+def _format(value: Mapping[str, object]) -> str | None:
+    return next((name for name, (_, is_row, _) in _FORMATS.items() if is_row(value)), None)
+
+
+def _keys(row: Row) -> str:
+    names = list(row.value)
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
