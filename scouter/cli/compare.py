@@ -19,8 +19,8 @@ def compare(
         str,
         typer.Argument(
             metavar="A",
-            help="Results of the baseline, from scouter eval --save; or a side that the collector "
-            "has: version:1.4, run:ID, last:24h or before:24h.",
+            help="Results of the baseline, from scouter eval --save; a log of Inspect; or a side "
+            "that the collector has: version:1.4, run:ID, last:24h or before:24h.",
         ),
     ],
     new: Annotated[
@@ -78,10 +78,11 @@ def compare(
     """Compare the results of two runs: did B get worse than A?
 
     Both files hold a replay (`scouter eval --save`, `results.save()`), or both the results of
-    records (`EvalResults.save()`). The exit code is 0 if no regression is seen, which says how
-    large a fall is ruled out; 1 if B regressed; 2 if the command or a file is wrong; 3 if the
-    evidence is inconclusive, or if a check changed that cannot be compared. There is no agent to
-    ask again: scenarios that passed and fail now are listed, and stop nothing unless the test does.
+    records (`EvalResults.save()`), or both are logs of Inspect, whose samples are paired by id.
+    The exit code is 0 if no regression is seen, which says how large a fall is ruled out; 1 if B
+    regressed; 2 if the command or a file is wrong; 3 if the evidence is inconclusive, or if a check
+    changed that cannot be compared. There is no agent to ask again: scenarios that passed and fail
+    now are listed, and stop nothing unless the test does.
 
     Live sides are compared by the collector: each record counts, conversations are the unit of
     chance, and while a side takes traffic the intervals hold at every look.
@@ -91,6 +92,7 @@ def compare(
         scouter compare before:24h last:24h --profile desk
         scouter compare baseline.json today.json --require-ruled-out 10
         scouter compare baseline.json today.json --html comparison.html
+        scouter compare gpt-4.eval gpt-5.eval
     """
     if is_live(baseline) or is_live(new):
         if junit or markdown or html or accept_changed:
@@ -107,10 +109,17 @@ def compare(
     outputs.check()
     from scouter.cli.decision_text import print_check  # the engine takes most of the start
     from scouter.evaluate.api.saved import load_both
+    from scouter.formats.exports.inspect_log import is_log
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
 
-    before, after = load_both(Path(baseline), Path(new))
+    files = Path(baseline), Path(new)
+    if any(map(is_log, files)):
+        from scouter.formats.exports.inspect_runs import runs_of
+
+        before, after = runs_of(*files)
+    else:
+        before, after = load_both(*files)
     comparison = after.compare_to(before, regression_threshold, accept_changed or ())
     report = Report(
         results=after,
