@@ -68,7 +68,7 @@ class Collector(Desk[FileStore]):
     def _wire(self) -> None:
         settings = self.settings
         self._keep_given(lambda: self.worker.backlog().troubles(settings.space))
-        measures = WorkerMeasures(self.metrics.registry)
+        measures = WorkerMeasures(self.metrics.registry, self.prices.root)
         self.worker = Worker(
             self.log,
             self.store,

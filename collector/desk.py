@@ -84,7 +84,7 @@ class Desk(Served, Generic[S]):
         self.gold = gold_asker(
             settings, store, self.registry, self.counting, self.calibrations, series
         )
-        self.watch = Watch(settings, store, self.registry, series, behind, refer)
+        self.watch = Watch(settings, store, self.registry, series, behind, refer, self.prices)
 
     def _send_results(self, cursor_of: Callable[[str], Cursor]) -> ResultsSender | None:
         """Make the sender of results, where there is an address for them."""

@@ -412,6 +412,7 @@ _WORSE: Final = {
     Kind.PASS: ("more records fail", "fails more"),
     Kind.ERROR: ("more records err", "errs more"),
     Kind.SCORE: ("records have lower scores", "has lower scores"),
+    Kind.AMOUNT: ("", "is exceeded more often"),
 }
 """Of the whole record, and of a task."""
 
@@ -434,6 +435,8 @@ def worse(part: Part | DriftAlert) -> str:
     of_record, of_task = _WORSE[part.kind]
     if part.slice:
         return f"more records with {part.slice} fail"
+    if part.kind is Kind.AMOUNT:
+        return f"{part.task} {of_task}"
     return f"task {part.task!r} {of_task}" if part.task else of_record
 
 
@@ -478,10 +481,11 @@ def evidence(figures: Figures, kind: Kind) -> str:
             f"in {round(units * (1 - mean)):,} of {units:,} separate stretches; a healthy agent in "
             f"at most {_by_half(figures, lambda lower: _most(lower, units))}; {_sureness(figures)}"
         )
-    records = figures.records
+    records, is_amount = figures.records, kind is Kind.AMOUNT
+    failed, fails = ("exceeded it", "exceeds it in") if is_amount else ("failed", "fails")
     return (
-        f"{figures.failed:,} of {records:,} failed since {moment(figures.since_ns)}; "
-        "a healthy agent fails at most "
+        f"{figures.failed:,} of {records:,} {failed} since {moment(figures.since_ns)}; "
+        f"a healthy agent {fails} at most "
         f"{_by_half(figures, lambda lower: _most(lower, records))}; "
         f"{_sureness(figures)}"
     )
@@ -506,6 +510,8 @@ def bad_word(alert: Alert, reason: str = "") -> str:
             return f"errored ({reason})" if reason else "errored"
         case Kind.SCORE:
             return "low score"
+        case Kind.AMOUNT:
+            return "over the limit"
         case _:
             return "failed"
 

@@ -240,6 +240,8 @@ def _summary(series: Series) -> str:
             return f"errors above {100 * (1 - seen):.0f} % would be seen"
         case Kind.SCORE:
             return f"a mean score below {seen:.2f} would be seen"
+        case Kind.AMOUNT:
+            return f"more than {100 * (1 - seen):.0f} % above it would be seen"
         case _:
             return f"a fall below {100 * seen:.0f} % would be seen"
 
@@ -333,10 +335,11 @@ def explained(store: Store, alert: Alert) -> Explained | None:
     """Origin of a fall, by the results of the alert's service in its environment.
 
     While it is open, more results come, so the intervals hold at every look. There is nothing of an
-    error series, as an error has no rate that could be split. A condition says nothing of a time
-    before.
+    error series, as an error has no rate that could be split, and of costs and durations. A
+    condition says nothing of a time before.
     """
-    if isinstance(alert, TroubleAlert) or alert.kind is Kind.ERROR or alert.condition:
+    is_split = alert.kind in (Kind.PASS, Kind.SCORE)
+    if isinstance(alert, TroubleAlert) or not is_split or alert.condition:
         return None
     service, environment = results_of(Agent(alert.service, alert.environment, alert.version))
     query = ChangeQuery(

@@ -12,6 +12,7 @@ from collector.alerts.delivery.delivery import Delivery, channels_of
 from collector.alerts.health import HealthWatch
 from collector.alerts.measures import DriftMeasures
 from collector.alerts.watcher import DriftWatcher
+from collector.prices import NO_PRICES, PriceTable
 from collector.settings.model import CollectorSettings
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
@@ -31,6 +32,7 @@ class Watch:
         registry: Shows the series.
         behind: By space in which something that is due has waited for too long, how much and why.
         refer: Has actions on alerts carried out elsewhere while nothing is watched here.
+        prices: One's own, of models.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Watch:
         registry: CollectorRegistry,
         behind: Callable[[], Mapping[str, str]],
         refer: Callable[[AlertAction], Alert | None] | None = None,
+        prices: PriceTable = NO_PRICES,
     ) -> None:
         self._settings, self._profiles = settings, profiles
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
@@ -73,6 +76,7 @@ class Watch:
             findings=self.health.look,
             monitor=self.monitor,
             channels=self.delivery.channels,
+            prices=prices,
             refer=refer,
         )
         registry.register(DriftMeasures(self.watcher, self.health, self.monitor))

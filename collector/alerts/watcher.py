@@ -28,6 +28,7 @@ from collector.alerts.book import AlertBook
 from collector.alerts.conditions import AlertMonitor, held_by
 from collector.alerts.evidence import Standing, TaskFall, changes_of, falls_of, promise_of
 from collector.alerts.health import HEALTH
+from collector.prices import NO_PRICES, PriceTable
 from collector.store.alerts import DriftState
 from collector.store.store import Store
 from scouter.drift.detect.detector import ALPHA
@@ -66,6 +67,7 @@ class DriftWatcher:
             pages; is given the time.
         monitor: Looks at the conditions of profiles, in the same thread; none is looked at without.
         channels: Names of those who can be told.
+        prices: One's own, of models.
         refer: Has an action on an alert carried out by the process that watches, for as long as
             this one does not.
         now_ns: Wall clock.
@@ -87,6 +89,7 @@ class DriftWatcher:
         findings: Callable[[int], Sequence[Finding]] = lambda now_ns: (),
         monitor: AlertMonitor | None = None,
         channels: Collection[str] = (),
+        prices: PriceTable = NO_PRICES,
         refer: Callable[[AlertAction], Alert | None] | None = None,
         now_ns: Callable[[], int] = time.time_ns,
         look_every_s: float = 0.5,
@@ -95,7 +98,7 @@ class DriftWatcher:
         self.alpha: Final = alpha
         self._run_length: Final = run_length
         self._store, self._told, self._now_ns, self._pace = store, told, now_ns, pace
-        self._refer = refer
+        self._refer, self._prices = refer, prices
         self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
         self._lock = threading.RLock()
@@ -310,7 +313,7 @@ class DriftWatcher:
                 known = self._profiles.values()
                 wanted = {each for profile in known for each in profile.config.slices}
                 page = self._store.decided_after(
-                    self._series.place, PAGE, until_seq=last, slices=wanted
+                    self._series.place, PAGE, until_seq=last, slices=wanted, prices=self._prices
                 )
             if page or self._series.has_early:
                 # As of the same commit: what is decided by then is in this page, or in one before.

@@ -19,7 +19,7 @@ from collector.api.parameters import (
     api_router,
     read_time,
 )
-from collector.api.parts import TheStore
+from collector.api.parts import ThePrices, TheStore
 from collector.comparing.comparison import (
     Compared,
     Flip,
@@ -121,6 +121,7 @@ def comparison_router() -> APIRouter:
     @router.get("/comparison", responses={**NOT_FOUND, **problems(409)})
     def comparison(
         store: TheStore,
+        prices: ThePrices,
         caller: Reader,
         profile: Text = None,
         before_version: Text = None,
@@ -179,7 +180,7 @@ def comparison_router() -> APIRouter:
         explained = None
         if found.pairing is Pairing.APART:
             explained = explain(store, caller.space, sides)
-        figures = figures_of(store, caller.space, sides)
+        figures = figures_of(store, caller.space, sides, prices)
         shown = tuple(map(_side, sides, (before_run, run), figures))
         return _answer(found, explained, shown, changes, sum(map(len, kinds)))
 

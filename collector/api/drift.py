@@ -22,7 +22,7 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
-from collector.api.parts import TheNames, ThePace, TheRegistry, TheStore
+from collector.api.parts import TheNames, ThePace, ThePrices, TheRegistry, TheStore
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
 from collector.store.decided import ChangeQuery, DecidedQuery, VersionQuery
@@ -32,6 +32,7 @@ from scouter.client.models.alerts import Canary as CanaryAnswer
 from scouter.client.models.alerts import (
     CanaryVersion,
     Difference,
+    DriftAmount,
     DriftExplanation,
     DriftNumber,
     DriftOutcome,
@@ -58,6 +59,7 @@ def drift_router() -> APIRouter:
         store: TheStore,
         registry: TheRegistry,
         names: TheNames,
+        prices: ThePrices,
         caller: Reader,
         profile: Profile = None,
         since: Time = None,
@@ -81,7 +83,7 @@ def drift_router() -> APIRouter:
             each for known in registry.all(caller.space) for each in known.profile.config.slices
         }
         found = store.decided_after(
-            Place(*behind) if behind else BEFORE_ALL, limit, query, slices=slices
+            Place(*behind) if behind else BEFORE_ALL, limit, query, slices=slices, prices=prices
         )
         if not found and cursor is None:
             names.check(caller.space, profile)
@@ -159,6 +161,7 @@ def _result(each: Observed) -> DriftResult:
             DriftOutcome(task=task, outcome=outcome) for task, outcome in each.outcomes
         ),
         numbers=tuple(DriftNumber(task=task, number=value) for task, value in each.numbers),
+        amounts=tuple(DriftAmount(name=name, value=value) for name, value in each.amounts),
         traits=each.traits,
     )  # fmt: skip
 

@@ -194,7 +194,7 @@ class _Source:
     def _records(self, query: RecordQuery) -> tuple[list[Row], Place | None]:
         page = self.store.records(replace(query, context_bytes=self.page_bytes))
         rows: list[Row] = [
-            (record_item(each).model_dump(mode="json", exclude={_MATCH}), each.context)
+            (record_item(each).model_dump(mode="json", exclude={*_NOT_EXPORTED}), each.context)
             for each in page.items
         ]
         return rows, page.next_before
@@ -326,6 +326,8 @@ def _fields(model: type[BaseModel], *without: str) -> tuple[str, ...]:
 _CONTEXT: Final = "context"
 _MATCH: Final = "match"
 """Field of a list that a text filters; an export is none."""
+_NOT_EXPORTED: Final = frozenset({_MATCH, "duration_ms", "cost", "unpriced_models"})
+"""Besides, what is read from the spans of each record."""
 _OF_EVALUATION: Final = (
     "evaluation_id", "scope", "record_id", "uid", "session_id", "trace_id", "profile",
     "profile_name", "profile_version", "revision", "service_name", "service_version",
@@ -338,7 +340,7 @@ _OF_RECORDS: Final = (
 _PARAMETERS: Final = {"tags": "tag"}
 """Parameters that are called otherwise than their fields."""
 _COLUMNS: Final = {
-    ExportKind.RECORDS: (*_fields(RecordItem, _MATCH), _CONTEXT),
+    ExportKind.RECORDS: (*_fields(RecordItem, *_NOT_EXPORTED), _CONTEXT),
     ExportKind.EVALUATIONS: _fields(Evaluation, "tasks"),
     ExportKind.TASK_RESULTS: (*_OF_EVALUATION, *_fields(TaskResult)),
 }

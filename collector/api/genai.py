@@ -13,6 +13,7 @@ from collector.api.parameters import (
     Time,
     answer_of,
     api_router,
+    cost_fields,
     read_bucket,
     read_cursor,
     read_time,
@@ -39,10 +40,10 @@ def genai_router() -> APIRouter:
         group_by: Annotated[
             UsageGroup,
             Query(
-                description="model, provider, service, conversation and finish_reason put model "
-                "calls together, tool and agent executions of these; operation and error every "
-                "span that has such a value. Tokens of an agent are those of the model calls that "
-                "name it. route puts traces together by the order of their agents and tools, "
+                description="model, provider, service, version, conversation and finish_reason put "
+                "model calls together, tool and agent executions of these; operation and error "
+                "every span that has such a value. Tokens of an agent are those of the model calls "
+                "that name it. route puts traces together by the order of their agents and tools, "
                 "without tokens."
             ),
         ] = UsageGroup.MODEL,
@@ -83,12 +84,7 @@ def genai_router() -> APIRouter:
 
 
 def _item(usage: Usage, prices: PriceTable) -> GenAIUsage:
-    priced = [(each, prices.of(each.models)) for each in usage.tokens]
-    costs = [
-        price.cost(each.input_tokens, each.output_tokens)
-        for each, price in priced
-        if price is not None
-    ]
+    cost = prices.total(usage.tokens)
     return answer_of(
         GenAIUsage,
         usage,
@@ -98,7 +94,8 @@ def _item(usage: Usage, prices: PriceTable) -> GenAIUsage:
         output_tokens=sum(each.output_tokens for each in usage.tokens),
         cached_tokens=sum(each.cached_tokens for each in usage.tokens),
         reasoning_tokens=sum(each.reasoning_tokens for each in usage.tokens),
-        cost=sum(costs) if costs else None,
-        unpriced_calls=sum(each.calls for each, price in priced if price is None),
+        cache_written_tokens=sum(each.written_tokens for each in usage.tokens),
+        unpriced_calls=cost.unpriced_calls,
+        **cost_fields(cost),
         quantiles="exact",
     )

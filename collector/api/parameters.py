@@ -20,6 +20,7 @@ from collector.access.caller import Caller, Needs, Scope, let_in
 from collector.access.gate import BEARER
 from collector.api.parts import CatchUp
 from collector.items.times import parse_asked_ns
+from collector.prices import Cost
 from collector.problem import ProblemError, problems
 from collector.store.json_text import dump_json
 from collector.worker.worker import CATCH_UP_S
@@ -266,6 +267,11 @@ def json_response(content: JsonValue) -> Response:
     except orjson.JSONEncodeError:
         text = dump_json(content).encode()
     return Response(text, media_type="application/json")
+
+
+def cost_fields(cost: Cost) -> dict[str, Any]:
+    """The fields of `Costed`."""
+    return {"cost": cost.usd, "unpriced_models": cost.unpriced_models}
 
 
 def answer_of(model: type[Model], source: object, **others: object) -> Model:

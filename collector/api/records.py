@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
@@ -22,16 +22,19 @@ from collector.api.parameters import (
     Time,
     answer_of,
     api_router,
+    cost_fields,
     read_cursor,
     read_time,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheNames, TheRegistry, TheStore
+from collector.api.parts import TheJudges, TheNames, ThePrices, TheRegistry, TheStore
 from collector.comparing.looks import Trajectory, trajectories_of
 from collector.items.times import time_at
+from collector.prices import NO_PRICES, PriceTable
 from collector.problem import ProblemError, problems
 from collector.store.record_queries import RecordHistory, RecordQuery, RecordSummary
 from collector.store.rows import RecordRow, RecordState, Scope, TaskRow
+from collector.store.span_queries import TraceTotals
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, need_of
@@ -81,7 +84,7 @@ def why_not_evaluated(store: Store, registry: ProfileRegistry, found: RecordHist
         )
     if need is Need.NOTHING or row.trace_id is None:
         return "it waits for no span, and is in line to be evaluated"
-    return _of_trace(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
+    return _lacks(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
 
 
 def _of_skipped(tasks: Sequence[TaskRow]) -> str:
@@ -90,7 +93,7 @@ def _of_skipped(tasks: Sequence[TaskRow]) -> str:
     return f"all of its tasks were skipped: {reasons}"
 
 
-def _of_trace(tree: SpanTree) -> str:
+def _lacks(tree: SpanTree) -> str:
     end = "it is evaluated when the trace is quiet, or at its deadline"
     if not len(tree):
         return f"no span of its trace has come; {end}"
@@ -143,6 +146,7 @@ def records_router() -> APIRouter:
     def records(
         store: TheStore,
         names: TheNames,
+        prices: ThePrices,
         query: Annotated[RecordQuery, Depends(record_filter)],
         text: Annotated[
             str | None,
@@ -162,12 +166,12 @@ def records_router() -> APIRouter:
         """
         query = replace(query, limit=limit, before=read_cursor(cursor)[0])
         if text is not None:
-            return _search(store, query, text)
+            return _search(store, prices, query, text)
         page = store.records(query)
         if not page.items and cursor is None:
             names.check(query.space, query.profile)
         return Searched[RecordItem](
-            items=tuple(record_item(each) for each in page.items),
+            items=record_items(store, prices, query.space, page.items),
             next_cursor=write_cursor(page.next_before),
         )
 
@@ -176,6 +180,7 @@ def records_router() -> APIRouter:
         store: TheStore,
         judges: TheJudges,
         registry: TheRegistry,
+        prices: ThePrices,
         caller: Reader,
         uid: Annotated[str, Path(max_length=512)],
     ) -> Record:
@@ -189,6 +194,7 @@ def records_router() -> APIRouter:
                 "sender left it out by sample_ratio or gave it up (scouter_queue_dropped_total)",
             )
         row, stored = found.record, found.letter
+        totals = store.trace_totals(caller.space, [row.trace_id] if row.trace_id else [])
         return answer_of(
             Record,
             row,
@@ -206,6 +212,7 @@ def records_router() -> APIRouter:
                 message=stored.letter.message,
             ),
             waits_for=why_not_evaluated(store, registry, found),
+            **_of_trace(totals.get(row.trace_id or ""), prices),
         )
 
     @router.get(
@@ -263,20 +270,47 @@ def _read(
     return found, spans, None if known is None else known.profile
 
 
-def _search(store: Store, query: RecordQuery, text: str) -> Searched[RecordItem]:
+def _search(
+    store: Store, prices: PriceTable, query: RecordQuery, text: str
+) -> Searched[RecordItem]:
     end = time.monotonic() + SEARCH_S
     page = store.search_records(query, text, lambda: time.monotonic() >= end)
     at = page.looked_until_ns
     return Searched[RecordItem](
-        items=tuple(record_item(each) for each in page.items),
+        items=record_items(store, prices, query.space, page.items),
         next_cursor=write_cursor(page.next_before),
         is_partial=at is not None,
         looked_until=None if at is None else time_at(at),
     )
 
 
-def record_item(summary: RecordSummary) -> RecordItem:
-    """A record as listings show it."""
+def record_items(
+    store: Store, prices: PriceTable, space: str, found: Sequence[RecordSummary]
+) -> tuple[RecordItem, ...]:
+    """Records as listings show them, with what their traces took and cost."""
+    totals = store.trace_totals(space, {x.record.trace_id for x in found if x.record.trace_id})
+    return tuple(
+        record_item(each, totals.get(each.record.trace_id or ""), prices) for each in found
+    )
+
+
+def _of_trace(totals: TraceTotals | None, prices: PriceTable) -> dict[str, Any]:
+    return {
+        "duration_ms": None if totals is None else max(0, totals.duration_ns) / 1e6,
+        **cost_fields(prices.total(() if totals is None else totals.models)),
+    }
+
+
+def record_item(
+    summary: RecordSummary, totals: TraceTotals | None = None, prices: PriceTable = NO_PRICES
+) -> RecordItem:
+    """A record as listings show it.
+
+    Args:
+        summary: The record.
+        totals: Of its trace, if that is known.
+        prices: One's own.
+    """
     row: RecordRow = summary.record
     return answer_of(
         RecordItem,
@@ -289,6 +323,7 @@ def record_item(summary: RecordSummary) -> RecordItem:
         tags=dict(row.tags),
         context_bytes=summary.context_bytes,
         match=summary.match,
+        **_of_trace(totals, prices),
     )
 
 

@@ -20,14 +20,16 @@ from collector.api.parameters import (
     Text,
     Time,
     api_router,
+    cost_fields,
     read_cursor,
     read_tags,
     read_time,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheNames, TheStore
-from collector.api.records import record_item
+from collector.api.parts import TheJudges, TheNames, ThePrices, TheStore
+from collector.api.records import record_items
 from collector.items.times import time_at
+from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.record_queries import RecordQuery, SessionQuery, SessionSummary
@@ -90,6 +92,7 @@ def sessions_router() -> APIRouter:
     def sessions(
         store: TheStore,
         names: TheNames,
+        prices: ThePrices,
         query: Annotated[SessionQuery, Depends(session_filter)],
         text: Annotated[
             str | None,
@@ -121,7 +124,7 @@ def sessions_router() -> APIRouter:
             names.check(query.space, query.profile, query.task_id)
         at = page.looked_until_ns
         return Searched[SessionItem](
-            items=tuple(SessionItem(**_counts(each)) for each in page.items),
+            items=tuple(SessionItem(**_counts(each, prices)) for each in page.items),
             next_cursor=write_cursor(page.next_before, page.as_of),
             is_partial=at is not None,
             looked_until=None if at is None else time_at(at),
@@ -131,6 +134,7 @@ def sessions_router() -> APIRouter:
     def session(
         store: TheStore,
         judges: TheJudges,
+        prices: ThePrices,
         caller: Reader,
         session_id: Annotated[str, Path(max_length=512)],
         limit: Limit = _MOST,
@@ -143,8 +147,8 @@ def sessions_router() -> APIRouter:
         records = store.records(RecordQuery(space=space, session_id=session_id, limit=limit))
         newest = store.evaluations(EvaluationQuery(space=space, session_id=session_id, limit=limit))
         return Session(
-            **_counts(found),
-            items=tuple(record_item(each) for each in records.items),
+            **_counts(found, prices),
+            items=record_items(store, prices, space, records.items),
             evaluations=tuple(evaluation_answer(each, judges) for each in newest.items),
             trace_ids=tuple(store.session_traces(space, session_id, limit)),
         )
@@ -152,7 +156,7 @@ def sessions_router() -> APIRouter:
     return router
 
 
-def _counts(summary: SessionSummary) -> dict[str, Any]:
+def _counts(summary: SessionSummary, prices: PriceTable) -> dict[str, Any]:
     return {
         "session_id": summary.session_id,
         "records": summary.records,
@@ -168,4 +172,5 @@ def _counts(summary: SessionSummary) -> dict[str, Any]:
         "input_tokens": summary.input_tokens,
         "output_tokens": summary.output_tokens,
         "match": summary.match,
+        **cost_fields(prices.total(summary.models)),
     }

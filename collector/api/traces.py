@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import fields, replace
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Response
@@ -21,6 +21,7 @@ from collector.api.parameters import (
     answer_of,
     api_router,
     caught_up,
+    cost_fields,
     json_response,
     read_trace_id,
 )
@@ -57,7 +58,6 @@ from scouter.evaluate.show.trace_view import (
 from scouter.evaluate.spans.filters import compile_filter
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter
-from scouter.model.genai.facts import SpanFacts
 from scouter.model.log_event import ForeignResult, foreign_results
 from scouter.model.otlp_json import spans_to_flat_json, spans_to_otlp_json
 from scouter.model.span import Span
@@ -81,6 +81,7 @@ def traces_router() -> APIRouter:
     def traces(
         store: TheStore,
         names: TheNames,
+        prices: ThePrices,
         query: Annotated[TraceQuery, Depends(trace_query)],
         text: Annotated[
             str | None,
@@ -106,7 +107,7 @@ def traces_router() -> APIRouter:
             check_judged(names, query)
         at = page.looked_until_ns
         return Searched[TraceItem](
-            items=tuple(_item(each) for each in page.items),
+            items=tuple(_item(each, prices) for each in page.items),
             next_cursor=write_span_cursor(page.next_before, page.as_of),
             is_partial=at is not None,
             looked_until=None if at is None else time_at(at),
@@ -205,7 +206,7 @@ def _foreign(result: ForeignResult) -> dict[str, JsonValue]:
     )
 
 
-def _item(trace: TraceSummary) -> TraceItem:
+def _item(trace: TraceSummary, prices: PriceTable) -> TraceItem:
     records = trace.records
     return answer_of(
         TraceItem,
@@ -218,6 +219,7 @@ def _item(trace: TraceSummary) -> TraceItem:
         record_id=None if records is None else records.record_id,
         outcomes=() if records is None else tuple(records.outcomes),
         match=trace.match,
+        **cost_fields(prices.total(trace.models)),
     )
 
 
@@ -268,22 +270,13 @@ def trace_parts_router() -> APIRouter:
             }
         )
 
-    def cost_of(prices: PriceTable, facts: SpanFacts) -> float | None:
-        price = prices.of((facts.response_model, facts.request_model))
-        usage = facts.usage
-        if price is None or usage.input is None or usage.output is None:
-            return None
-        return price.cost(usage.input, usage.output)
-
     @router.get("/agents")
     def agents(
         store: TheStore, prices: ThePrices, caller: Reader, trace_id: TraceId
     ) -> TraceAgents:
         """The work of each agent: calls, tools, retries, tokens, cost, failures, hand-overs."""
         _, found = read_stored(store, caller.space, trace_id)
-        return TraceAgents(
-            items=tuple(agent_lines(SpanTree(found.spans), partial(cost_of, prices)))
-        )
+        return TraceAgents(items=tuple(agent_lines(SpanTree(found.spans), prices.of_call)))
 
     @router.get("/turn")
     def turn(store: TheStore, caller: Reader, trace_id: TraceId) -> TraceTurn:

@@ -11,11 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import Final, TypeAlias
 
 from collector.comparing.live import compare_live, state_text
 from collector.comparing.pairs import at_every_look
 from collector.comparing.side import Side, first_of, shared_ids, with_tasks
+from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.store.span_queries import TraceTotals
 from collector.store.store import Store
@@ -292,7 +294,9 @@ _MOST_TRACES: Final = 100
 """Records of a side whose traces are looked at: the newest."""
 
 
-def figures_of(store: Store, space: str, sides: Iterable[Side]) -> list[TraceFigures | None]:
+def figures_of(
+    store: Store, space: str, sides: Iterable[Side], prices: PriceTable
+) -> list[TraceFigures | None]:
     """Sum up the traces of the newest 100 records of each side; None where nothing is stored.
 
     Cost: a look at the hash of each span in the commits that may hold one of the traces.
@@ -304,13 +308,13 @@ def figures_of(store: Store, space: str, sides: Iterable[Side]) -> list[TraceFig
         for side in sides
     ]
     found = store.trace_totals(space, set[str]().union(*traces))
-    return [_figures(found, some) for some in traces]
+    return [_figures([found[each] for each in some if each in found], prices) for some in traces]
 
 
-def _figures(found: Mapping[str, TraceTotals], wanted: Iterable[str]) -> TraceFigures | None:
-    traces = [found[each] for each in wanted if each in found]
+def _figures(traces: Sequence[TraceTotals], prices: PriceTable) -> TraceFigures | None:
     if not traces:
         return None
+    cost = prices.total(chain.from_iterable(each.models for each in traces))
     took = sorted(max(0, each.duration_ns) / 1e6 for each in traces)
     return TraceFigures(
         traces=len(traces),
@@ -318,6 +322,8 @@ def _figures(found: Mapping[str, TraceTotals], wanted: Iterable[str]) -> TraceFi
         p95_ms=took[math.ceil(0.95 * len(took)) - 1],
         input_tokens=_mean(each.input_tokens for each in traces),
         output_tokens=_mean(each.output_tokens for each in traces),
+        cost=None if cost.usd is None else cost.usd / len(traces),
+        unpriced_models=cost.unpriced_models,
     )
 
 

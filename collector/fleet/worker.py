@@ -25,6 +25,7 @@ from collector.judging.judges import CountingJudge, JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics
+from collector.prices import PriceTable
 from collector.receivers.message_servers.consumer_name import member_name
 from collector.settings.model import CollectorSettings
 from collector.worker.measures import WorkerMeasures
@@ -60,7 +61,8 @@ class FleetWorker(FleetProcess):
         self._ends = Ends(topic_of(settings), self.topic.partitions)
         self.lag = FleetLag(self._ends, self.store)
         self.metrics.watch_brokers(self.lag.brokers.lags_s)
-        self._measures = WorkerMeasures(self.metrics.registry)
+        prices = PriceTable.read(self.settings.price_file)
+        self._measures = WorkerMeasures(self.metrics.registry, prices.root)
         self._measures.show(lambda: [each.worker.shown for each in self.owned])
         self._make_judges(url)
         self.member = Member(

@@ -423,8 +423,9 @@ class CollectorSettings(BaseSettings):
     )
     price_file: Path | None = Field(
         default=None,
-        description="YAML file with the prices of models: lines of `model: {input: 2.5, "
-        "output: 10}`, in US dollars for a million tokens.",
+        description="YAML file with prices of one's own, before the list that comes along: lines "
+        "of `model: {input: 2.5, output: 10, cache_read: 1.25, cache_write: 2.5}`, in US dollars "
+        "for a million tokens; those of the cache may be left out.",
     )
     results_otlp: Annotated[str | None, BeforeValidator(parse_otlp_address)] = Field(
         default=None,

@@ -5,12 +5,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from collector.prices import NO_PRICES, PriceTable
 from collector.store.commit import tags_of
 from collector.store.evaluation_codec import decode_evaluation
-from collector.store.rows import Scope
+from collector.store.rows import Completeness, Scope
 from collector.store.traces import SummaryReads
 from scouter.drift.canary import Result as CanaryResult
 from scouter.drift.config import SLICES
+from scouter.drift.series.limits import COST, LATENCY
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.series import Agent
 from scouter.drift.series.slices import attributes_of
@@ -32,7 +34,7 @@ _LAST_OUTCOMES: Final = f"""
 _DECIDED: Final = f"""
     SELECT e.seq, e.ordinal, e.space, e.evaluation_id, e.session_id, e.profile_uid, e.outcome,
         e.service_name, e.environment, e.service_version, e.evaluated_ns, e.created_ns, e.scope,
-        e.is_partial, e.tags, e.trace_id
+        e.is_partial, e.reads_spans, e.completeness, e.tags, e.trace_id
     FROM evaluations e
     WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT) AND {_FIRST}
       AND ($3::TEXT IS NULL OR e.space = $3::TEXT)
@@ -138,6 +140,7 @@ class DecidedReads(SummaryReads):
         within: DecidedQuery | None = None,
         until_seq: int | None = None,
         slices: Collection[str] = SLICES,
+        prices: PriceTable = NO_PRICES,
     ) -> list[Observed]:
         """First final results behind a place, in the order of completion.
 
@@ -151,6 +154,7 @@ class DecidedReads(SummaryReads):
             within: Those that are asked for; of all spaces and times if none is given.
             until_seq: Only those of commits up to this one; None for all.
             slices: Slices that profiles name: spans are looked at for theirs alone.
+            prices: One's own, of models.
         """
         last_seq = self.last_seq() if until_seq is None else until_seq
         given = (
@@ -160,9 +164,10 @@ class DecidedReads(SummaryReads):
         )
         rows = self.read(_DECIDED, [*place, *given, last_seq, limit])
         tasks, traits = self._tasks(rows), self._traits(rows, slices)
+        amounts = self._amounts(rows, prices)
         found: list[Observed] = []
         for seq, nth, space, each, session, uid, outcome, *agent, at_ns, made, scope, part in (
-            row[:-2] for row in rows
+            row[:-4] for row in rows
         ):
             own, is_record = tasks[each], scope == Scope.RECORD
             whole = [(RECORD, Outcome(outcome))] if is_record and not part else []
@@ -178,9 +183,35 @@ class DecidedReads(SummaryReads):
                     evaluation_id=each,
                     outcomes=(*whole, *own.outcomes),
                     numbers=tuple(own.numbers),
+                    amounts=amounts.get(each, ()),
                     traits=traits.get(each, ()),
                 )
             )
+        return found
+
+    def _amounts(
+        self, evaluations: Sequence[tuple[Any, ...]], prices: PriceTable
+    ) -> dict[str, tuple[tuple[str, float | None], ...]]:
+        """Costs and durations by evaluation, of rows of `_DECIDED`.
+
+        Of several records that a profile judges in one trace the first one has them: they would
+        count one trace several times. A record that did not wait for its trace has none, nor has
+        one whose trace was never complete.
+        """
+        first: dict[tuple[str, str, str], str] = {}
+        by_space: defaultdict[str, set[str]] = defaultdict(set)
+        for row in evaluations:
+            reads_spans, completeness, _, trace_id = row[-4:]
+            if trace_id and reads_spans and completeness != Completeness.DEADLINE:
+                first.setdefault((row[2], row[5], trace_id), row[3])
+                by_space[row[2]].add(trace_id)
+        totals = {space: self.trace_totals(space, ids) for space, ids in by_space.items()}
+        found: dict[str, tuple[tuple[str, float | None], ...]] = {}
+        for (space, _, trace_id), each in first.items():
+            total = totals[space].get(trace_id)
+            if total is not None:
+                cost = ((COST, prices.total(total.models).usd),) if total.models else ()
+                found[each] = (*cost, (LATENCY, max(0, total.duration_ns) / 1e9))
         return found
 
     def _traits(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from collector.prices import ModelTokens
 from collector.store.letters import StoredLetter
 from collector.store.rows import EvaluationRow, RecordRow, RecordState
 from scouter.client.models.answer import TextMatch
@@ -143,6 +144,8 @@ class SessionSummary:
     input_tokens: int | None = None
     """Input tokens of the model calls of its traces; None if no call tells them."""
     output_tokens: int | None = None
+    models: tuple[ModelTokens, ...] = ()
+    """The calls of models of its traces."""
     match: TextMatch | None = None
     """In a record or a span, where a text was searched."""
 

@@ -7,6 +7,7 @@ part together.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from collector.store.commit import tag_texts, text_hash
@@ -307,6 +308,7 @@ class SessionReads(RecordReads, SummaryReads):
                 else None,
                 input_tokens=_sum(each.input_tokens for each in own),
                 output_tokens=_sum(each.output_tokens for each in own),
+                models=tuple(chain.from_iterable(each.models for each in own)),
             )
         return found
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from collector.prices import ModelTokens
 from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode, struct
@@ -196,7 +197,7 @@ class SpanPage:
 
 
 class TraceTotals(NamedTuple):
-    """Time and tokens of a whole trace."""
+    """Time, tokens and costs of a whole trace."""
 
     start_ns: int
     """Of the first span."""
@@ -205,6 +206,8 @@ class TraceTotals(NamedTuple):
     input_tokens: int | None
     """None where no span tells."""
     output_tokens: int | None
+    models: tuple[ModelTokens, ...] = ()
+    """Its calls of models, each once, by model."""
 
     @property
     def duration_ns(self) -> int:
@@ -244,6 +247,8 @@ class TraceSummary:
     input_tokens: int | None
     """Input tokens of its model calls; None if no call tells them."""
     output_tokens: int | None
+    models: tuple[ModelTokens, ...] = ()
+    """As of `TraceTotals`."""
     tools: tuple[str, ...]
     """The tools of its first 200 calls, each once, in the order of their first calls."""
     records: TraceRecords | None

@@ -31,7 +31,9 @@ from collector.store.spans import (
     task_condition,
     trace_conditions,
 )
+from collector.store.usage import MODELS, TOKEN_SUMS, model_tokens, repeats_sql
 from scouter.evaluate.outcome import Outcome
+from scouter.model.genai.work import sum_told
 from scouter.model.span import StatusCode
 
 _MOST: Final = 200
@@ -43,7 +45,7 @@ _COMMITS: Final = """
 _SUMMARIES: Final = """
     WITH own AS MATERIALIZED (
         SELECT trace_id, span_id, parent_span_id, name, service_name, service_version,
-            start_ns, end_ns, status, input_tokens, output_tokens, tool_name
+            start_ns, end_ns, status, tool_name
         FROM spans WHERE {spans}
     ),
     heads AS (
@@ -53,13 +55,12 @@ _SUMMARIES: Final = """
     sums AS (
         SELECT trace_id, min(start_ns) AS start_ns, max(end_ns) AS end_ns, count(*) AS n,
             count(*) FILTER (WHERE status = {error}) AS errors,
-            sum(input_tokens)::BIGINT AS given, sum(output_tokens)::BIGINT AS made,
             (array_agg(tool_name ORDER BY start_ns, span_id)
                 FILTER (WHERE tool_name <> ''))[1:{most}] AS tools
         FROM own GROUP BY trace_id
     )
     SELECT h.trace_id, h.name, h.service_name, h.service_version,
-        s.start_ns, s.end_ns, s.n, s.errors, s.given, s.made, s.tools
+        s.start_ns, s.end_ns, s.n, s.errors, s.tools
     FROM heads h JOIN sums s ON s.trace_id = h.trace_id
 """
 _RECORDS: Final = """
@@ -68,10 +69,21 @@ _RECORDS: Final = """
     WHERE space = $1 AND trace_id IN (SELECT unnest($2::TEXT[]))
     ORDER BY record_uid, revision DESC
 """
-_TOTALS: Final = """
-    SELECT trace_id, min(start_ns), max(end_ns), sum(input_tokens)::BIGINT,
-        sum(output_tokens)::BIGINT
-    FROM spans WHERE {spans} GROUP BY trace_id
+_TOTALS: Final = f"""
+    WITH {repeats_sql("{spans}", MODELS)}
+    SELECT trace_id, is_call, response_model, request_model, min(start_ns), max(end_ns),
+        sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT, {TOKEN_SUMS}
+    FROM (
+        SELECT s.trace_id, s.start_ns, s.end_ns, s.genai_kind, s.input_tokens, s.output_tokens,
+            s.cached_tokens, s.cache_written_tokens, s.reasoning_tokens, s.cost_usd,
+            CASE WHEN s.genai_kind IN ({MODELS}) AND NOT EXISTS (SELECT 1 FROM repeats r
+                WHERE r.trace_id = s.trace_id AND r.span_id = s.span_id) THEN 1 ELSE 0 END
+                AS is_call,
+            s.response_model, s.request_model
+        FROM spans s WHERE {{spans}}
+    ) own
+    GROUP BY trace_id, is_call, response_model, request_model
+    ORDER BY response_model NULLS LAST, request_model NULLS LAST
 """
 _NAMED: Final = """
     WITH own AS MATERIALIZED (
@@ -125,17 +137,22 @@ class SummaryReads(Reads):
         One without spans is left out.
         """
         rows = {row[0]: row for row in self._of_traces(_SUMMARIES, space, trace_ids)}
-        records = self._trace_records(space, list(rows))
+        records, totals = self._trace_records(space, list(rows)), self.trace_totals(space, rows)
         return {
-            trace_id: _summary(rows[trace_id], records.get(trace_id))
+            trace_id: _summary(rows[trace_id], totals[trace_id], records.get(trace_id))
             for trace_id in trace_ids
-            if trace_id in rows
+            if trace_id in rows and trace_id in totals
         }
 
     def trace_totals(self, space: str, trace_ids: Collection[str]) -> Mapping[str, TraceTotals]:
-        """Time and tokens of traces, over all of their spans; one without any is left out."""
-        rows = self._of_traces(_TOTALS, space, trace_ids)
-        return {trace_id: TraceTotals(*totals) for trace_id, *totals in rows}
+        """Time, tokens and costs of traces, over all of their spans; one without any is left out.
+
+        A call that several spans report counts once.
+        """
+        by_trace: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for row in self._of_traces(_TOTALS, space, trace_ids):
+            by_trace[row[0]].append(row)
+        return {trace_id: _totals(rows) for trace_id, rows in by_trace.items()}
 
     def trace_names(
         self, space: str, trace_ids: Collection[str], attributes: Collection[str] = ()
@@ -220,8 +237,21 @@ def _records(rows: Sequence[tuple[Any, ...]]) -> TraceRecords:
     )
 
 
-def _summary(row: tuple[Any, ...], records: TraceRecords | None) -> TraceSummary:
-    trace_id, name, service, version, start_ns, end_ns, spans, errors, given, made, tools = row
+def _totals(rows: Sequence[tuple[Any, ...]]) -> TraceTotals:
+    calls = [row for row in rows if row[1]]
+    return TraceTotals(
+        start_ns=min(row[4] for row in rows),
+        end_ns=max(row[5] for row in rows),
+        input_tokens=sum_told(row[6] for row in calls),
+        output_tokens=sum_told(row[7] for row in calls),
+        models=tuple(model_tokens(*row[2:4], *row[8:]) for row in calls),
+    )
+
+
+def _summary(
+    row: tuple[Any, ...], totals: TraceTotals, records: TraceRecords | None
+) -> TraceSummary:
+    trace_id, name, service, version, start_ns, end_ns, spans, errors, tools = row
     return TraceSummary(
         trace_id=trace_id,
         name=name,
@@ -231,8 +261,9 @@ def _summary(row: tuple[Any, ...], records: TraceRecords | None) -> TraceSummary
         end_ns=end_ns,
         spans=spans,
         errors=errors,
-        input_tokens=given,
-        output_tokens=made,
+        input_tokens=totals.input_tokens,
+        output_tokens=totals.output_tokens,
+        models=totals.models,
         tools=tuple(dict.fromkeys(tools or ())),
         records=records,
     )

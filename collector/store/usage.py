@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from collector.prices import ModelTokens
 from collector.store.reads import Reads, Values
 from scouter.model.span import StatusCode
 
@@ -101,7 +102,7 @@ def repeats_sql(where: str, kinds: str) -> str:
 class UsageGroup(StrEnum):
     """Property by which spans are grouped.
 
-    The first five groups count calls of models. Tool and agent count executions of these. Operation
+    The first six groups count calls of models. Tool and agent count executions of these. Operation
     and error count every span that has such a value. Route counts traces by the order of their
     agents and tools.
     """
@@ -109,6 +110,7 @@ class UsageGroup(StrEnum):
     MODEL = "model"
     PROVIDER = "provider"
     SERVICE = "service"
+    VERSION = "version"
     CONVERSATION = "conversation"
     FINISH_REASON = "finish_reason"
     OPERATION = "operation"
@@ -133,21 +135,6 @@ class UsageQuery:
     """Number of items to leave out at the beginning of the list."""
     as_of: int | None = None
     """Only spans of this commit and earlier ones, so that the pages of one listing fit together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTokens:
-    """Tokens of the calls of one model."""
-
-    models: tuple[str, ...]
-    """The model that answered, then the one that was asked for, as far as they are known."""
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int = 0
-    """Part of the input."""
-    reasoning_tokens: int = 0
-    """Part of the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,14 +166,19 @@ class UsagePage:
     """Last commit that the listing includes; the query for the next page needs it."""
 
 
-_MODELS: Final = "'model', 'embedding'"
-_IS_CALL: Final = f"genai_kind IN ({_MODELS})"
+MODELS: Final = "'model', 'embedding'"
+"""SQL of the kinds of spans that are calls of models."""
+_IS_CALL: Final = f"genai_kind IN ({MODELS})"
 _IS_COUNTED: Final = {UsageGroup.AGENT: "genai_kind = 'agent'"}
 """The condition for spans that are calls; without a row all are."""
 _GROUPS: Final = {
     UsageGroup.MODEL: ("coalesce(response_model, request_model, '')", _IS_CALL),
     UsageGroup.PROVIDER: ("coalesce(provider, '')", _IS_CALL),
     UsageGroup.SERVICE: ("coalesce(service_name, '')", _IS_CALL),
+    UsageGroup.VERSION: (
+        "coalesce(trim(service_name || ' ' || service_version), '')",
+        f"{_IS_CALL} AND service_version <> ''",
+    ),
     UsageGroup.CONVERSATION: ("coalesce(conversation_id, '')", _IS_CALL),
     UsageGroup.FINISH_REASON: ("coalesce(finish_reason, '')", "genai_kind = 'model'"),
     UsageGroup.OPERATION: ("operation", "operation <> ''"),
@@ -201,12 +193,27 @@ _STEPS: Final = 12
 _KINDS: Final = {
     UsageGroup.TOOL: "'tool'",
     UsageGroup.ROUTE: "'tool'",
-    UsageGroup.OPERATION: f"{_MODELS}, 'tool'",
-    UsageGroup.ERROR: f"{_MODELS}, 'tool'",
+    UsageGroup.OPERATION: f"{MODELS}, 'tool'",
+    UsageGroup.ERROR: f"{MODELS}, 'tool'",
 }
 """Kinds of which an act may be told several times; without a row those of models."""
-_TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
-_SUMS: Final = ", ".join(f"coalesce(sum({name}), 0)::BIGINT" for name in _TOKENS)
+_TOKENS: Final = (
+    "input_tokens", "output_tokens", "cached_tokens", "cache_written_tokens", "reasoning_tokens",
+)  # fmt: skip
+TOKEN_SUMS: Final = f"""
+    count(*), {", ".join(f"coalesce(sum({name}), 0)::BIGINT" for name in _TOKENS)},
+    coalesce(sum(cost_usd), 0)::DOUBLE PRECISION, count(*) FILTER (WHERE cost_usd IS NULL),
+    count(*) FILTER (WHERE cost_usd IS DISTINCT FROM 0 AND (input_tokens IS NULL
+        OR (output_tokens IS NULL AND genai_kind = 'model')))
+"""
+"""Columns over calls of one model: the fields of `ModelTokens` behind the first."""
+
+
+def model_tokens(response: str | None, request: str | None, *sums: Any) -> ModelTokens:  # noqa: ANN401 a row
+    """Read the sums over the calls of one model: its two names, then `TOKEN_SUMS`."""
+    return ModelTokens(tuple(name for name in (response, request) if name), *sums)
+
+
 _IS_FAILED: Final = f"status = {StatusCode.ERROR.value}"
 _TOOK: Final = "greatest(end_ns - start_ns, 0)"
 
@@ -256,10 +263,10 @@ class UsageReads(Reads):
         if not keys or query.group_by is UsageGroup.ROUTE:
             return found
         values = Values()
-        for key, bucket, response, request, calls, given, made, cached, reasoned in self.read(
+        for key, bucket, *row in self.read(
             f"""
             WITH {_chosen(query, values)}
-            SELECT key, bucket, response_model, request_model, count(*), {_SUMS}
+            SELECT key, bucket, response_model, request_model, {TOKEN_SUMS}
             FROM chosen
             WHERE {_IS_CALL} AND key IN (SELECT unnest({values.of(list(keys), "TEXT[]")}))
             GROUP BY key, bucket, response_model, request_model
@@ -267,16 +274,7 @@ class UsageReads(Reads):
             """,
             values,
         ):
-            found[key, bucket].append(
-                ModelTokens(
-                    models=tuple(name for name in (response, request) if name),
-                    calls=calls,
-                    input_tokens=given,
-                    output_tokens=made,
-                    cached_tokens=cached,
-                    reasoning_tokens=reasoned,
-                )
-            )
+            found[key, bucket].append(model_tokens(*row))
         return found
 
 
@@ -299,12 +297,13 @@ def _chosen(query: UsageQuery, values: Values) -> str:
         FROM spans s WHERE {where} AND {inside} AND NOT EXISTS (
             SELECT 1 FROM repeats r WHERE r.trace_id = s.trace_id AND r.span_id = s.span_id)
     """
-    repeats = repeats_sql(where, _KINDS.get(query.group_by, _MODELS))
+    repeats = repeats_sql(where, _KINDS.get(query.group_by, MODELS))
     if query.group_by is UsageGroup.ROUTE:
         return f"{repeats}, {_routes(once, bucket)}"
     return f"""{repeats}, chosen AS (
         SELECT {key} AS key, {bucket} AS bucket, {_TOOK} AS took, genai_kind,
-            {_IS_FAILED} AS is_failed, response_model, request_model, {", ".join(_TOKENS)}
+            {_IS_FAILED} AS is_failed, response_model, request_model, cost_usd,
+            {", ".join(_TOKENS)}
         {once}
     )"""
 

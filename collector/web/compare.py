@@ -193,6 +193,7 @@ _FIGURES: Final[Sequence[tuple[str, str, Callable[[float], str]]]] = (
     ("p95_ms", "Duration, 95th percentile", took),
     ("input_tokens", "Input tokens, mean", "{:,.0f}".format),
     ("output_tokens", "Output tokens, mean", "{:,.0f}".format),
+    ("cost", "Cost in USD, mean", "{:,.4f}".format),
 )
 
 

@@ -3,20 +3,25 @@
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.histogram import BatchHistogram
+from collector.metrics import OTHER
 from collector.store.commit import RecordId
 from collector.store.rows import Completeness, EvaluationRow, Scope
+from collector.store.span_rows import SpanRow
 from collector.worker.behind import NOTHING, Backlog, BehindWatch
 from collector.worker.join import Join
 from collector.worker.judge import Results
 from collector.worker.sessions import SessionWork
+from scouter.model.genai.facts import MODEL_CALLS
 
+_MOST_MODELS: Final = 50
+"""Senders name models: so many have a series."""
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -38,9 +43,18 @@ class WorkerMeasures:
 
     Args:
         registry: Shows the metrics.
+        priced: Models with a price of one's own.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, priced: Collection[str] = ()) -> None:
+        self._priced: Final = frozenset(priced)
+        self._unpriced_names: Final[set[str]] = set()
+        self._unpriced = Counter(
+            "scouter_model_calls_unpriced",
+            "Model calls of unknown cost, since this process started, of 50 models by name.",
+            ("space", "model"),
+            registry=registry,
+        )
         self._join_wait = BatchHistogram(
             "scouter_join_wait_seconds",
             "Time between a record's acceptance and its evaluation, by completeness of its trace.",
@@ -115,6 +129,19 @@ class WorkerMeasures:
             "1 while the join's time runs, 0 while a source of spans lags or the store is away.",
             registry=registry,
         )
+
+    def unpriced(self, rows: Iterable[SpanRow]) -> None:
+        """Count the model calls among new spans whose cost is not known."""
+        for row in rows:
+            models = {row.response_model, row.request_model}
+            if row.genai_kind not in MODEL_CALLS or row.cost_usd is not None:
+                continue
+            if self._priced.isdisjoint(models):
+                name = row.response_model or row.request_model or "(none)"
+                if len(self._unpriced_names) < _MOST_MODELS:
+                    self._unpriced_names.add(name)
+                known = name if name in self._unpriced_names else OTHER
+                self._unpriced.labels(row.space, known).inc()
 
     def waited(self, rows: Sequence[EvaluationRow], waits_s: Mapping[RecordId, float]) -> None:
         """Count how long records had waited for their trace, at their first evaluation."""

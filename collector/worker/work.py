@@ -198,6 +198,7 @@ class Work:
         self._committer.insist(lambda: prepared.count_drops(self._store, self._now_ns()))
         commit = Commit(offset=self._reader.offset, low_seq=0)
         prepared.fill(commit)
+        self._measures.unpriced(commit.spans)
         reading_s = self._clock() - began
         self._land()
         is_asked = self._asked.do(self._store.offset)

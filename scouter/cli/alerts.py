@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
 
 _LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
-_WORDS: Final = {"error": "errored", "score": "low score"}
+_WORDS: Final = {"error": "errored", "score": "low score", "amount": "over the limit"}
 _UNWATCHED: Final = frozenset({"learning", "never_passed"})
 """States in which no fall can be proven."""
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -92,7 +92,7 @@ def _print_watch(series: "Iterable[DriftSeries]") -> None:
     """
     tasks: dict[tuple[bool, str, str, str], list[str]] = {}
     for each in series:
-        if each.kind == "pass" and each.state != "fallen" and not each.slice:
+        if each.kind in ("pass", "amount") and each.state != "fallen" and not each.slice:
             is_watched = each.state not in _UNWATCHED
             words = each.summary if is_watched else each.against
             key = (is_watched, each.profile, each.version, words)

@@ -193,6 +193,7 @@ class UsageBy(StrEnum):
     MODEL = "model"
     PROVIDER = "provider"
     SERVICE = "service"
+    VERSION = "version"
     AGENT = "agent"
     TOOL = "tool"
     OPERATION = "operation"
@@ -215,9 +216,12 @@ def usage(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Show calls, errors, durations and tokens of models, tools, agents or services.
+    """Show calls, errors, durations, tokens and cost of models, tools, agents or versions.
 
-    scouter results usage --by tool --bucket 1h --since 24h
+    scouter results usage --by version --since 24h
+
+    A cost is unknown where that of any call is: the last column names the models. Give them a price
+    in the collector's `price_file`.
     """
     with connect(url, token_file) as client:
         found = client.genai_usage(
@@ -231,7 +235,7 @@ def usage(
             return
         print_table(
             ("start", by.value, "calls", "errors", "p50 ms", "p95 ms", "p99 ms", "input", "cached",
-             "output", "reasoning", "cost"),
+             "output", "reasoning", "cost USD", "unknown cost of"),
             (
                 (
                     clock(each.start) if each.start else "",
@@ -246,7 +250,9 @@ def usage(
                     each.cached_tokens,
                     each.output_tokens,
                     each.reasoning_tokens,
+                    "unknown" if each.unpriced_calls else
                     "" if each.cost is None else f"{each.cost:.4f}",
+                    ", ".join(each.unpriced_models),
                 )
                 for each in found
             ),

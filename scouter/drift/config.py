@@ -8,7 +8,7 @@ is to alert is left out by `AgentAlertConfig`.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -169,6 +169,8 @@ class Healthy(BaseModel):
 
 SLICES: Final = ("tag", "tool", "model")
 """Slices that are watched unless a profile says otherwise."""
+AMOUNTS: Final = ("cost", "latency")
+"""What is watched of a record beside its results, unless a profile says otherwise."""
 _SLICE: Final = (
     "^(tag|tool|model|prompt|prompt_digest|tools_digest|response_model|fingerprint|version)( .+)?$"
     "|^attribute .+$"
@@ -192,6 +194,8 @@ class AgentEvalConfig(BaseModel):
             `tag`, `tool` and `model` for each value, `tag tier` for each value of one key, `tool
             search` for one tool, `prompt` and other kinds of `scouter.model.genai.setup`,
             `attribute http.route` for each value that spans have of it.
+        amounts: What is watched of a record beside its results: `cost`, `latency`; all of it by
+            default. An empty list watches neither.
         sample_ratio: Share of the alias' records that a queue sends, in [0, 1], of those whose
             traces are kept; all records of one trace are sent or none. Does not thin a replay.
         uid: The profile's identity; a profile fills it in, and what a file says is not taken over.
@@ -206,6 +210,9 @@ class AgentEvalConfig(BaseModel):
     healthy: Healthy | None = Field(default=None, exclude_if=lambda value: value is None)
     slices: tuple[Annotated[str, Field(max_length=512, pattern=_SLICE)], ...] = Field(
         default=SLICES, max_length=50, exclude_if=lambda value: value == SLICES
+    )
+    amounts: tuple[Literal["cost", "latency"], ...] = Field(
+        default=AMOUNTS, max_length=2, exclude_if=lambda value: value == AMOUNTS
     )
     sample_ratio: float = Field(default=1.0, ge=0.0, le=1.0)
     uid: str = Field(default="", max_length=128)

@@ -1,12 +1,14 @@
 """The price table that a user supplies."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from collector.prices import Price, PriceTable
+from collector.prices import NO_PRICES, Cost, ModelTokens, PriceTable
 from collector.settings.load import load_settings
 from scouter.errors import FileFormatError
+from scouter.evaluate.spans.costs import Price
 from tests.collector.conftest import Start
 
 
@@ -28,6 +30,53 @@ def test_costs_are_by_the_million(tmp_path: Path) -> None:
     assert table.of(["nobody"]) is table.of([]) is PriceTable.read(None).of(["gpt-4o"]) is None
 
 
+LISTED = ModelTokens(
+    models=("gpt-4o-2024-08-06", "gpt-4o"), calls=2, input_tokens=1000, output_tokens=200,
+    cached_tokens=400, written_tokens=100, cost_usd=0.004,
+)  # fmt: skip
+UNPRICED = ModelTokens(
+    models=("ours",), calls=3, input_tokens=1000, output_tokens=200, cost_usd=1, unpriced_calls=2
+)
+UNCOUNTED = UNPRICED._replace(models=("mute",), uncounted_calls=2)
+OWN = PriceTable(
+    {
+        "ours": Price(input=1, output=10),
+        "mute": Price(input=1, output=10),
+        "gpt-4o": Price(input=2, output=10, cache_read=1, cache_write=3),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "groups", "cost"),
+    [
+        (NO_PRICES, [], Cost(usd=None)),
+        (NO_PRICES, [LISTED, LISTED], Cost(usd=0.008)),
+        (
+            NO_PRICES, [LISTED, UNPRICED],
+            Cost(usd=None, unpriced_calls=2, unpriced_models=("ours",)),
+        ),
+        # 500 plain at 2, 400 at 1, 100 at 3, and 200 written at 10 millionths
+        (OWN, [LISTED], Cost(usd=0.0037)),
+        (OWN, [UNPRICED, UNPRICED], Cost(usd=0.006)),
+        (
+            OWN, [UNPRICED, UNCOUNTED],
+            Cost(usd=None, unpriced_calls=2, unpriced_models=("mute (tokens not reported)",)),
+        ),
+        (
+            NO_PRICES, [UNPRICED._replace(models=())],
+            Cost(usd=None, unpriced_calls=2, unpriced_models=("(no model named)",)),
+        ),
+    ],
+)  # fmt: skip
+def test_a_sum_with_an_unknown_call_is_unknown(
+    table: PriceTable, groups: list[ModelTokens], cost: Cost
+) -> None:
+    found = table.total(groups)
+    assert replace(found, usd=None) == replace(cost, usd=None)
+    assert found.usd == (None if cost.usd is None else pytest.approx(cost.usd))
+
+
 @pytest.mark.parametrize(
     ("text", "line", "field"),
     [
@@ -35,6 +84,8 @@ def test_costs_are_by_the_million(tmp_path: Path) -> None:
         ("a:\n  input: 1\n  output: -2\n", 3, "a.output"),
         ("a:\n  input: cheap\n  output: 2\n", 2, "a.input"),
         ("a:\n  input: 1\n  output: 2\n  cached: 1\n", 4, "a.cached"),
+        ("a: {input: 1, output: 2, cache_read: -1}\n", 1, "a.cache_read"),
+        ("a: {input: .nan, output: 2}\n", 1, None),
         ("a: 3\n", 1, "a"),
         ("- a\n", 1, None),
         ("a: [1\n", 2, None),

@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
+from collector.prices import NO_PRICES, PriceTable
 from collector.store.alerts import DeliveryState, DriftDelivery, DriftEvent, DriftState
 from collector.store.decided import ChangeQuery, DecidedQuery, VersionQuery
-from collector.store.rows import Scope, TaskRow
+from collector.store.rows import Completeness, Scope, TaskRow
 from scouter.drift.canary import Result
 from scouter.drift.series.observed import BEFORE_ALL, RECORD
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.spans.costs import Price
+from scouter.model.span import AttributeValue
 from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 from tests.support.store_appends import AppendingStore
 
@@ -67,6 +70,45 @@ class StoreDriftContract:
         first, second = store.decided_after(BEFORE_ALL, 10)
         assert dict(first.numbers) == {"judge": 2, "yes": 1, "calls": 0.5, "slow": 3_000}
         assert second.numbers == ()
+
+    def test_costs_and_durations_of_records(self, store: AppendingStore) -> None:
+        """1,000 tokens in and 200 out of gpt-4o, and 3 s; once for a trace, and for whole ones."""
+        chat = {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o",
+            "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 200,
+        }  # fmt: skip
+        ours, bare = {**chat, "gen_ai.request.model": "ours"}, dict[str, AttributeValue]()
+        spans = [
+            span(1, trace_id=letter * 32, attributes=attributes, start_ns=0, end_ns=3 * 10**9)
+            for letter, attributes in (("a", chat), ("b", ours), ("c", bare))
+        ]
+        store.append_spans(SPACE, spans, 1).result()
+        rows = [
+            evaluation(uid, trace_id=trace, reads_spans=reads, completeness=complete)
+            for uid, trace, reads, complete in (
+                ("listed", "a" * 32, True, Completeness.COMPLETE),
+                ("again", "a" * 32, True, Completeness.COMPLETE),
+                ("unpriced", "b" * 32, True, Completeness.QUIET),
+                ("no call", "c" * 32, True, Completeness.COMPLETE),
+                ("at once", "a" * 32, False, Completeness.COMPLETE),
+                ("partial", "c" * 32, True, Completeness.DEADLINE),
+                ("untraced", None, True, Completeness.COMPLETE),
+            )
+        ]
+        store.append_evaluations(rows).result()
+        took = ("latency", 3.0)
+
+        def amounts(prices: PriceTable) -> list[tuple[tuple[str, float | None], ...]]:
+            return [each.amounts for each in store.decided_after(BEFORE_ALL, 10, prices=prices)]
+
+        none = [()] * 3
+        assert amounts(NO_PRICES) == [
+            (("cost", pytest.approx(0.0045)), took), (), (("cost", None), took), (took,), *none,
+        ]  # fmt: skip
+        own = PriceTable({"ours": Price(input=1, output=5), "gpt-4o": Price(input=0, output=0)})
+        assert amounts(own)[:3] == [
+            (("cost", 0.0), took), (), (("cost", pytest.approx(0.002)), took),
+        ]  # fmt: skip
 
     def test_each_record_is_given_once_it_is_decided(self, store: AppendingStore) -> None:
         """Neither while it is pending nor again when it is judged anew."""

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.prices import ModelTokens
 from collector.store.span_queries import (
     SpanPosition,
     SpanQuery,
@@ -22,7 +23,7 @@ from collector.store.span_queries import (
     TraceTotals,
 )
 from collector.store.traces import Step
-from collector.store.usage import ModelTokens, UsageGroup, UsageQuery
+from collector.store.usage import UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
 from tests.contracts.store_data import SPACE, TRACE, span
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
@@ -436,7 +437,7 @@ class StoreUsageContract(OpenedStore):
         assert usage(UsageGroup.ERROR) == {"Timeout": (1, 1, 0)}
         first, *_ = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
         assert first.tokens == (
-            ModelTokens(models=("a",), calls=2, input_tokens=30, output_tokens=2),
+            ModelTokens(models=("a",), calls=2, input_tokens=30, output_tokens=2, unpriced_calls=2),
         )
         assert first.mean_ms == 1.5
         models = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
@@ -582,9 +583,44 @@ class StoreUsageContract(OpenedStore):
         store.append_spans(SPACE, spans, 1).result()
         store.append_spans("other", [span(9, trace_id="7" * 32)], 1).result()
         found = store.trace_totals(SPACE, [TRACE, "7" * 32, "8" * 32])
-        totals = TraceTotals(start_ns=5, end_ns=12, input_tokens=14, output_tokens=None)
+        model = ModelTokens(
+            models=(), calls=2, input_tokens=14, output_tokens=0, unpriced_calls=2,
+            uncounted_calls=2,
+        )  # fmt: skip
+        totals = TraceTotals(
+            start_ns=5, end_ns=12, input_tokens=14, output_tokens=None, models=(model,)
+        )
         assert (found, totals.duration_ns) == ({TRACE: totals}, 7)
         assert store.trace_totals(SPACE, []) == {}
+
+    def test_the_cost_of_traces_and_versions(self, store: AppendingStore) -> None:
+        """Two calls at 0.0045 and 0.004 (400 of 1,000 tokens cached), one that two spans report.
+
+        A refused one costs nothing; what a model of no price costs is unknown.
+        """
+
+        def call(number: int, model: str = "gpt-4o", **more: AttributeValue) -> Span:
+            attributes: dict[str, AttributeValue] = {
+                "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai",
+                "gen_ai.request.model": model, "gen_ai.usage.input_tokens": 1000,
+                "gen_ai.usage.output_tokens": 200,
+            }  # fmt: skip
+            return span(number, attributes=attributes | more, start_ns=number, end_ns=9)
+
+        cached = {"gen_ai.usage.cache_read.input_tokens": 400,
+                  "gen_ai.usage.cache_creation.input_tokens": 100}  # fmt: skip
+        refused = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o",
+                   "error.type": "429"}  # fmt: skip
+        twice = replace(call(3, **cached), parent_span_id=call(2).span_id)
+        other = replace(call(5, "ours"), trace_id="7" * 32)
+        spans = [call(1), call(2, **cached), twice, span(4, attributes=refused), other]
+        store.append_spans(SPACE, spans, 1).result()
+        found = store.trace_totals(SPACE, [TRACE, "7" * 32])
+        (listed,), (own,) = (found[each].models for each in (TRACE, "7" * 32))
+        assert (listed.calls, listed.unpriced_calls, listed.uncounted_calls) == (3, 0, 0)
+        assert (listed.cached_tokens, listed.written_tokens) == (400, 100)
+        assert listed.cost_usd == pytest.approx(0.0085)
+        assert (own.models, own.unpriced_calls, own.uncounted_calls) == (("ours",), 1, 0)
 
     def test_a_long_trace_gives_its_first_steps(self, store: AppendingStore) -> None:
         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}

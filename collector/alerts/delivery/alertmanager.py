@@ -27,6 +27,7 @@ _NAMES: Final = {
     Kind.PASS: "ScouterResultsFell",
     Kind.ERROR: "ScouterErrorsRose",
     Kind.SCORE: "ScouterScoresFell",
+    Kind.AMOUNT: "ScouterLimitExceeded",
     "trouble": "ScouterTrouble",
 }
 

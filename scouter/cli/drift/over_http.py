@@ -57,6 +57,7 @@ class HttpHistory:
                 evaluation_id=each.evaluation_id,
                 outcomes=tuple((one.task, one.outcome) for one in each.outcomes),
                 numbers=tuple((one.task, one.number) for one in each.numbers),
+                amounts=tuple((one.name, one.value) for one in each.amounts),
                 traits=each.traits,
             )
 

@@ -95,7 +95,7 @@ class DriftPart(Answer):
     """The fall of one series, as a part of an alert."""
 
     task: str = Field(description="Empty for the whole record.")
-    kind: str = Field(description="pass, error or score.")
+    kind: str = Field(description="pass, error, score or amount.")
     slice: str = Field(description="Part of the records, such as `tool search`; empty for all.")
     title: str = Field(description="In a few words.")
     message: str = Field(description="The evidence as it was proven, in one line.")
@@ -134,7 +134,8 @@ class DriftAlert(Answer):
     slice: str = Field(description="Likewise; empty where it is about all records.")
     kind: str = Field(
         description="pass: passes among passed and failed; error: errors; score: scores from 0 to"
-        " 1; trouble: something keeps results from being made, and there are no "
+        " 1; amount: records within a limit on cost or latency; trouble: "
+        "something keeps results from being made, and there are no "
         "counts."
     )
     trouble: str = Field(description="Of the kind trouble: which one, as in the list `trouble`.")
@@ -204,7 +205,8 @@ class DriftAlertLook(DriftAlert):
 
     explanation: Explanation | None = Field(
         description="Traffic or behaviour: what the fall comes from. While the alert is open the "
-        "intervals hold at every look; null where too little is known, and of the kind error."
+        "intervals hold at every look; null where too little is known, and of the kinds error and "
+        "amount."
     )
     examples: tuple[DriftExample, ...] = Field(
         description="The newest failed records at its opening; of passes also those that errored "
@@ -311,6 +313,13 @@ class DriftNumber(Answer):
     number: float
 
 
+class DriftAmount(Answer):
+    """What the trace of a record took or cost."""
+
+    name: str = Field(description="`cost` in US dollars, or `latency` in seconds.")
+    value: float | None = Field(description="Null for a cost that is unknown.")
+
+
 class DriftResult(Answer):
     """The first final result of one record, or of one session that is evaluated as a whole."""
 
@@ -326,6 +335,7 @@ class DriftResult(Answer):
     evaluation_id: str
     outcomes: tuple[DriftOutcome, ...]
     numbers: tuple[DriftNumber, ...]
+    amounts: tuple[DriftAmount, ...] = ()
     traits: tuple[str, ...] = Field(
         description="Tags of the record, and tools, models and the attributes that a profile names "
         "as slices: `tool search`."

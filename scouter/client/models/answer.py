@@ -36,6 +36,18 @@ Time: TypeAlias = Annotated[
 Item = TypeVar("Item", bound=BaseModel)
 
 
+class Costed(Answer):
+    """What calls of models cost."""
+
+    cost: float | None = Field(
+        description="US dollars for its calls of models; null without a call, and where the cost "
+        "of any of them is unknown."
+    )
+    unpriced_models: tuple[str, ...] = Field(
+        description="Models of calls of unknown cost, 20 at most."
+    )
+
+
 class Page(Answer, Generic[Item]):
     """Part of a list."""
 

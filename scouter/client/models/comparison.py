@@ -4,7 +4,7 @@ import datetime
 
 from pydantic import Field, JsonValue
 
-from scouter.client.models.answer import Answer, Time
+from scouter.client.models.answer import Answer, Costed, Time
 from scouter.client.models.records import ToolCall
 from scouter.evaluate.outcome import Outcome
 
@@ -50,8 +50,8 @@ class Versions(Answer):
     items: tuple[VersionItem, ...]
 
 
-class TraceFigures(Answer):
-    """Length and tokens of the traces behind a side's newest records."""
+class TraceFigures(Costed):
+    """Length, tokens and mean cost of the traces behind a side's newest records."""
 
     traces: int
     median_ms: float = Field(description="From the first span's start to the last one's end.")

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, JsonValue
 
-from scouter.client.models.answer import Answer, TextMatch, Time
+from scouter.client.models.answer import Answer, Costed, TextMatch, Time
 from scouter.client.models.evaluations import Evaluation
 from scouter.evaluate.outcome import Outcome
 
@@ -28,7 +28,15 @@ class _Accepted(Answer):
     tags: dict[str, str]
 
 
-class RecordItem(_Accepted):
+class _OfTrace(_Accepted, Costed):
+    """A record, and what its trace took and cost."""
+
+    duration_ms: float | None = Field(
+        description="From its trace's first start to the last end; null without a trace."
+    )
+
+
+class RecordItem(_OfTrace):
     """An accepted record, without its context."""
 
     outcome: Outcome | None = Field(description="Of the latest evaluation, where there is one.")
@@ -47,7 +55,7 @@ class LetterReason(Answer):
     message: str
 
 
-class Record(_Accepted):
+class Record(_OfTrace):
     """A record with its context, and every evaluation on it."""
 
     context: JsonValue
@@ -58,7 +66,7 @@ class Record(_Accepted):
     waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
 
 
-class SessionItem(Answer):
+class SessionItem(Costed):
     """A session and its records, counted by the outcome of the latest evaluation on each."""
 
     session_id: str = Field(description="Or the uid of a record that has none.")

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from scouter.client.models.answer import Answer, TextMatch, Time
+from scouter.client.models.answer import Answer, Costed, TextMatch, Time
 from scouter.client.models.evaluations import Evaluation
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.agent_lines import AgentLine, TurnView
@@ -45,7 +45,7 @@ class SpanItem(Answer):
     )
 
 
-class TraceItem(Answer):
+class TraceItem(Costed):
     """A trace, counted over all of its spans."""
 
     trace_id: str
@@ -72,7 +72,7 @@ class TraceItem(Answer):
     )
 
 
-class GenAIUsage(Answer):
+class GenAIUsage(Costed):
     """Spans with one value of what they are put together by."""
 
     key: str = Field(description="Empty for model calls that do not tell it.")
@@ -87,10 +87,8 @@ class GenAIUsage(Answer):
     output_tokens: int = Field(description="Reasoning tokens are included.")
     cached_tokens: int = Field(description="The part of the input that was read from a cache.")
     reasoning_tokens: int = Field(description="The part of the output that nobody gets to read.")
-    cost: float | None = Field(
-        description="US dollars by the collector's price_file; null where no call has a price."
-    )
-    unpriced_calls: int = Field(description="Model calls that the cost leaves out.")
+    cache_written_tokens: int = Field(description="The part that was written to a cache.")
+    unpriced_calls: int = Field(description="Model calls of unknown cost.")
     mean_ms: float | None = Field(description="Null without a call, as the quantiles.")
     p50_ms: float | None
     p95_ms: float | None

@@ -23,8 +23,8 @@ from scouter.client.models.traces import (
 from scouter.client.request import Moment, arguments
 
 UsageKey: TypeAlias = Literal[
-    "model", "provider", "operation", "agent", "tool", "service", "conversation", "finish_reason",
-    "error", "route",
+    "model", "provider", "operation", "agent", "tool", "service", "version", "conversation",
+    "finish_reason", "error", "route",
 ]  # fmt: skip
 
 

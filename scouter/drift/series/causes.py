@@ -30,22 +30,27 @@ def is_one_cause(fall: Proven, opened: Iterable[Proven]) -> bool:
 
     It has if it began before one of them was proven, or so soon after that the estimated beginnings
     may be the same; five minutes are soon in any case. A fall of whole records has the cause of any
-    of their parts: another cause would make another task fall. Errors are apart from failures: they
-    are told with another severity.
+    of their parts: another cause would make another task fall. Errors, and costs and durations, are
+    apart from failures: they are told with another severity.
 
     Args:
         fall: As it was proven.
         opened: The falls of the alert that go on.
     """
-    is_error = fall.key.kind is Kind.ERROR
+    kind = _side(fall.key)
     is_whole = not fall.key.task and not fall.key.slice
     return any(
         fall.key[:3] == each.key[:3]
-        and is_error is (each.key.kind is Kind.ERROR)
+        and kind is _side(each.key)
         # Records are taken in order of creation: a result may be older than the one before it.
         and (is_whole or fall.since_ns <= each.at_ns + _soon_ns(each))
         for each in opened
     )
+
+
+def _side(key: SeriesKey) -> Kind:
+    """The kind of an alert that a series belongs to: scores belong to failures."""
+    return Kind.PASS if key.kind is Kind.SCORE else key.kind
 
 
 def _soon_ns(fall: Proven) -> int:

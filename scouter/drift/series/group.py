@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.many import e_bh
+from scouter.drift.series.limits import Limits
 from scouter.drift.series.observed import BEFORE_ALL, Name, Observed, Place
 from scouter.drift.series.reference import NOTHING, Standard, Stated
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
@@ -132,6 +133,7 @@ class Group:
         self.first_ns = self.last_ns = 0
         self.series: dict[Name, Series] = {}
         self.slices = Slices(stated.slices, () if before is None else before.slices.begun)
+        self.limits = Limits(stated.amounts, None if before is None else before.limits)
         self._alpha, self._stated, self._run_length = alpha, stated, run_length
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
@@ -175,11 +177,12 @@ class Group:
         self.first_ns = self.first_ns or at_ns
         self.last_ns = max(self.last_ns, at_ns)
         slices = self.slices.of(observed.traits) if observed.is_record else ()
+        counted = [*observed.counted(slices), *self.limits.counted(observed.amounts)]
         if not observed.session:
             units = tuple(
                 (each.name, each.outcome, 1, int(each.is_failed),
                  "" if each.outcome == 1 else observed.evaluation_id)
-                for each in observed.counted(slices)
+                for each in counted
             )  # fmt: skip
             heappush(self._early, _Early(created_ns, observed.place, at_ns, units))
             yield from self._in_order(now_ns, pace, decided_ns)
@@ -195,7 +198,7 @@ class Group:
                 heappush(self._open, (created_ns, session.place, digest))
         self._sessions[digest] = session
         session.last_ns, session.result_ns = now_ns, max(session.result_ns, at_ns)
-        for each in observed.counted(slices):
+        for each in counted:
             name, outcome = each.name, each.outcome
             total, count, failed = session.counts.get(name, (0.0, 0, 0))
             session.counts[name] = (total + outcome, count + 1, failed + each.is_failed)
@@ -371,8 +374,10 @@ class Group:
             return False
         self._stated = stated
         self.slices.restate(stated.slices)
+        self.limits.wanted = stated.amounts
         for name, series in list(self.series.items()):
-            if name.slice and name.slice not in self.slices.begun:
+            is_over = name.kind is Kind.AMOUNT and not self.limits.is_wanted(name.task)
+            if is_over or (name.slice and name.slice not in self.slices.begun):
                 del self.series[name]
                 self._awaiting.discard(name)
             elif name.kind is Kind.PASS:
@@ -387,7 +392,7 @@ class Group:
             "before": None if self.before is None else self.before.number,
             "first_ns": self.first_ns, "last_ns": self.last_ns,
             "alpha": self._alpha, "run_length": self._run_length, "stated": self._stated.to_json(),
-            "slices": self.slices.to_json(),
+            "slices": self.slices.to_json(), "limits": self.limits.to_json(),
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
@@ -409,6 +414,7 @@ class Group:
         found.number = state["number"]
         found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]
         found.slices = Slices.from_json(stated.slices, state["slices"])
+        found.limits = Limits.from_json(stated.amounts, state["limits"])
         for each in state["series"]:
             series = Series.from_json(space, profile_uid, agent, each)
             found.series[name := _name(series.key[3:])] = series

@@ -24,7 +24,9 @@ _AT_MOST: Final = frozenset({ComparisonOperator.LessThan, ComparisonOperator.Les
 _AT_LEAST: Final = frozenset(
     {ComparisonOperator.GreaterThan, ComparisonOperator.GreaterThanOrEqual}
 )
-_MEASURED: Final = frozenset({"TraceDuration", "SpanDuration", "SpanAggregation"})
+_MEASURED: Final = frozenset(
+    {"TraceDuration", "SpanDuration", "SpanAggregation", "ModelTokens", "ModelCost"}
+)
 """Kinds of assertions whose number is a duration, or a sum such as of tokens or cost."""
 _ALL_OR_NOTHING: Final = frozenset(
     {"exact_match", "in_order_match", "any_order_match", "single_tool_use"}
@@ -155,6 +157,8 @@ class Observed:
     """Numbers beside decided outcomes, by task: scores, and what trace assertions measured."""
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
     """Measures of the tasks whose numbers count; the other tasks are in no series."""
+    amounts: tuple[tuple[str, float | None], ...] = ()
+    """Its cost and its duration, see `Limits`; None for one that is unknown."""
     traits: tuple[str, ...] = ()
     """Tags of the record, and tools, models and attributes that its spans name: `tool search`."""
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from scouter.alert.config import AlertThreshold
-from scouter.drift.config import Healthy
+from scouter.drift.config import AMOUNTS, Healthy
 from scouter.drift.detect.baseline import ENOUGH, Baseline
 from scouter.drift.detect.detector import Design
 from scouter.drift.detect.spending import Start
@@ -263,12 +263,14 @@ class Stated:
         version: The version that others are held against; empty for the one before.
         margin: How far below a measured pass rate or score is still healthy.
         slices: Parts of the records that are watched for themselves.
+        amounts: What is watched of a record beside its results: `cost`, `latency`.
     """
 
     standards: Sequence[Standard] = ()
     version: str = ""
     margin: float = 0.0
     slices: Sequence[str] = ()
+    amounts: Sequence[str] = AMOUNTS
 
     @staticmethod
     def of(
@@ -305,7 +307,7 @@ class Stated:
         """All of it, for `from_json`."""
         return {
             "standards": [each.to_json() for each in self.standards], "version": self.version,
-            "margin": self.margin, "slices": self.slices,
+            "margin": self.margin, "slices": self.slices, "amounts": self.amounts,
         }  # fmt: skip
 
     @staticmethod
@@ -314,6 +316,7 @@ class Stated:
         return Stated(
             standards=[Standard.from_json(each) for each in state["standards"]],
             version=state["version"], margin=state["margin"], slices=tuple(state["slices"]),
+            amounts=tuple(state["amounts"]),
         )  # fmt: skip
 
 
@@ -327,4 +330,5 @@ def stated_by(profile: AgentEvalProfile) -> Stated:
     level = None
     if condition is not None and condition.alert_threshold is not AlertThreshold.Above:
         level = max(condition.lower_bound(), 0.0) or None
-    return Stated.of(profile.config.healthy, level, profile.config.slices)
+    found = Stated.of(profile.config.healthy, level, profile.config.slices)
+    return replace(found, amounts=profile.config.amounts)

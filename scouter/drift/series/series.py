@@ -40,6 +40,8 @@ class Kind(StrEnum):
     """Decided ones among decided and errored: a fall is a rise of errors."""
     SCORE = "score"
     """Scores, and measures against an objective, from 0 to 1."""
+    AMOUNT = "amount"
+    """Records within a limit on their cost, or their duration, among all; see `Limits`."""
 
 
 class SeriesState(StrEnum):

@@ -8,11 +8,11 @@ from typing import TypeAlias
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.acts import Act
 from scouter.model.genai.control_flow import has_failed
-from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
+from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.work import sum_told
 
-CostOf: TypeAlias = Callable[[SpanFacts], float | None]
-"""US dollars of a model's call; None where it has no price."""
+CostOf: TypeAlias = Callable[[Act], float | None]
+"""US dollars of a model's call; None where they are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,11 @@ class AgentLine:
     """Null where no call tells."""
     output_tokens: int | None
     cost: float | None
-    """US dollars; null where no call has a price."""
+    """US dollars; null without a call, and where that of any call is unknown."""
     unpriced_calls: int
-    """Model calls that the cost leaves out."""
+    """Model calls of unknown cost."""
+    unpriced_models: tuple[str, ...]
+    """Their models, sorted."""
     hand_overs: tuple[HandOver, ...]
 
 
@@ -93,8 +95,14 @@ def agent_lines(tree: SpanTree, cost_of: CostOf) -> list[AgentLine]:
 
 def _line(name: str, work: _Work, cost_of: CostOf) -> AgentLine:
     calls, failed, retries = _count(work.acts)
-    models = [act.facts for act in work.acts if act.facts.kind in MODEL_CALLS]
-    costs = [cost for cost in map(cost_of, models) if cost is not None]
+    acts = [act for act in work.acts if act.facts.kind in MODEL_CALLS]
+    models, costs = [act.facts for act in acts], list(map(cost_of, acts))
+    known = [cost for cost in costs if cost is not None]
+    unpriced = {
+        each.response_model or each.request_model
+        for each, cost in zip(models, costs, strict=True)
+        if cost is None
+    }
     return AgentLine(
         name=name,
         runs=sum(act.facts.kind is Kind.AGENT for act in work.acts),
@@ -108,8 +116,9 @@ def _line(name: str, work: _Work, cost_of: CostOf) -> AgentLine:
         failed=failed.total(),
         input_tokens=sum_told(each.usage.input for each in models),
         output_tokens=sum_told(each.usage.output for each in models),
-        cost=sum(costs) if costs else None,
-        unpriced_calls=len(models) - len(costs),
+        cost=sum(known) if known and len(known) == len(costs) else None,
+        unpriced_calls=len(costs) - len(known),
+        unpriced_models=tuple(sorted(unpriced)),
         hand_overs=tuple(HandOver(to=to, times=times) for to, times in work.handed.items()),
     )
 

@@ -1,6 +1,6 @@
 """Measures of trace assertions: from the spans of a trace to one JSON value."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -10,6 +10,7 @@ from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.show import kind_of, show, show_name, show_names
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.spans.about import count_runs, sequence_names
+from scouter.evaluate.spans.costs import COSTS, call_cost
 from scouter.evaluate.spans.filters import (
     attribute_json,
     compile_filter,
@@ -40,11 +41,6 @@ from scouter.model.genai.reader import read_facts
 from scouter.model.genai.reported import TokenSum, states_usage, token_sums
 from scouter.model.span import AttributeValue, Span
 
-COSTS: Final = (
-    "gen_ai.usage.cost", "gen_ai.usage.cost_usd", "gen_ai.usage.total_cost", "llm.cost.total",
-    "llm.usage.total_cost", "operation.cost",
-)  # fmt: skip
-"""Attributes in which instrumentors write the price of a call, in the currency of its sender."""
 _SUMS: Final = {"input": 0, "output": 1, "total": 2}
 
 
@@ -80,33 +76,30 @@ def tokens(tree: SpanTree, agent: str | None, part: str) -> TokenSum:
 
 
 def cost(tree: SpanTree, agent: str | None) -> tuple[float, str]:
-    """Sum up what senders wrote down as the price of calls.
+    """Sum up the costs of calls, as senders wrote them down, else by the list of prices.
 
     Returns:
         The sum, and the reason, in words, that it lacks a call; empty for a whole one.
 
     Raises:
-        TaskFault: As of `model_calls`, and where no call states its price.
+        TaskFault: As of `model_calls`, and where the cost of no call is known.
     """
-    prices = {act.span_ids[0]: _price(act.spans) for act in model_calls(tree, agent)
-              if states_usage(act.facts)}  # fmt: skip
-    known = [price for price in prices.values() if price is not None]
-    if not known and prices:
+    calls = [act for act in model_calls(tree, agent) if states_usage(act.facts)]
+    costs = [call_cost(act.facts, act.spans) for act in calls]
+    known = [each for each in costs if each is not None]
+    if not known and calls:
+        models = {act.facts.response_model or act.facts.request_model for act in calls} - {""}
         raise TaskFault(
             Reason.NOT_TOLD,
-            f"no model's call states its cost; it is read from {', '.join(COSTS)}",
+            f"no model's call states its cost ({', '.join(COSTS)}), or its tokens and a model with "
+            f"a known price; the models are {show_names(sorted(models), len(models)) or 'unnamed'}",
         )
-    lacks = next((span_id for span_id, price in prices.items() if price is None), "")
-    return sum(known), f"the model's call {lacks} does not state its cost" if lacks else ""
-
-
-def _price(spans: Iterable[Span]) -> float | None:
-    for span in reversed([*spans]):  # the innermost is nearest to the provider
-        for name in COSTS:
-            value = span.attributes.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-                return float(value)
-    return None
+    lacks = next((act for act, each in zip(calls, costs, strict=True) if each is None), None)
+    if lacks is None:
+        return sum(known), ""
+    model = lacks.facts.response_model or lacks.facts.request_model
+    of = f" ({show_name(model)})" if model else ""
+    return sum(known), f"the cost of the model's call {lacks.span_ids[0]}{of} is not known"
 
 
 def _acts_of(tree: SpanTree, agent: str | None) -> list[Act]:

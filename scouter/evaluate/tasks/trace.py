@@ -216,7 +216,7 @@ class ModelTokensAssertion(TraceAssertion):
 
 
 class ModelCostAssertion(TraceAssertion):
-    """The price of the calls of models, of one agent or of all, as their sender wrote it."""
+    """The cost of these calls, as their sender wrote it, else by a list of prices."""
 
     agent: str | None = None
 

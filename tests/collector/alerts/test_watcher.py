@@ -46,7 +46,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.span import Span
-from tests.contracts.store_data import SPACE, evaluation, record
+from tests.contracts.store_data import SPACE, evaluation, record, span
 from tests.support.agent_traces import find_clients, load_client
 from tests.support.store_appends import AppendingStore
 
@@ -646,6 +646,50 @@ def test_a_saved_run_in_the_profile_proves_a_bad_first_version(watch: Watch) -> 
     (alert,) = watch.alerts
     assert alert.task == "t1"
     assert alert.opened.against.startswith("the saved run run.json (90.0%, of which 5.0% less")
+
+
+def test_costs_that_rise_open_an_alert_of_their_own(watch: Watch) -> None:
+    """A cent each, later three: the limit is 1.2. All records pass, and each takes a second."""
+
+    def feed(cost: float, numbers: range) -> None:
+        chat = {"gen_ai.operation.name": "chat", "gen_ai.usage.cost": cost}
+        spans = [
+            span(1, trace_id=f"{number:032x}", start_ns=0, end_ns=SECOND, attributes=chat)
+            for number in numbers
+        ]
+        watch.store.append_spans(SPACE, spans, 1).result()
+        rows = [
+            evaluation(
+                f"u{number}", session_id="", service_version="1", profile_uid=PROFILE.uid,
+                evaluated_ns=START + number * SECOND, trace_id=f"{number:032x}", reads_spans=True,
+            )
+            for number in numbers
+        ]  # fmt: skip
+        watch.store.append_evaluations(rows).result()
+        watch.now_ns = START + numbers[-1] * SECOND
+        watch.take()
+
+    feed(0.01, range(1, 1_301))
+    assert watch.counted() == {
+        "record pass": 1300, "record error": 1300, "t1 pass": 1300, "t1 error": 1300,
+        "cost 0.012 USD amount": 1100, "cost 0.012 USD error": 1100, "latency 1.2 s amount": 1100,
+    }  # fmt: skip
+    assert watch.alerts == []
+    feed(0.03, range(1_301, 1_401))
+    (alert,) = watch.alerts
+    assert (alert.task, alert.kind) == ("cost 0.012 USD", Kind.AMOUNT)
+    assert headline(alert).startswith(
+        "answers: cost 0.012 USD is exceeded more often in version 1 since "
+    )
+    said = alert.opened.model_copy(
+        update={"since_ns": START, "records": 40, "failed": 30, "lower": 0.9, "evidence": 250.0,
+                "first_days": False}
+    )  # fmt: skip
+    assert evidence(said, alert.kind) == (
+        "30 of 40 exceeded it since 2027-01-15 08:00 UTC; a healthy agent exceeds it in at most "
+        "4 of 40; chance of this while nothing is wrong: 1 in 250"
+    )
+    assert explained(watch.store, alert) is None
 
 
 def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:

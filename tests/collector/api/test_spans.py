@@ -176,6 +176,7 @@ def test_what_a_span_and_a_trace_look_like(service: Service) -> None:
         "service_version": "1.4", "start": "2023-11-14T22:13:24.000000Z", "duration_ms": 400.0,
         "spans": 3, "errors": 1, "input_tokens": 1000, "output_tokens": 200, "tools": ["pay"],
         "records": 1, "uid": "u4", "record_id": "", "outcomes": ["failed"], "match": None,
+        "cost": None, "unpriced_models": ["local"],
     }  # fmt: skip
 
 
@@ -206,22 +207,30 @@ def test_a_trace_comes_with_its_evaluations(service: Service) -> None:
 
 
 def test_usage_and_its_cost(service: Service) -> None:
-    """Three calls at 1,000 * 2.5 + 200 * 10 millionths: 0.0135; the model `local` has no price."""
+    """Three calls at 1,000 * 2.5 + 200 * 10 millionths: 0.0135; the model `local` has no price.
+
+    What it has a part in is unknown, and names it.
+    """
 
     def usage(group_by: str, **query: str) -> dict[str, list[Any]]:
         items = service.get("/api/v1/genai/usage", group_by=group_by, **query)["items"]
         names = ("calls", "errors", "input_tokens", "output_tokens", "unpriced_calls")
         for each in items:
             expected = {"gpt-4o": 0.0135, "local": None, "invoke_agent": None, "pay": None,
-                        "execute_tool": None, "Timeout": None, "1": 0.0045,
-                        "length": None}  # fmt: skip
-            cost = expected.get(each["key"], 0.0135)
+                        "execute_tool": None, "Timeout": None, "1": 0.0045, "shop 1.4": None,
+                        "length": None, "": None, "shop": None, "chat": None}  # fmt: skip
+            cost = expected.get(each["key"], 0.0045 if group_by == "version" else 0.0135)
+            assert each["unpriced_models"] == (["local"] if each["unpriced_calls"] else [])
             assert each["cost"] == (None if cost is None else pytest.approx(cost))
         return {each["key"]: [each[name] for name in names] for each in items}
 
     assert usage("model") == {"gpt-4o": [3, 0, 3000, 600, 0], "local": [1, 0, 1000, 200, 1]}
     assert usage("provider") == {"": [4, 0, 4000, 800, 1]}
     assert usage("service") == {"shop": [4, 0, 4000, 800, 1]}
+    assert usage("version") == {
+        **{f"shop 1.{number}": [1, 0, 1000, 200, 0] for number in (1, 2, 3)},
+        "shop 1.4": [1, 0, 1000, 200, 1],
+    }
     assert usage("operation") == {
         "chat": [4, 0, 4000, 800, 1], "invoke_agent": [4, 0, 0, 0, 0],
         "execute_tool": [4, 4, 0, 0, 0],
@@ -234,6 +243,28 @@ def test_usage_and_its_cost(service: Service) -> None:
     assert usage("model", until="2023-11-14T22:13:20Z") == {}
     (tool,) = service.get("/api/v1/genai/usage", group_by="tool")["items"]
     assert (tool["mean_ms"], tool["p95_ms"]) == (200.0, 200.0)
+
+
+def test_what_records_and_traces_cost(service: Service) -> None:
+    """From the agent's first to its last moment 400 ms."""
+    local = {"cost": None, "unpriced_models": ["local"]}
+    items = service.get("/api/v1/traces")["items"]
+    found = [{name: each[name] for name in local} for each in items]
+    priced = {"cost": pytest.approx(0.0045), "unpriced_models": []}
+    assert found == [local, priced, priced, priced]
+    (listed,) = service.get("/api/v1/records")["items"]
+    (session,) = service.get("/api/v1/sessions")["items"]
+    for each in (listed, session, service.get("/api/v1/records/u4")):
+        assert {**local, "duration_ms": 400} == {
+            name: each[name] for name in (*local, "duration_ms")
+        }
+    (agent,) = service.get(f"/api/v1/traces/{1:032x}/agents")["items"]
+    assert (agent["cost"], agent["unpriced_models"]) == (pytest.approx(0.0045), [])
+    (agent,) = service.get(f"/api/v1/traces/{4:032x}/agents")["items"]
+    assert (agent["cost"], agent["unpriced_models"]) == (None, ["local"])
+    text = service.http.get("/metrics").text
+    (line,) = (each for each in text.splitlines() if "model_calls_unpriced_total{" in each)
+    assert line == 'scouter_model_calls_unpriced_total{model="local",space="default"} 1.0'
 
 
 def test_usage_in_pages(service: Service) -> None:
@@ -267,7 +298,7 @@ def test_usage_by_agent_and_conversation(start: Start, tmp_path: Path) -> None:
         return {each["key"]: (each["calls"], each["input_tokens"], each["cost"]) for each in items}
 
     assert usage("conversation") == {
-        "": (4, 4000, pytest.approx(0.0135)), "c1": (2, 2000, pytest.approx(0.009)),
+        "": (4, 4000, None), "c1": (2, 2000, pytest.approx(0.009)),
         "c2": (1, 1000, pytest.approx(0.0045)),
     }  # fmt: skip
     assert usage("agent") == {"shop": (4, 0, None), "of c1": (2, 0, None), "of c2": (1, 0, None)}

@@ -33,6 +33,7 @@ FIRST = fall(100, 120, "t1")
         pytest.param(fall(100, 130, "t1", Kind.SCORE), True, id="scores"),
         pytest.param(fall(100, 130, "t2", Kind.ERROR), False, id="errors-are-apart"),
         pytest.param(fall(100, 130, kind=Kind.ERROR), False, id="errors-of-all"),
+        pytest.param(fall(100, 130, "cost 1 USD", Kind.AMOUNT), False, id="costs-are-apart"),
         pytest.param(fall(100, 130, "t2", version="3"), False, id="another-version"),
     ],
 )

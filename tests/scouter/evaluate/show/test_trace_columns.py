@@ -6,7 +6,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.agent_lines import HandOver, ToolLine, agent_lines
 from scouter.evaluate.show.trace_view import ResultView, trace_columns
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.genai.facts import SpanFacts
+from scouter.model.genai.acts import Act
 from scouter.model.span import AttributeValue, Span, StatusCode
 from tests.contracts.store_data import span
 
@@ -89,8 +89,8 @@ def test_agents_and_their_work() -> None:
     )
     prices = {"m": 0.5}
 
-    def cost_of(facts: SpanFacts) -> float | None:
-        return prices.get(facts.request_model)
+    def cost_of(act: Act) -> float | None:
+        return prices.get(act.facts.request_model)
 
     desk, booker = agent_lines(tree, cost_of)
     assert (desk.name, desk.runs, desk.model_calls, desk.tools) == ("desk", 1, 1, ())
@@ -100,4 +100,4 @@ def test_agents_and_their_work() -> None:
     assert booker.tools == (ToolLine(name="book", calls=4, failed=2),)
     assert (booker.failed, booker.retries, booker.hand_overs) == (2, 2, ())
     assert (booker.input_tokens, booker.output_tokens) == (20, 2)
-    assert (booker.cost, booker.unpriced_calls) == (0.5, 1)
+    assert (booker.cost, booker.unpriced_calls, booker.unpriced_models) == (None, 1, ("free",))

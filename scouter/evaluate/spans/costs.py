@@ -1,0 +1,175 @@
+"""Costs of models' calls: as their sender wrote them, else by a list of prices that is maintained.
+
+The list is that of the package `genai-prices`, by provider, model and day of the call. It has
+prices of tokens, of those that were read from or written to a cache, of long inputs, and of a call.
+Audio, pictures and caches of more than five minutes count as plain tokens, searches not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+from pydantic import ConfigDict, Field, FiniteFloat
+
+from scouter.model.genai.facts import Kind, SpanFacts, Usage
+from scouter.model.genai.reported import stated, states_usage
+from scouter.model.span import Span
+
+if TYPE_CHECKING:
+    from genai_prices.data_snapshot import DataSnapshot
+    from genai_prices.types import ModelInfo
+
+COSTS: Final = (
+    "gen_ai.usage.cost", "gen_ai.usage.cost_usd", "gen_ai.usage.total_cost", "llm.cost.total",
+    "llm.usage.total_cost", "operation.cost",
+)  # fmt: skip
+"""Attributes in which instrumentors write the cost of a call, in the currency of its sender."""
+_BY_MODEL: Final = "litellm"
+"""Stands for no provider: the list then goes by the model's name, and by `provider/` before it."""
+_PROVIDERS: Final = {
+    "": _BY_MODEL, "langchain": _BY_MODEL, "llamaindex": _BY_MODEL, "x_ai": "x-ai",
+    "gcp.gen_ai": "google", "gcp.vertex.agent": "google", "azure.ai.inference": "azure",
+    "moonshot_ai": "moonshotai",
+}  # fmt: skip
+"""Providers by OpenTelemetry's names, and frameworks that write their own, as the list has them."""
+
+
+Usd: TypeAlias = Annotated[FiniteFloat, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Price of a model, in US dollars for a million tokens.
+
+    Args:
+        input: Read by the model.
+        output: Written by it, reasoning included.
+        cache_read: Read from a cache; as other input if not given.
+        cache_write: Written to a cache; the same.
+        call: US dollars of each call itself.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    input: Usd
+    output: Usd
+    cache_read: Usd | None = None
+    cache_write: Usd | None = None
+    call: Usd = 0.0
+
+    def cost(
+        self, input_tokens: int, output_tokens: int, read: int = 0, written: int = 0, calls: int = 1
+    ) -> float:
+        """Price calls.
+
+        Args:
+            input_tokens: All that was read, those of a cache included.
+            output_tokens: All that was written, reasoning included.
+            read: The part of the input that came from a cache.
+            written: The part of the input that went into a cache.
+            calls: Their number.
+
+        Returns:
+            US dollars.
+        """
+        total = max(0, input_tokens - read - written) * self.input + output_tokens * self.output
+        for tokens, price in ((read, self.cache_read), (written, self.cache_write)):
+            total += tokens * (self.input if price is None else price)
+        return total / 1_000_000 + calls * self.call
+
+
+def call_cost(facts: SpanFacts, spans: Sequence[Span], own: Price | None = None) -> float | None:
+    """Find the cost of a model's call.
+
+    A cost of 0 is what many senders write of a model that they have no price of, so that the list
+    is asked.
+
+    Args:
+        facts: Of the call.
+        spans: Those that report it, the outermost first; one at least.
+        own: A price that goes before what the sender wrote, and before the list.
+
+    Returns:
+        US dollars; 0 for a call that failed without an answer, None where the cost is unknown.
+    """
+    if not states_usage(facts):
+        return 0.0
+    for span in reversed(spans if own is None else ()):  # the innermost is nearest to the provider
+        if cost := stated_cost(span.attributes):
+            return cost
+    usage, models = stated(facts), (facts.response_model, facts.request_model)
+    if usage.input is None or (usage.output is None and facts.kind is Kind.MODEL):
+        return None
+    listed = (list_price(facts.provider, each, spans[0].start_ns, usage) for each in models)
+    price = own or next(filter(None, listed), None)
+    if price is None:
+        return None
+    return price.cost(usage.input, usage.output or 0, usage.cached or 0, usage.cache_written or 0)
+
+
+def stated_cost(attributes: Mapping[str, Any]) -> float | None:
+    """The cost that a span's sender wrote down; None where it wrote none."""
+    for name in COSTS:
+        value = attributes.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return float(value)
+    return None
+
+
+def list_price(provider: str, model: str, at_ns: int, usage: Usage) -> Price | None:
+    """Look a model up in the list.
+
+    Args:
+        provider: As spans name it; empty where they do not.
+        model: Its name.
+        at_ns: Time of the call.
+        usage: Of the call: some providers have higher prices from some length of the input on.
+
+    Returns:
+        None for a model, or a provider, that the list does not have, or whose price it does not.
+    """
+    known = _find(provider, model) if model else None
+    if known is None:
+        return None
+    prices = known.get_prices(datetime.fromtimestamp(at_ns / 1e9, UTC))
+    given, made, read, written, call = (
+        _rate(each, usage.input or 0)
+        for each in (
+            prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok,
+            prices.requests_kcount,
+        )
+    )  # fmt: skip
+    if given is None or (made is None and usage.output):
+        return None
+    return Price(given, made or 0.0, read, written, (call or 0.0) / 1_000)
+
+
+def _rate(price: Any, input_tokens: int) -> float | None:  # noqa: ANN401 a number, or one by tiers
+    for tier in reversed(getattr(price, "tiers", ())):
+        if input_tokens > tier.start:
+            return float(tier.price)
+    price = getattr(price, "base", price)
+    return None if price is None else float(price)
+
+
+@lru_cache(maxsize=4_096)
+def _find(provider: str, model: str) -> "ModelInfo | None":
+    listed = _list()
+    if listed is None:
+        return None
+    named = provider.lower()
+    try:
+        return listed.find_provider_model(model, None, _PROVIDERS.get(named, named), None)[1]
+    except LookupError:
+        return None
+
+
+@cache
+def _list() -> "DataSnapshot | None":
+    try:
+        from genai_prices.data_snapshot import get_snapshot  # an extra, with a large table
+    except ImportError:
+        return None
+    return get_snapshot()
