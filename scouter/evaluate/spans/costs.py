@@ -19,13 +19,14 @@ from scouter.model.span import Span
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
-    from genai_prices.types import ModelInfo
 
 COSTS: Final = (
     "gen_ai.usage.cost", "gen_ai.usage.cost_usd", "gen_ai.usage.total_cost", "llm.cost.total",
     "llm.usage.total_cost", "operation.cost",
 )  # fmt: skip
 """Attributes in which instrumentors write the cost of a call, in the currency of its sender."""
+_HALF_HOUR_NS: Final = 1_800 * 10**9
+"""Some prices depend on the time of the day."""
 _BY_MODEL: Final = "litellm"
 """Stands for no provider: the list then goes by the model's name, and by `provider/` before it."""
 _PROVIDERS: Final = {
@@ -130,20 +131,36 @@ def list_price(provider: str, model: str, at_ns: int, usage: Usage) -> Price | N
     Returns:
         None for a model, or a provider, that the list does not have, or whose price it does not.
     """
-    known = _find(provider, model) if model else None
-    if known is None:
-        return None
-    prices = known.get_prices(datetime.fromtimestamp(at_ns / 1e9, UTC))
-    given, made, read, written, call = (
-        _rate(each, usage.input or 0)
-        for each in (
-            prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok,
-            prices.requests_kcount,
-        )
+    tokens = usage.input or 0
+    for start, price in _listed(provider, model, at_ns // _HALF_HOUR_NS) if model else ():
+        if tokens > start:
+            return None if usage.output and price.input and not price.output else price
+    return None
+
+
+@lru_cache(maxsize=4_096)
+def _listed(provider: str, model: str, half_hour: int) -> Sequence[tuple[int, Price]]:
+    """Prices of a time by the input tokens beyond which they hold, the highest number first."""
+    named, listed = provider.lower(), _list()
+    if listed is None:
+        return ()
+    try:
+        _, known = listed.find_provider_model(model, None, _PROVIDERS.get(named, named), None)
+    except LookupError:
+        return ()
+    prices = known.get_prices(datetime.fromtimestamp(half_hour * 1_800, UTC))
+    each = (
+        prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok,
+        prices.requests_kcount,
     )  # fmt: skip
-    if given is None or (made is None and usage.output):
-        return None
-    return Price(given, made or 0.0, read, written, (call or 0.0) / 1_000)
+    if each[0] is None:
+        return ()
+    starts = {-1, *(tier.start for price in each for tier in getattr(price, "tiers", ()))}
+    found: list[tuple[int, Price]] = []
+    for start in sorted(starts, reverse=True):
+        given, made, read, written, call = (_rate(price, start + 1) for price in each)
+        found.append((start, Price(given or 0.0, made or 0.0, read, written, (call or 0.0) / 1e3)))
+    return found
 
 
 def _rate(price: Any, input_tokens: int) -> float | None:  # noqa: ANN401 a number, or one by tiers
@@ -152,18 +169,6 @@ def _rate(price: Any, input_tokens: int) -> float | None:  # noqa: ANN401 a numb
             return float(tier.price)
     price = getattr(price, "base", price)
     return None if price is None else float(price)
-
-
-@lru_cache(maxsize=4_096)
-def _find(provider: str, model: str) -> "ModelInfo | None":
-    listed = _list()
-    if listed is None:
-        return None
-    named = provider.lower()
-    try:
-        return listed.find_provider_model(model, None, _PROVIDERS.get(named, named), None)[1]
-    except LookupError:
-        return None
 
 
 @cache
