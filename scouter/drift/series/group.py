@@ -376,8 +376,9 @@ class Group:
         self.slices.restate(stated.slices)
         self.limits.wanted = stated.amounts
         for name, series in list(self.series.items()):
-            is_over = name.kind is Kind.AMOUNT and not self.limits.is_wanted(name.task)
-            if is_over or (name.slice and name.slice not in self.slices.begun):
+            if self.limits.is_over(name.task) or (
+                name.slice and name.slice not in self.slices.begun
+            ):
                 del self.series[name]
                 self._awaiting.discard(name)
             elif name.kind is Kind.PASS:

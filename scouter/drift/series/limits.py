@@ -56,7 +56,7 @@ class Limits:
                 if value is not None:
                     self._learn(name, value)
                 continue
-            task = f"{name} {limit:g} {_UNITS[name]}"
+            task = _task(name, limit)
             if value is not None:
                 is_within = value <= limit
                 yield Counted(task, Kind.AMOUNT, float(is_within), not is_within)
@@ -71,9 +71,10 @@ class Limits:
             self._known[name] = _rounded_up(_ROOM * usual)
             del self._seen[name]
 
-    def is_wanted(self, task: str) -> bool:
-        """Tell whether a series of `Kind.AMOUNT` is still watched."""
-        return task.partition(" ")[0] in self.wanted
+    def is_over(self, task: str) -> bool:
+        """Tell whether a series is one of an amount that is watched no longer."""
+        gone = ((name, limit) for name, limit in self._known.items() if name not in self.wanted)
+        return any(task == _task(*each) for each in gone)
 
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
@@ -85,6 +86,10 @@ class Limits:
         found = Limits(wanted)
         found._known, found._seen = state["known"], state["seen"]
         return found
+
+
+def _task(name: str, limit: float) -> str:
+    return f"{name} {limit:g} {_UNITS[name]}"
 
 
 def _rounded_up(value: float) -> float:
