@@ -28,7 +28,7 @@ class _Accepted(Answer):
     tags: dict[str, str]
 
 
-class _OfTrace(_Accepted, Costed):
+class _OfTrace(Costed, _Accepted):
     """A record, and what its trace took and cost."""
 
     duration_ms: float | None = Field(

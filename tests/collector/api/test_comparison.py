@@ -233,14 +233,14 @@ def test_records_that_changed_alike_are_one_change(service: Service) -> None:
 
 
 def test_a_side_tells_how_long_its_traces_are_and_their_tokens(service: Service) -> None:
-    """Of 1, 2, 3 and 10 ms half last 2.5 at most; nothing tells tokens before."""
+    """Of 1, 2, 3 and 10 ms half last 2.5 at most; of 2, 4, 6 and 8 cents the mean is 5."""
     for number, took_ms in enumerate((3, 1, 10, 2)):
         chat = Span(
             trace_id=trace_id("2.0", number), span_id=f"{9:016x}", name="chat", start_ns=0,
             end_ns=took_ms * 10**6,
             attributes={
                 "gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 10 * number,
-                "gen_ai.usage.output_tokens": 1,
+                "gen_ai.usage.output_tokens": 1, "gen_ai.usage.cost": 0.02 * (number + 1),
             },
         )  # fmt: skip
         data = encode_request([chat]).SerializeToString()
@@ -253,6 +253,7 @@ def test_a_side_tells_how_long_its_traces_are_and_their_tokens(service: Service)
     )
     assert found["after"]["figures"] == {
         "traces": 4, "median_ms": 2.5, "p95_ms": 10.0, "input_tokens": 15.0, "output_tokens": 1.0,
+        "cost": pytest.approx(0.05), "unpriced_models": [],
     }  # fmt: skip
     assert found["before"]["figures"]["input_tokens"] is None
 

@@ -180,7 +180,7 @@ def test_sessions(service: Service) -> None:
         "session_id": "talk", "records": 3, "traces": 3, "passed": 2, "failed": 1, "errored": 0,
         "skipped": 0, "undecided": 0, "first_at": "1970-01-01T00:00:01.000000Z",
         "last_at": "1970-01-01T00:00:03.000000Z", "duration_ms": None, "input_tokens": None,
-        "output_tokens": None, "match": None,
+        "output_tokens": None, "match": None, "cost": None, "unpriced_models": [],
     }  # fmt: skip
     assert service.get("/api/v1/sessions", profile="answers")["items"] == found[1:]
     assert service.get("/api/v1/sessions", profile="nobody")["items"] == found[:1]
