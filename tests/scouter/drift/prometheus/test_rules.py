@@ -104,6 +104,6 @@ def test_rules_of_some_profiles_ask_for_no_other() -> None:
     texts = {rule["alert"]: rule["expr"] for rule in rules if "alert" in rule}
     own = {name for name, text in texts.items() if 'alias=~"a|b"' in text}
     assert own == {
-        "ScouterTaskFell", "ScouterTaskErrors", "ScouterProfileAlert", "ScouterJudgeDrifts",
-        "ScouterRecordsStopped", "ScouterNotEvaluated",
+        "ScouterTaskFell", "ScouterTaskErrors", "ScouterLimitExceeded", "ScouterProfileAlert",
+        "ScouterJudgeDrifts", "ScouterRecordsStopped", "ScouterNotEvaluated",
     }  # fmt: skip
