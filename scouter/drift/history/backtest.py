@@ -26,7 +26,7 @@ _OUTSIDE: Final = 0.05
 _BLOCKS: Final = 20
 _FEWEST_DAYS: Final = 4
 """Days from which on blocks are days."""
-_COUNTED: Final = (Kind.PASS, Kind.ERROR)
+_COUNTED: Final = (Kind.PASS, Kind.ERROR, Kind.AMOUNT)
 """Kinds whose outcomes are shares of records."""
 _HOUR_NS: Final = 3_600 * 10**9
 _DAY_NS: Final = 24 * _HOUR_NS
