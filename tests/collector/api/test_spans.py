@@ -247,10 +247,10 @@ def test_usage_and_its_cost(service: Service) -> None:
 
 def test_what_records_and_traces_cost(service: Service) -> None:
     """From the agent's first to its last moment 400 ms."""
-    local = {"cost": None, "unpriced_models": ["local"]}
+    local: dict[str, Any] = {"cost": None, "unpriced_models": ["local"]}
     items = service.get("/api/v1/traces")["items"]
     found = [{name: each[name] for name in local} for each in items]
-    priced = {"cost": pytest.approx(0.0045), "unpriced_models": []}
+    priced: dict[str, Any] = {"cost": pytest.approx(0.0045), "unpriced_models": []}
     assert found == [local, priced, priced, priced]
     (listed,) = service.get("/api/v1/records")["items"]
     (session,) = service.get("/api/v1/sessions")["items"]
