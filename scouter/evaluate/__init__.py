@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.results.rows import EvalResultSet, EvalSet
     from scouter.evaluate.results.task_result import EvalTaskResult
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+    from scouter.evaluate.spans.derived import derive_record
     from scouter.evaluate.spans.files import SpanFilesError, read_spans
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
@@ -186,6 +187,7 @@ __all__ = (
     "WorkflowComparison",
     "check_gates",
     "check_tool_calls",
+    "derive_record",
     "evaluate_journey",
     "execute_agent_assertion_tasks",
     "execute_trace_assertion_tasks",

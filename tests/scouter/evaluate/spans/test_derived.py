@@ -3,11 +3,14 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scouter.errors import DataError
 from scouter.evaluate.spans.derived import derive_record, derived_uid
+from scouter.model.otlp import encode_request
 from scouter.model.span import AttributeValue, Resource, Span
 from tests.scouter.evaluate.spans_support import TRACE, span
 
@@ -128,3 +131,20 @@ def test_an_answer_that_was_cut_is_not_told(
     if marks:
         held["scouter.truncated"] = marks
     assert derive_record([span(1, "call", at=(0, 9), attributes=held)]).context == context
+
+
+def test_the_example_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two traces in one file: one with an answer, one without."""
+    page = (Path(__file__).parents[4] / "docs/profiles.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    profile = next(each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
+    spans = [ROOT, chat(2, ["Hi"], "Hello.", (5, 15)), span(3, "work", trace="1" * 32)]
+    monkeypatch.chdir(tmp_path)
+    Path("shop.yaml").write_text(profile, encoding="utf-8")
+    Path("traces.jsonl").write_bytes(encode_request(spans).SerializeToString())
+    names: dict[str, Any] = {}
+    exec(compile(example, "profiles.md", "exec"), names)  # noqa: S102 our own page
+    rows = names["results"].aligned_results
+    assert [(row.record_uid, str(row.outcome)) for row in rows] == [
+        (derived_uid(TRACE), "passed"), (derived_uid("1" * 32), "errored"),
+    ]  # fmt: skip
