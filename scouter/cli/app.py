@@ -21,6 +21,7 @@ GROUP: Final = "scouter.commands"
 OWN: Final = {
     "alerts": "scouter.cli.alerts:alerts",
     "canary": "scouter.cli.alerts:canary",
+    "comment": "scouter.cli.comment:comment",
     "compare": "scouter.cli.compare:compare",
     "drift": "scouter.cli.drift.commands:drift",
     "erase": "scouter.cli.letters:erase",

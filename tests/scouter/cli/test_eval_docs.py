@@ -62,7 +62,7 @@ def test_a_worse_agent_is_stopped(desk: Path) -> None:
 def test_the_workflow_is_yaml_and_its_command_is_the_one_of_the_page(desk: Path) -> None:
     (text,) = (text for text in blocks("yaml") if "runs-on" in text)
     steps = yaml.safe_load(text)["jobs"]["scouter"]["steps"]
-    (command,) = (step["run"] for step in steps if "scouter eval" in step.get("run", ""))
+    (command,) = (step["with"]["check"] for step in steps if "check" in step.get("with", {}))
     assert " ".join(command.split()) in PAGE
 
 

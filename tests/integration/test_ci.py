@@ -1,0 +1,217 @@
+"""`deploy/ci`: the commands of the action and of the snippet run, and the comment is updated."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.components import ROOT
+from tests.support.pull_requests import OWN, TOKEN, PullRequest, serve_pull_request
+from tests.support.shop_project import write_project
+
+ACTION = ROOT / "deploy" / "ci" / "github" / "action.yml"
+SNIPPET = ROOT / "deploy" / "ci" / "gitlab.yml"
+CHECK = (
+    "scouter eval shop.yaml --agent shop:answer --profile answers.yaml --min-scenario-pass-rate 1\n"
+)
+STRANGER = 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "file"), [("vendor.github-actions", ACTION), ("vendor.gitlab-ci", SNIPPET)]
+)
+def test_the_files_have_the_form_of_their_systems(schema: str, file: Path) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def pull_request() -> Iterator[PullRequest]:
+    with serve_pull_request() as found:
+        yield found
+
+
+def bash(script: str, folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run lines as both systems do: in bash, until one fails."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    known = {"PATH": path, "HOME": str(folder), "PYTHONPATH": str(folder), **env}
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=known,
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+class GitHub:
+    """A job of GitHub Actions that uses the action."""
+
+    def __init__(self, folder: Path, pull_request: PullRequest) -> None:
+        self.folder, self.log = folder, ""
+        self.summary, self.output = folder / "summary.md", folder / "output"
+        event = folder / "event.json"
+        event.write_text(json.dumps({"pull_request": {"number": 7}}))
+        self.env = {
+            "GITHUB_REPOSITORY": "shop/agent", "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_GRAPHQL_URL": f"{pull_request.url}/graphql", "RUNNER_TEMP": str(folder),
+            "GITHUB_STEP_SUMMARY": str(self.summary), "GITHUB_OUTPUT": str(self.output),
+        }  # fmt: skip
+        self.token = TOKEN
+
+    def run(self, check: str = CHECK, **env: str) -> int:
+        """Run the action's steps but the upload; returns the exit code of the last."""
+        action = yaml.safe_load(ACTION.read_text())
+        known = {f"inputs.{name}": str(it.get("default")) for name, it in action["inputs"].items()}
+        known |= {"inputs.check": check, "inputs.token": self.token}
+        code = 0
+        for step in action["runs"]["steps"]:
+            if "run" in step:
+                given = {name: self.fill(text, known) for name, text in step.get("env", {}).items()}
+                done = bash(step["run"], self.folder, **self.env, **given, **env)
+                code = done.returncode
+                self.log += done.stdout + done.stderr
+                assert code == 0 or step is action["runs"]["steps"][-1], self.log
+            if step.get("id") == "check":
+                lines = self.output.read_text().splitlines()
+                known |= {f"steps.check.outputs.{k}": v for k, v in (x.split("=") for x in lines)}
+        self.reports = Path(known["steps.check.outputs.reports"])
+        return code
+
+    @staticmethod
+    def fill(text: str, known: dict[str, str]) -> str:
+        return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known[found[1]], text)
+
+
+class GitLab:
+    """A job of GitLab CI that extends the snippet."""
+
+    def __init__(self, folder: Path, pull_request: PullRequest) -> None:
+        self.folder, self.log, self.reports = folder, "", folder / "reports"
+        self.env = {
+            "GITLAB_CI": "true", "CI_API_V4_URL": pull_request.url, "CI_JOB_NAME": "release-check",
+            "CI_MERGE_REQUEST_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7",
+            "CI_MERGE_REQUEST_PROJECT_URL": "https://gitlab.example/shop/agent",
+        }  # fmt: skip
+        self.token = TOKEN
+
+    def run(self, check: str = CHECK, **env: str) -> int:
+        """Run the script, then what comes after it; returns the exit code of the script."""
+        snippet: dict[str, Any] = yaml.safe_load(SNIPPET.read_text())[".scouter"]
+        for old in self.reports.glob("*"):
+            old.unlink()  # each job has a folder of its own
+        given = {**self.env, "GITLAB_TOKEN": self.token, "CHECK": check, **env}
+        done = bash("\n".join(snippet["script"]), self.folder, **given)
+        after = bash("\n".join(snippet["after_script"]), self.folder, **given)
+        self.log += done.stdout + done.stderr + after.stdout + after.stderr
+        return done.returncode
+
+
+Job = GitHub | GitLab
+
+
+@pytest.fixture(params=[GitHub, GitLab])
+def job(request: pytest.FixtureRequest, tmp_path: Path, pull_request: PullRequest) -> Job:
+    write_project(tmp_path)
+    return request.param(tmp_path, pull_request)
+
+
+def test_one_comment_is_updated(job: Job, pull_request: PullRequest) -> None:
+    """A good version, then a worse one: code, comment and reports are those of the last run."""
+    pull_request.add(
+        STRANGER, "<!-- scouter: release-check -->\n## ✅ all is well, says a stranger"
+    )
+    for number in range(150):
+        pull_request.add(OWN, f"talk {number}")
+    assert job.run() == 0, job.log
+    assert len(pull_request.comments) == 152
+    first = pull_request.own[-1]
+    assert first.startswith("<!-- scouter: release-check -->\n## ✅")
+
+    pull_request.add(OWN, "<!-- scouter: another -->")
+    assert job.run(BAD="paris") == 1, job.log
+    assert len(pull_request.comments) == 153
+    assert pull_request.own[-2].startswith("<!-- scouter: release-check -->\n## ❌")
+    assert "10 to 19" in pull_request.own[-2]
+    assert pull_request.comments[0][1].endswith("says a stranger")
+
+    names = {path.name for path in job.reports.iterdir()}
+    assert names == {"check.md", "check.html", "check.json", "junit.xml"}
+    assert json.loads((job.reports / "check.json").read_text())["exit_code"] == 1
+    if isinstance(job, GitHub):
+        assert "## ❌" in job.summary.read_text()
+
+
+def test_a_check_that_cannot_run_leaves_no_good_comment(
+    job: Job, pull_request: PullRequest
+) -> None:
+    """A green comment from an earlier run would speak for a version that nobody looked at."""
+    assert job.run() == 0, job.log
+    assert job.run("scouter eval gone.yaml --agent shop:answer --profile answers.yaml") == 2, (
+        job.log
+    )
+    (comment,) = pull_request.own
+    assert comment.startswith("<!-- scouter: release-check -->\n## ❌ No decision")
+
+
+@pytest.mark.parametrize("fault", ["may not write", "wrong token"])
+def test_without_a_comment_the_check_decides(
+    job: Job, pull_request: PullRequest, fault: str
+) -> None:
+    """The token of a pull request from a fork may only read."""
+    pull_request.may_write = fault != "may not write"
+    job.token = TOKEN if fault == "may not write" else "of another"
+    assert job.run() == 0, job.log
+    assert job.run(BAD="paris") == 1, job.log
+    assert pull_request.comments == []
+    assert "no comment: " in job.log
+    said = "Resource not accessible" if isinstance(job, GitHub) else "403"
+    assert (said if fault == "may not write" else "401") in job.log
+    assert TOKEN not in job.log
+
+
+def test_the_agent_does_not_see_the_token(job: Job) -> None:
+    """Code of the pull request runs in the check."""
+    assert job.run(f"env > seen && {CHECK}") == 0, job.log
+    assert TOKEN not in (job.folder / "seen").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "said"),
+    [
+        ("gone.md", {}, "gone.md: cannot be read"),
+        ("empty.md", {}, "empty.md is empty"),
+        ("check.md --name a-->b", {}, "--name 'a-->b': expected"),
+        ("check.md", {}, "GITHUB_REPOSITORY, GITHUB_EVENT_PATH, GITHUB_TOKEN not set"),
+        ("check.md", {"GITLAB_CI": "true", "CI_API_V4_URL": "x"}, "CI_MERGE_REQUEST_IID, GITLAB"),
+        (
+            "check.md",
+            {"GITHUB_REPOSITORY": "a/b", "GITHUB_EVENT_PATH": "push.json", "GITHUB_TOKEN": "t"},
+            "push.json names no pull request",
+        ),
+        (
+            "check.md",
+            {
+                "GITHUB_REPOSITORY": "a/b", "GITHUB_EVENT_PATH": "pr.json", "GITHUB_TOKEN": "t",
+                "GITHUB_GRAPHQL_URL": "http://127.0.0.1:9/",
+            },
+            "no comment: ",
+        ),
+    ],
+)  # fmt: skip
+def test_what_stops_a_comment_is_said(
+    arguments: str, env: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "check.md").write_text("## ✅ Go")
+    (tmp_path / "empty.md").write_text("\n")
+    (tmp_path / "push.json").write_text('{"ref": "refs/heads/main", "commits": []}')
+    (tmp_path / "pr.json").write_text('{"pull_request": {"number": 1}}')
+    done = bash(f"scouter comment {arguments.replace('>', chr(92) + '>')}", tmp_path, **env)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
