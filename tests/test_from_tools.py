@@ -1,0 +1,54 @@
+"""The pages for users of other evaluation tools: files and commands run as written, in order."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.components import ROOT
+
+EXPORTS: Final[Mapping[str, Callable[[Path], None]]] = {
+    "from_promptfoo.md": lambda _: None,
+    "from_pydantic_evals.md": lambda _: None,
+}
+"""What a page's commands read and the page does not show, such as another tool's export."""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", EXPORTS)
+def test_a_page_runs_as_written(page: str, tmp_path: Path) -> None:
+    EXPORTS[page](tmp_path)
+    for language in ("python", "yaml"):
+        for text in blocks(page, language):
+            name = re.match(r"# (\S+)\n", text)
+            (tmp_path / (name[1] if name else "block.py")).write_text(text, encoding="utf-8")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {"PATH": path, "HOME": str(tmp_path), "COLUMNS": "200"}
+    commands = [line for text in blocks(page, "sh") for line in text.splitlines()]
+    if (tmp_path / "block.py").exists():
+        commands.append("python block.py")
+    assert commands
+    for command in commands:
+        done = subprocess.run(
+            shlex.split(command), cwd=tmp_path, env=env, capture_output=True, text=True,
+            check=False, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("page", EXPORTS)
+def test_a_page_says_what_maps_and_what_is_missing(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert "What maps to what" in headings
+    assert headings[-1] == "Not here"
