@@ -19,7 +19,7 @@ ROWS = {
         "outcome; intervals; files patterns statistics; operators; paths; schema;"
         " operators.values operators.table; judge; results; show.console annotate.embed;"
         " trajectory; journey.case journey.case_faults report.field_metrics; tasks; spans;"
-        " responses; journey report accuracy; engine; annotate; compare; show; api;"
+        " responses; journey report accuracy; engine; annotate mutate; compare; show; api;"
         " dataset scenario"
     ),
     "collector": (

@@ -19,6 +19,7 @@ from scouter.cli.asking import (
     print_table,
 )
 from scouter.cli.check_options import Checks, group
+from scouter.cli.mutate import mutate
 from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import one_line, visible
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from scouter.drift.profile import AgentEvalProfile
 
 profile = group("profile", "Look after profiles: files, and those of a collector.")
+profile.command()(mutate)
 
 
 @profile.command()

@@ -22,6 +22,7 @@ from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.parse import parsed
 from scouter.evaluate.responses.read import compile_reader
+from scouter.evaluate.responses.sources import compile_sourced
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import compile_find, compile_find_work
 from scouter.evaluate.spans.filters import attribute_json, has_attribute
@@ -205,7 +206,7 @@ def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree
 
 def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     assertion = task.assertion
-    read: Read = compile_reader(task)
+    read: Read = compile_sourced(task) or compile_reader(task)
     compiled = compile_run(_of_assertion(task, stage, assertion), read)
     if task.source == "spans":
         compiled = on_spans(compiled, task, compile_find_work(assertion))

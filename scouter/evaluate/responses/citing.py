@@ -8,10 +8,11 @@ Values that many answers have by chance cite nothing: numbers of one digit, flag
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
@@ -61,7 +62,14 @@ class Answer:
     numbers: frozenset[Decimal]
     dates: frozenset[Date]
 
+    @property
+    def is_empty(self) -> bool:
+        """It has no value that can be looked for elsewhere."""
+        is_text = len(self.words) - 2 >= _SHORTEST and any(map(str.isalpha, self.words))
+        return not (self.numbers or self.dates or is_text)
+
     @staticmethod
+    @lru_cache(maxsize=1024)
     def of(text: str) -> "Answer":
         """Take a text apart.
 
@@ -75,9 +83,10 @@ class Answer:
 
         Cost: linear in the result; of each text in it, in the answer.
         """
-        return any(map(self._has, _leaves(result)))
+        return any(map(self.has, _leaves(result)))
 
-    def _has(self, value: JsonValue) -> bool:
+    def has(self, value: JsonValue) -> bool:
+        """Tell whether it has one value, which holds no others."""
         if isinstance(value, bool):
             return False
         if isinstance(value, int | float):
@@ -95,6 +104,26 @@ class Answer:
         has_letter = any(map(str.isalpha, words))
         is_fit = has_letter and len(words) - 2 >= _SHORTEST and len(value) <= _LONGEST
         return is_fit and words in self.words
+
+
+def unsourced_numbers(text: str, sources: Sequence[Answer]) -> int:
+    """Count the numbers and dates of a text that no source has.
+
+    Numbers that stand in many texts by chance are not counted.
+    """
+    dates, rest = _dates_of(text)
+    days: dict[object, list[Date]] = {}
+    for date in dates:  # 05/06/2024 is one date of two readings
+        days.setdefault((date[0], frozenset(date[1:])), []).append(date)
+    known = {date for each in sources for date in each.dates}
+    found = sum(
+        not any(_is_same_day(one, other) for one in readings for other in known)
+        for readings in days.values()
+    )
+    for match in _NUMBER.finditer(rest):
+        readings = set(_numbers_in(match[0]))
+        found += bool(readings) and all(each.numbers.isdisjoint(readings) for each in sources)
+    return found
 
 
 def _leaves(value: JsonValue) -> Iterator[JsonValue]:

@@ -18,6 +18,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
     AgentAssertionTask,
+    EmptyResultCountAssertion,
     GuardrailActionAssertion,
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
@@ -33,6 +34,7 @@ from scouter.evaluate.tasks.agent import (
     ToolErrorCountAssertion,
     ToolNotCalledAssertion,
     ToolResultAssertion,
+    UnrecoveredToolErrorCountAssertion,
 )
 from scouter.model.agent_work import AgentWork, CallsToldBy, GuardrailRun, ToolCall, why_untold
 from scouter.model.genai.names import bare_name, is_called
@@ -187,7 +189,7 @@ def why_open(assertion: AgentAssertion, by: CallsToldBy | None) -> Callable[[Age
         assertion: Of an agent's work.
         by: Source that a person names for the agent's calls; see `why_untold`.
     """
-    if isinstance(assertion, ToolErrorCountAssertion):
+    if isinstance(assertion, ToolErrorCountAssertion | UnrecoveredToolErrorCountAssertion):
         name = assertion.name
         return lambda work: why_untold(work, by) or untold_outcomes(work, name)
     if isinstance(assertion, RepeatedToolCallCountAssertion):
@@ -268,10 +270,21 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
             return lambda work: _cites(work, name)
         case ToolErrorAssertion(name=name):
             return lambda work: _error(work, name)
+        case _:
+            found = _of_outcomes(assertion) or _of_guardrails(assertion)
+            return found or _answer(assertion.kind)
+
+
+def _of_outcomes(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue] | None:
+    match assertion:
         case ToolErrorCountAssertion(name=name):
             return lambda work: sum(bool(call.error) for call in _named(work, name))
+        case UnrecoveredToolErrorCountAssertion(name=name):
+            return lambda work: _unrecovered(work, name)
+        case EmptyResultCountAssertion(name=name):
+            return lambda work: _empty_results(work, name)
         case _:
-            return _of_guardrails(assertion) or _answer(assertion.kind)
+            return None
 
 
 def _repeats(work: AgentWork, name: str | None) -> list[ToolCall]:
@@ -288,6 +301,37 @@ def _repeats(work: AgentWork, name: str | None) -> list[ToolCall]:
         else:
             before.append(call.arguments)
     return found
+
+
+def _unrecovered(work: AgentWork, name: str | None) -> int:
+    """Count the failed calls that no later call of the tool with a common argument made good."""
+    calls = _named(work, name)
+    return sum(
+        bool(call.error) and not any(_makes_good(call, later) for later in calls[at + 1 :])
+        for at, call in enumerate(calls)
+    )
+
+
+def _makes_good(failed: ToolCall, later: ToolCall) -> bool:
+    if later.error or bare_name(later.name) != bare_name(failed.name):
+        return False
+    one, other = failed.arguments, later.arguments
+    if not isinstance(one, dict) or not isinstance(other, dict) or not one:
+        return True
+    return any(key in other and deep_equal(value, other[key]) for key, value in one.items())
+
+
+def _empty_results(work: AgentWork, name: str | None) -> int:
+    calls = [call for call in _named(work, name) if not call.error]
+    unknown = sum(not call.has_result or has_hidden(call.result) for call in calls)
+    if unknown:
+        raise TaskFault(
+            Reason.NOT_TOLD, f"the results of {unknown} of {len(calls)} calls are not told"
+        )
+    return sum(
+        call.result in (None, [], {}) or (isinstance(call.result, str) and not call.result.strip())
+        for call in calls
+    )
 
 
 def _untold_arguments(work: AgentWork, name: str | None) -> str:

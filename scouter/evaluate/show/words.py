@@ -276,6 +276,10 @@ _AGENT: Final[Mapping[str, str]] = {
     "ToolResult": "the result of the first call of {name}",
     "ToolError": "the error of the first call of {name} that failed",
     "ToolErrorCount": "the number of failed calls of {name}",
+    "UnrecoveredToolErrorCount": "the number of failed calls of {name} that no later one made good",
+    "EmptyResultCount": "the number of calls of {name} that gave nothing back",
+    "UnsourcedArgumentCount": "the number of values of arguments {keys} that have no source",
+    "UnsourcedNumberCount": "the number of numbers in the last answer that have no source",
     "GuardrailVerdict": "the strictest verdict of {name}",
     "GuardrailAction": "the action upon the strictest verdict of {name}",
     "ResponseCitesResult": "the last answer cites a result of {name}",
@@ -301,6 +305,7 @@ _DENIALS: Final[Mapping[str, str]] = {
 _OF_ALL: Final = {
     "ToolCallCount": "all tools", "ToolErrorCount": "all tools",
     "RepeatedToolCallCount": "all tools", "ResponseCitesResult": "any tool",
+    "UnrecoveredToolErrorCount": "all tools", "EmptyResultCount": "all tools",
     "GuardrailVerdict": "all guardrails", "GuardrailAction": "all guardrails",
     "GuardrailCount": "all guardrails",
 }  # fmt: skip

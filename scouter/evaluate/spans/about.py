@@ -10,6 +10,7 @@ from scouter.evaluate.spans.filters import mask_key
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
+    EmptyResultCountAssertion,
     GuardrailActionAssertion,
     GuardrailCountAssertion,
     GuardrailVerdictAssertion,
@@ -24,6 +25,8 @@ from scouter.evaluate.tasks.agent import (
     ToolErrorCountAssertion,
     ToolNotCalledAssertion,
     ToolResultAssertion,
+    UnrecoveredToolErrorCountAssertion,
+    UnsourcedArgumentCountAssertion,
 )
 from scouter.evaluate.tasks.span_filter import SequenceFilter, SpanFilter
 from scouter.evaluate.tasks.trace import (
@@ -87,7 +90,13 @@ Loops are the interpreter's own where they can be: this runs for every result.
 
 _id_of = attrgetter("span_id")
 _LAST_ANSWER: Final = frozenset(
-    {"ResponseContent", "ResponseIsBlank", "ResponseModel", "ResponseFinishReason"}
+    {
+        "UnsourcedNumberCount",
+        "ResponseContent",
+        "ResponseIsBlank",
+        "ResponseModel",
+        "ResponseFinishReason",
+    }
 )
 
 
@@ -138,9 +147,10 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
             ToolCallCountAssertion(name=name)
             | RepeatedToolCallCountAssertion(name=name)
             | ResponseCitesResultAssertion(name=name)
+            | EmptyResultCountAssertion(name=name)
         ):
             return _calls(None if name is None else (name,))
-        case ToolErrorCountAssertion(name=name):
+        case ToolErrorCountAssertion(name=name) | UnrecoveredToolErrorCountAssertion(name=name):
             return _calls(None if name is None else (name,), failed=True)
         case (
             GuardrailVerdictAssertion(name=name)
@@ -148,6 +158,8 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
             | GuardrailCountAssertion(name=name)
         ):
             return _guardrails(name)
+        case UnsourcedArgumentCountAssertion():
+            return _calls(None)
         case _:
             return _last_answer if assertion.kind in _LAST_ANSWER else _model_calls
 

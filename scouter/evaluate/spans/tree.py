@@ -11,6 +11,7 @@ from scouter.evaluate.spans.gaps import Gaps, find_gaps
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.acts import Act
 from scouter.model.genai.control_flow import has_failed
+from scouter.model.genai.dialogue import given_texts
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of
 from scouter.model.genai.work import acts_of, work_of
@@ -371,6 +372,11 @@ class SpanTree:
         They are read once for all tasks, and empty where no span has a kind; see `has_agent_spans`.
         """
         return work_of(self.acts, self.spans)
+
+    @once
+    def given_texts(self) -> Sequence[str]:
+        """What people and instructions told the models and agents."""
+        return given_texts(self.acts)
 
     @once
     def acts(self) -> Sequence[Act]:

@@ -41,6 +41,14 @@ class AgentAssertion(Tagged):
     tool_error: ClassVar[type["ToolErrorAssertion"]]
     ToolErrorCount: ClassVar[type["ToolErrorCountAssertion"]]
     tool_error_count: ClassVar[type["ToolErrorCountAssertion"]]
+    UnrecoveredToolErrorCount: ClassVar[type["UnrecoveredToolErrorCountAssertion"]]
+    unrecovered_tool_error_count: ClassVar[type["UnrecoveredToolErrorCountAssertion"]]
+    EmptyResultCount: ClassVar[type["EmptyResultCountAssertion"]]
+    empty_result_count: ClassVar[type["EmptyResultCountAssertion"]]
+    UnsourcedArgumentCount: ClassVar[type["UnsourcedArgumentCountAssertion"]]
+    unsourced_argument_count: ClassVar[type["UnsourcedArgumentCountAssertion"]]
+    UnsourcedNumberCount: ClassVar[type["UnsourcedNumberCountAssertion"]]
+    unsourced_number_count: ClassVar[type["UnsourcedNumberCountAssertion"]]
     GuardrailVerdict: ClassVar[type["GuardrailVerdictAssertion"]]
     guardrail_verdict: ClassVar[type["GuardrailVerdictAssertion"]]
     GuardrailAction: ClassVar[type["GuardrailActionAssertion"]]
@@ -137,6 +145,35 @@ class ToolErrorCountAssertion(AgentAssertion):
     """The number of failed calls, of one tool or of all."""
 
     name: str | None = None
+
+
+class UnrecoveredToolErrorCountAssertion(AgentAssertion):
+    """The number of failed calls that no later call of the tool made good, of one or of all.
+
+    A later call makes one good if it succeeds and has an argument in common with it.
+    """
+
+    name: str | None = None
+
+
+class EmptyResultCountAssertion(AgentAssertion):
+    """The number of calls that gave nothing back, of one tool or of all; failed ones left out."""
+
+    name: str | None = None
+
+
+class UnsourcedArgumentCountAssertion(AgentAssertion):
+    """The number of values of arguments, of these names or of all, that have no source.
+
+    Sources are what people and instructions said, the definitions of tools, and the results of
+    earlier calls.
+    """
+
+    keys: Names | None = None
+
+
+class UnsourcedNumberCountAssertion(AgentAssertion):
+    """The number of numbers and dates in the last answer that have no source."""
 
 
 class GuardrailVerdictAssertion(AgentAssertion):

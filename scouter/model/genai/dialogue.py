@@ -32,7 +32,7 @@ from pydantic import JsonValue
 from scouter.model.genai.acts import Act
 from scouter.model.genai.calls import Calls
 from scouter.model.genai.facts import Kind, SpanFacts
-from scouter.model.genai.messages import MessageLog, field, text
+from scouter.model.genai.messages import ANSWERING_ROLES, MessageLog, field, text
 from scouter.model.genai.reader import is_step, step_input, step_output
 from scouter.model.genai.reported import asks_for_tool, is_failed
 from scouter.model.genai.wrappers import is_hidden_text
@@ -45,6 +45,7 @@ _BESIDE: Final = frozenset({Kind.TOOL, Kind.GUARDRAIL, Kind.RETRIEVAL, Kind.EMBE
 _FETCHES: Final = frozenset({Kind.RETRIEVAL, Kind.EMBEDDING, Kind.TOOL})
 _TOP, _NOBODY, _OPEN = -1, -2, -3
 """In the place of an agent's number: no agent is around; not the agent's; not known yet."""
+_NOT_GIVEN: Final = ANSWERING_ROLES | {"tool", "function"}
 _SYSTEM: Final = frozenset({"system", "developer"})
 _INSTRUCTIONS: Final = "gen_ai.system_instructions"
 _LOOKS: Final = 32
@@ -196,6 +197,22 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
         models=tuple(own),
         has_agent=is_called or question is not None or answer is not None,
     )
+
+
+def given_texts(acts: Iterable[Act]) -> list[str]:
+    """What people and instructions told the models and agents of a trace; each text once."""
+    found: dict[str, None] = {}
+    for act in acts:
+        if act.facts.kind in (Kind.MODEL, Kind.AGENT, Kind.WORKFLOW):
+            told = [
+                _of_user(each) if _is_system(each) else each
+                for each in act.facts.input_messages or ()
+                if text(field(each, "role")) not in _NOT_GIVEN  # they are not read for nothing
+            ]
+            apart = (span.attributes.get(_INSTRUCTIONS) for span in act.spans)
+            found |= dict.fromkeys(_log_of(told).asked)
+            found |= dict.fromkeys(each for each in apart if isinstance(each, str))
+    return list(found)
 
 
 def _homes(acts: Sequence[Act], *, is_served: bool) -> tuple[list[int], list[int]]:
