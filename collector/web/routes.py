@@ -30,6 +30,7 @@ from collector.web.answering import (
     is_local,
     read_form,
 )
+from collector.web.faults import faults_view
 from collector.web.incidents import health_view, incidents_of
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview, profile_view
@@ -93,6 +94,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/", endpoint(_overview)),
         Route("/profile", endpoint(_profile)),
         Route("/profile/tasks", endpoint(_profile_tasks)),
+        Route("/profile/faults", endpoint(_profile_faults)),
         Route("/profile.json", endpoint(_profile_file)),
         Route("/task", endpoint(_task)),
         Route("/task/distributions", endpoint(_spread)),
@@ -181,6 +183,11 @@ async def _profile_tasks(request: Request, source: Source) -> Response:
     return await render(
         request, "profile_tasks.html", period=period, periods=PERIODS, traffic=traffic, **shown
     )
+
+
+async def _profile_faults(request: Request, source: Source) -> Response:
+    shown = await faults_view(source, dict(request.query_params))
+    return await render(request, "faults.html", **shown)
 
 
 async def _profile_file(request: Request, source: Source) -> Response:

@@ -49,12 +49,9 @@ def check_traces(check: TraceCheck, outputs: Outputs) -> None:
     check_together(check, outputs)
     baseline, since_ns = check.standard.read_baseline(), moment_ns(check.since, "--since")
     faults: list[FileFormatError] = []
-    spans: list[Span] = list(read_spans(*_paths(check.traces), on_error=faults.append))
-    for url in check.traces:
-        if url.startswith(_URLS):
-            spans += _of_collector(url, check, since_ns, faults.append)
-    for fault in faults:
-        typer.echo(f"scouter: warning: {one_line(str(fault))}", err=True)
+    spans = spans_of(
+        check.traces, faults, since_ns, check.token_file, is_quiet=check.standard.quiet
+    )
     judging = {each.name: getattr(check.run, each.name) for each in fields(NamedJudging)}
     run = RecordedRun(
         **judging, spans=spans, faults=faults, since_ns=since_ns or 0,
@@ -75,6 +72,32 @@ def check_traces(check: TraceCheck, outputs: Outputs) -> None:
     conclude(recorded.results, baseline, check.standard, outputs, title)
 
 
+def spans_of(
+    traces: Sequence[str],
+    faults: list[FileFormatError],
+    since_ns: int | None,
+    token_file: Path | None,
+    *,
+    is_quiet: bool = False,
+) -> list[Span]:
+    """Read files, folders, patterns of files, and the traces of collectors.
+
+    Args:
+        traces: As they were typed.
+        faults: Takes the places that could not be read; each is a warning, too.
+        since_ns: Only traces of collectors that began, or went on, at this time or later.
+        token_file: Of the collectors' token.
+        is_quiet: Shows no progress.
+    """
+    spans: list[Span] = list(read_spans(*_paths(traces), on_error=faults.append))
+    for url in traces:
+        if url.startswith(_URLS):
+            spans += _of_collector(url, token_file, since_ns, faults.append, is_quiet=is_quiet)
+    for fault in faults:
+        typer.echo(f"scouter: warning: {one_line(str(fault))}", err=True)
+    return spans
+
+
 def _paths(traces: Sequence[str]) -> list[str]:
     """The files; of a folder those in it, of a pattern those that it means."""
     found: list[str] = []
@@ -92,13 +115,17 @@ def _paths(traces: Sequence[str]) -> list[str]:
 
 
 def _of_collector(
-    url: str, check: TraceCheck, since_ns: int | None, on_error: Callable[[FileFormatError], None]
+    url: str,
+    token_file: Path | None,
+    since_ns: int | None,
+    on_error: Callable[[FileFormatError], None],
+    *,
+    is_quiet: bool,
 ) -> Iterable[Span]:
     """The spans of a collector's traces."""
-    with connect(url, check.token_file) as client:
+    with connect(url, token_file) as client:
         trace_ids = trace_ids_since(client, since_ns)
-        is_wanted = None if not check.standard.quiet else False
-        with progress_bar(len(trace_ids), is_wanted=is_wanted) as progress:
+        with progress_bar(len(trace_ids), is_wanted=False if is_quiet else None) as progress:
             for trace_id, spans in zip(
                 trace_ids, read_traces(client, trace_ids, on_error), strict=True
             ):

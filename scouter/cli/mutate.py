@@ -5,10 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scouter.cli.asking import JsonOfOne, print_objects, print_table
+from scouter.cli.asking import (
+    JsonOfOne,
+    Since,
+    TokenFile,
+    moment_ns,
+    print_objects,
+    print_table,
+)
 from scouter.cli.check_options import Checks
 from scouter.errors import FileFormatError
-from scouter.model.visible import one_line, some_of
+from scouter.model.visible import some_of
 
 if TYPE_CHECKING:
     from scouter.evaluate.mutate.score import FaultScore, MutationScore
@@ -20,9 +27,10 @@ def mutate(
         typer.Argument(metavar="PROFILE", help="Profile file, or the name of a ready-made one."),
     ],
     traces: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            metavar="TRACES…", help="OTLP files of traces and their log events, or Parquet files."
+            metavar="TRACES…",
+            help="Files of traces, as of `scouter eval --traces`, or a collector's address.",
         ),
     ],
     min_score: Annotated[
@@ -33,16 +41,18 @@ def mutate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the profile with the proposed checks, as JSON."),
     ] = None,
+    since: Since = None,
+    token_file: TokenFile = None,
     checks: Checks = None,
     json: JsonOfOne = False,
 ) -> None:
     """Put faults into good traces, and show which of them the profile's tasks see.
 
-    Good are the traces that pass the profile. Into each one fault is put at a time, such as a call
-    that is missing, an argument that is another one, or an act that the answer claims and no call
-    did. A fault is seen if at least half of the traces with it do not pass. For the others, checks
-    are proposed that see the fault and fail no good trace, as far as there are any that need no
-    reference.
+    Good are the traces that pass the profile, of those that its watch selects. Into each one fault
+    is put at a time, such as a call that is missing, an argument that is another one, or an act
+    that the answer claims and no call did. A fault is seen if at least half of the traces with it
+    do not pass. For the others, checks are proposed that see the fault and fail no good trace, as
+    far as there are any that need no reference.
 
     No model is asked: tasks that ask a judge are left out, and so are those of sessions. The same
     traces give the same answer every time.
@@ -55,19 +65,21 @@ def mutate(
         scouter profile mutate desk.yaml traces.jsonl
         scouter profile mutate desk.yaml traces.jsonl --min-score 0.7
         scouter profile mutate agent_health traces.jsonl --save better.json
+        scouter profile mutate desk.yaml http://127.0.0.1:4318 --since 7d
     """
+    from scouter.cli.eval_traces import spans_of
     from scouter.drift.profile import AgentEvalProfile  # the engine takes most of the start
     from scouter.evaluate.mutate.score import mutation_score
-    from scouter.evaluate.spans.files import SpanFilesError, read_spans
+    from scouter.evaluate.spans.files import SpanFilesError
+    from scouter.replay.collected import trace_test
 
     found = AgentEvalProfile.from_file(profile)
     faults: list[FileFormatError] = []
-    spans = read_spans(*traces, on_error=faults.append)
+    spans = spans_of(traces, faults, moment_ns(since, "--since"), token_file, is_quiet=json)
     if faults and not spans:
         raise SpanFilesError(tuple(faults))
-    for fault in faults:
-        typer.echo(f"scouter: warning: {one_line(fault)}", err=True)
-    score = mutation_score(found.tasks, spans)
+    is_judged = trace_test(found) if found.watch else None
+    score = mutation_score(found.tasks, spans, is_judged)
     if json:
         print_objects([{"profile": found.alias, **score.to_json()}])
     else:
@@ -115,20 +127,8 @@ def _print(score: "MutationScore", alias: str) -> None:
         typer.echo(f"Score: {score.seen} of {score.tried} faults are seen ({score.score:.0%}).")
     if score.proposed():
         typer.echo(
-            f"\nProposed tasks, which fail none of the good traces:\n\n{proposed_yaml(score)}"
+            f"\nProposed tasks, which fail none of the good traces:\n\n{score.proposed_yaml()}"
         )
-
-
-def proposed_yaml(score: "MutationScore") -> str:
-    """The proposed tasks as the list `tasks` of a profile has them."""
-    import yaml
-
-    from scouter.evaluate.mutate.score import task_wire
-
-    wires = [task_wire(task) for task in score.proposed()]
-    return yaml.safe_dump(
-        wires, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
-    )
 
 
 def _seen(each: "FaultScore") -> str:

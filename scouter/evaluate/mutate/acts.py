@@ -17,6 +17,7 @@ _IRREGULAR: Final = {
     "withdraw": ("withdrawn", "withdrew"), "transfer": ("transferred",), "reset": ("reset",),
 }  # fmt: skip
 _DOUBLING: Final = re.compile(r"[^aeiou][aeiou][^aeiouwxy]$")
+_LINKS: Final = frozenset({"to", "for", "from", "with", "in", "into", "on", "by"})
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 COMMON: Final = (
     "refund", "cancel", "book", "delete", "send", "pay", "transfer", "order", "schedule", "create",
@@ -47,7 +48,7 @@ def past_of(verb: str) -> Sequence[str]:
 def claim_of(tool: str) -> str:
     """A sentence that claims what a tool does; a verb alone is one, too."""
     verb, *rest = (word.lower() for word in _WORD.findall(tool))
-    what = f"the {' '.join(rest)}" if rest else "it for you"
+    what = f"{'it' if rest[0] in _LINKS else 'the'} {' '.join(rest)}" if rest else "it for you"
     return f"I have also {past_of(verb)[0]} {what}."
 
 

@@ -10,7 +10,7 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.mutate.acts import COMMON, claim_pattern, past_of, verb_of
 from scouter.evaluate.mutate.faults import Corpus, Trace, draw
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, TaskFault
 from scouter.evaluate.responses.sources import unsourced_values
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task
@@ -111,7 +111,10 @@ def _of_arguments(corpus: Corpus, fewest: int) -> Iterator[AgentAssertionTask]:
     seen: Counter[str] = Counter()
     unsourced: set[str] = set()
     for trace in corpus.traces:
-        found = list(unsourced_values(trace.tree))
+        try:
+            found = list(unsourced_values(trace.tree))
+        except TaskFault:  # the check errs on this trace, and so is not proposed
+            return
         seen.update({name for name, _, __ in found})
         unsourced |= {name for name, _, is_missing in found if is_missing}
     keys = sorted(name for name, count in seen.items() if count >= fewest and name)

@@ -153,11 +153,14 @@ class Fault:
             the first but with the second the spans could not be rewritten so that they read so.
         """
         is_possible = False
-        for each in islice(self.tries(trace, corpus, self.kind), _TRIES):
-            is_possible = True
-            made = Trace(tree=SpanTree(each.spans))
-            if each.reads_as_meant(trace.work, made.work):
-                return made, True
+        try:
+            for each in islice(self.tries(trace, corpus, self.kind), _TRIES):
+                is_possible = True
+                made = Trace(tree=SpanTree(each.spans))
+                if each.reads_as_meant(trace.work, made.work):
+                    return made, True
+        except RecursionError:  # JSON of many levels
+            return None, True
         return None, is_possible
 
 

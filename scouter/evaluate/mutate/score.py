@@ -1,11 +1,12 @@
 """Mutation score: which faults, put into good traces, a profile's tasks see."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+import yaml
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
@@ -100,6 +101,15 @@ class MutationScore:
         found = {task.id: task for each in self.faults for task in each.proposed}
         return list(found.values())
 
+    def proposed_yaml(self) -> str:
+        """The proposed checks as the list `tasks` of a profile has them; empty for none."""
+        wires = [task_wire(task) for task in self.proposed()]
+        return (
+            yaml.safe_dump(wires, sort_keys=False, default_flow_style=None, width=100)
+            if wires
+            else ""
+        )
+
 
 def task_wire(task: AgentAssertionTask) -> dict[str, Any]:
     """A task as a person writes it: without what is so by default."""
@@ -120,7 +130,12 @@ def _told(value: JsonValue) -> JsonValue:
 
 
 def mutation_score(
-    tasks: Iterable[Task], spans: Iterable[Span], *, propose: bool = True
+    tasks: Iterable[Task],
+    spans: Iterable[Span],
+    is_judged: Callable[[SpanTree], bool] | None = None,
+    *,
+    propose: bool = True,
+    most: int = MOST_MUTANTS,
 ) -> MutationScore:
     """Put faults into good traces, and count those that tasks see.
 
@@ -129,8 +144,10 @@ def mutation_score(
 
     Args:
         tasks: A profile's.
-        spans: Spans of any number of traces; those without an agent are passed over.
+        spans: Spans of any number of traces.
+        is_judged: Tells whether the profile judges a trace; by default each trace of an agent.
         propose: Also look for checks that see what the tasks do not.
+        most: Mutants of one kind.
 
     Raises:
         ConfigError: No task is left to run, or no trace is of an agent.
@@ -141,13 +158,14 @@ def mutation_score(
     kept = _runnable(given)
     if not kept:
         raise ConfigError("every task asks a judge or reads a session; none can be run here")
-    traces = [each for each in _traces(spans) if each.work.has_agent]
+    is_judged = is_judged or (lambda tree: tree.has_agent)
+    traces = [each for each in _traces(spans) if is_judged(each.tree)]
     if not traces:
-        raise ConfigError("none of the traces tells of a question, an answer or a call of an agent")
+        raise ConfigError("none of the traces is of an agent and selected by the profile's watch")
     stopped = stopped_by(kept, traces)
     corpus = Corpus(traces=[trace for trace, ids in zip(traces, stopped, strict=True) if not ids])
     failing = Counter(id for ids in stopped for id in ids)
-    found = [_mutated(fault, corpus) for fault in FAULTS]
+    found = [_mutated(fault, corpus, most) for fault in FAULTS]
     scored = [_scored(kept, *each) for each in found]
     if propose and corpus.traces:
         ids = {task.id for task in given}
@@ -185,12 +203,12 @@ def _traces(spans: Iterable[Span]) -> Iterator[Trace]:
             yield Trace(tree=tree)
 
 
-def _mutated(fault: Fault, corpus: Corpus) -> tuple[Fault, list[Trace], int]:
+def _mutated(fault: Fault, corpus: Corpus, most: int) -> tuple[Fault, list[Trace], int]:
     drawn = sorted(corpus.traces, key=lambda each: draw(each.tree.trace_ids, fault.kind))
     mutants: list[Trace] = []
     unreadable = 0
     for trace in drawn:
-        if len(mutants) + unreadable >= MOST_MUTANTS:
+        if len(mutants) + unreadable >= most:
             break
         mutant, is_possible = fault.mutant(trace, corpus)
         if mutant is not None:

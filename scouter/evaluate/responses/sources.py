@@ -6,6 +6,7 @@ earlier calls. Values are compared as `citing` has it, in whatever form they are
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -22,6 +23,9 @@ from scouter.evaluate.tasks.agent import (
 from scouter.model.agent_work import ToolCall
 from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.genai.wrappers import has_hidden
+
+_MOST: Final = 200_000_000
+"""Values of arguments times characters of sources."""
 
 
 def compile_sourced(task: AgentAssertionTask) -> Reader | None:
@@ -57,11 +61,21 @@ def argument_values(call: ToolCall) -> Iterator[tuple[str, JsonValue]]:
 def unsourced_values(spans: SpanTree) -> Iterator[tuple[str, JsonValue, bool]]:
     """Give the values of arguments by name, and whether each lacks a source.
 
+    Raises:
+        TaskFault: The values, times the characters that they may be from, are beyond the limit.
+
     Cost: linear in the texts; of each value, in those that it may be from.
     """
+    calls = spans.agent_work.tool_calls
+    values = [list(argument_values(call)) for call in calls]
     sources = _given(spans)
-    for call in spans.agent_work.tool_calls:
-        for name, value in argument_values(call):
+    size = sum(len(each.words) for each in (*sources, *_results(calls))) * sum(map(len, values))
+    if size > _MOST:
+        raise TaskFault(
+            Reason.LIMIT, f"values times characters of their sources are {size}, at most {_MOST}"
+        )
+    for call, given in zip(calls, values, strict=True):
+        for name, value in given:
             is_said = not Answer.of(_text(value)).is_empty
             yield name, value, is_said and not any(each.has(value) for each in sources)
         sources += _results([call])

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -54,43 +56,34 @@ def value(assertion: AgentAssertion, spans: Sequence[Span]) -> object:
     return result.reason or result.actual
 
 
-ARGUMENTS = [
-    pytest.param("pay A-17", [("pay", {"id": "A-17"}, 1)], 0, id="said by the user"),
-    pytest.param("pay A-17", [("pay", {"id": "A-18"}, 1)], 1, id="said by nobody"),
-    pytest.param(
-        "pay", [("look", {}, {"id": "A-18"}), ("pay", {"id": "A-18"}, 1)], 0, id="a result"
-    ),
-    pytest.param(
-        "pay", [("pay", {"id": "A-18"}, 1), ("look", {}, {"id": "A-18"})], 1, id="too late"
-    ),
-    pytest.param(
-        "on May 20", [("find", {"date": "2024-05-20"}, 1)], 0, id="a date as people write"
-    ),
-    pytest.param("on May 20", [("find", {"date": "2024-05-21"}, 1)], 1, id="another date"),
-    pytest.param("1,200 euros", [("pay", {"sum": 1200}, 1)], 0, id="a number as people write"),
-    pytest.param("two", [("pay", {"sum": 2, "ok": True, "to": "x"}, 1)], 0, id="too small to tell"),
-    pytest.param(
-        "a, b", [("pay", {"all": [{"id": "A-1"}, {"id": "A-2"}]}, 1)], 2, id="deep inside"
-    ),
-    pytest.param(
-        "pay", [("look", {}, UNTOLD), ("pay", {"id": "A-18"}, 1)], "not_told", id="untold"
-    ),
-    pytest.param("", [("pay", {"id": "A-18"}, 1)], "not_told", id="no question"),
+ARGUMENTS: Final[Sequence[tuple[str, str, list[Call], object]]] = [
+    ("said by the user", "pay A-17", [("pay", {"id": "A-17"}, 1)], 0),
+    ("said by nobody", "pay A-17", [("pay", {"id": "A-18"}, 1)], 1),
+    ("a result", "pay", [("look", {}, {"id": "A-18"}), ("pay", {"id": "A-18"}, 1)], 0),
+    ("too late", "pay", [("pay", {"id": "A-18"}, 1), ("look", {}, {"id": "A-18"})], 1),
+    ("a date as people write", "on May 20", [("find", {"date": "2024-05-20"}, 1)], 0),
+    ("another date", "on May 20", [("find", {"date": "2024-05-21"}, 1)], 1),
+    ("a number as people write", "1,200 euros", [("pay", {"sum": 1200}, 1)], 0),
+    ("too small to tell", "two", [("pay", {"sum": 2, "ok": True, "to": "x"}, 1)], 0),
+    ("deep inside", "a, b", [("pay", {"all": [{"id": "A-1"}, {"id": "A-2"}]}, 1)], 2),
+    ("untold", "pay", [("look", {}, UNTOLD), ("pay", {"id": "A-18"}, 1)], "not_told"),
+    ("no question", "", [("pay", {"id": "A-18"}, 1)], "not_told"),
 ]
 
 
-@pytest.mark.parametrize(("asked", "calls", "count"), ARGUMENTS)
-def test_arguments_without_a_source(asked: str, calls: list[Call], count: object) -> None:
+@pytest.mark.parametrize(("name", "asked", "calls", "count"), ARGUMENTS)
+def test_arguments_without_a_source(
+    name: str, asked: str, calls: list[Call], count: object
+) -> None:
     spans = work(*calls, asked=asked)
 
-    assert value(AgentAssertion.unsourced_argument_count(), spans) == count
+    assert value(AgentAssertion.unsourced_argument_count(), spans) == count, name
 
 
 def test_only_named_arguments_count_and_definitions_are_sources() -> None:
     spans = work(("find", {"cabin": "economy", "note": "as usual"}, 1), asked="book")
-    spans[0].attributes = {
-        **spans[0].attributes, "gen_ai.tool.definitions": json.dumps(DEFINITION),
-    }  # fmt: skip
+    told = {**spans[0].attributes, "gen_ai.tool.definitions": json.dumps(DEFINITION)}
+    spans[0] = replace(spans[0], attributes=told)
 
     assert value(AgentAssertion.unsourced_argument_count(["cabin"]), spans) == 0
     assert value(AgentAssertion.unsourced_argument_count(["note"]), spans) == 1
@@ -116,21 +109,21 @@ def test_numbers_without_a_source(said: str, count: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("calls", "unrecovered", "empty"),
-    [
-        ([("a", {"x": 1}, [])], 0, 1),
-        ([("a", {"x": 1}, " "), ("b", {}, {}), ("b", {}, "text"), ("b", {}, 0)], 0, 2),
-        ([("a", {"x": 1}, FAILED)], 1, 0),
-        ([("a", {"x": 1, "y": 2}, FAILED), ("a", {"x": 1, "y": 3}, 5)], 0, 0),
-        ([("a", {"x": 1}, FAILED), ("a", {"x": 2}, 5)], 1, 0),
-        ([("a", {"x": 1}, FAILED), ("b", {"x": 1}, 5)], 1, 0),
-        ([("a", {"x": 1}, 5), ("a", {"x": 1}, FAILED)], 1, 0),
-        ([("a", {"x": 1}, FAILED), ("a", {"x": 1}, FAILED), ("a", {"x": 1}, 5)], 0, 0),
-        ([("a", {}, FAILED), ("a", {}, 5)], 0, 0),
-        ([("a", {}, UNTOLD)], 0, "not_told"),
-    ],
-)
+OUTCOMES: Final[Sequence[tuple[list[Call], int, object]]] = [
+    ([("a", {"x": 1}, [])], 0, 1),
+    ([("a", {"x": 1}, " "), ("b", {}, {}), ("b", {}, "text"), ("b", {}, 0)], 0, 2),
+    ([("a", {"x": 1}, FAILED)], 1, 0),
+    ([("a", {"x": 1, "y": 2}, FAILED), ("a", {"x": 1, "y": 3}, 5)], 0, 0),
+    ([("a", {"x": 1}, FAILED), ("a", {"x": 2}, 5)], 1, 0),
+    ([("a", {"x": 1}, FAILED), ("b", {"x": 1}, 5)], 1, 0),
+    ([("a", {"x": 1}, 5), ("a", {"x": 1}, FAILED)], 1, 0),
+    ([("a", {"x": 1}, FAILED), ("a", {"x": 1}, FAILED), ("a", {"x": 1}, 5)], 0, 0),
+    ([("a", {}, FAILED), ("a", {}, 5)], 0, 0),
+    ([("a", {}, UNTOLD)], 0, "not_told"),
+]
+
+
+@pytest.mark.parametrize(("calls", "unrecovered", "empty"), OUTCOMES)
 def test_empty_results_and_failures_made_good(
     calls: list[Call], unrecovered: int, empty: object
 ) -> None:

@@ -65,7 +65,7 @@ def test_an_argument_is_that_of_another_trace() -> None:
     assert given != [first, second]
     assert given[0] == first or given[1] == second
     ids = {f"A-{1000 + number}" for number in range(16)}
-    assert {each["id"] for each in given if isinstance(each, dict)} <= ids
+    assert {str(each["id"]) for each in given if isinstance(each, dict)} <= ids
 
 
 @pytest.mark.parametrize(
