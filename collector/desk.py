@@ -23,6 +23,7 @@ from collector.served import Served
 from collector.store.store import Store
 from collector.web.routes import serve_page
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.times import JoinTimes
 from collector.worker.worker import WorkOrders
 from scouter.agent.ledger import Ledger
 from scouter.drift.profile import AgentEvalProfile
@@ -117,6 +118,7 @@ class Desk(Served, Generic[S]):
             health=self.watch.health,
             delivery=self.watch.delivery,
             pace=self.watch.pace,
+            times=JoinTimes.of(self.settings),
             worker=worker,
             ingest=self.ingest,
             catch_up=catch_up,

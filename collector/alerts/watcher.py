@@ -191,6 +191,7 @@ class DriftWatcher:
                 if (group.space, group.profile_uid) in self._active
                 if space in (None, group.space)
                 for series in group.series.values()
+                if series.units  # of backfills alone it has nothing to show yet
             ]
 
     def promise(self, space: str) -> str:

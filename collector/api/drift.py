@@ -156,7 +156,7 @@ def _result(each: Observed) -> DriftResult:
         service=each.agent.service, environment=each.agent.environment,
         version=each.agent.version, session_id=each.session, at=time_at(each.at_ns),
         created_at=time_at(each.created_ns),
-        evaluation_id=each.evaluation_id,
+        evaluation_id=each.evaluation_id, is_backfill=each.is_backfill,
         outcomes=tuple(
             DriftOutcome(task=task, outcome=outcome) for task, outcome in each.outcomes
         ),

@@ -23,8 +23,10 @@ from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.receivers.intake import Intake
 from collector.store.store import Store
+from collector.worker.backfill import Backfiller
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.reevaluate import Reevaluator
+from collector.worker.times import JoinTimes
 from collector.worker.worker import WorkOrders
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
@@ -196,6 +198,7 @@ class Parts:
     health: HealthWatch
     delivery: Delivery
     pace: Pace
+    times: JoinTimes
     worker: WorkOrders
     ingest: Intake
     catch_up: Callable[[float], bool]
@@ -228,6 +231,11 @@ class Parts:
     def reevaluator(self) -> Reevaluator:
         """Evaluates stored records again."""
         return Reevaluator(self.store, self.registry, self.worker.revise)
+
+    @cached_property
+    def backfiller(self) -> Backfiller:
+        """Evaluates what is stored without an evaluation."""
+        return Backfiller(self.store, self.registry, self.times, self.worker.add)
 
 
 def give_parts(app: FastAPI, parts: Parts | ProbeParts) -> None:
@@ -267,6 +275,7 @@ TheNames: TypeAlias = Annotated[KnownNames, Depends(_of(lambda parts: parts.name
 TheReader: TypeAlias = Annotated[ProfileReader, Depends(_of(lambda parts: parts.reader))]
 TheStandings: TypeAlias = Annotated[JudgeStandings, Depends(_of(lambda parts: parts.standings))]
 TheReevaluator: TypeAlias = Annotated[Reevaluator, Depends(_of(lambda parts: parts.reevaluator))]
+TheBackfiller: TypeAlias = Annotated[Backfiller, Depends(_of(lambda parts: parts.backfiller))]
 WhenChanged: TypeAlias = Annotated[
     Callable[[], None], Depends(_of(lambda parts: parts.profiles_changed))
 ]

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from collector.access.caller import Caller, Scope
 from collector.api.parameters import (
+    BAD_CURSOR,
     NOT_FOUND,
     Admin,
     Profiler,
@@ -27,6 +28,7 @@ from collector.api.parameters import (
 )
 from collector.api.parts import (
     ProfileReader,
+    TheBackfiller,
     TheIngest,
     TheReader,
     TheReevaluator,
@@ -38,6 +40,7 @@ from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
 from collector.receivers.http.body import read_body
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.unjudged import Unjudged, UnjudgedQuery
 from collector.worker.profiles import (
     AliasTakenError,
     NoRoomError,
@@ -242,6 +245,12 @@ class ReevaluationRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    missing: bool = Field(
+        default=False,
+        description="In place of evaluations, what has none: traces that the profile's `watch` "
+        "selects, records that nobody knew the profile of, and sessions. Each gets one, marked "
+        "`is_backfill`. They are listed oldest first, and filtered by `since` alone.",
+    )
     profile: str | None = Field(
         default=None,
         min_length=1,
@@ -272,6 +281,9 @@ class ReevaluationRequest(BaseModel):
     def _one_profile(self) -> "ReevaluationRequest":
         if (self.profile is None) is (self.profile_body is None):
             raise ValueError("give exactly one of profile and profile_body")
+        others = (self.outcome, self.session_id, self.trace_id, self.record_id)
+        if self.missing and any(each is not None for each in others):
+            raise ValueError("missing: only `since` filters what has no evaluation")
         if self.profile_body is not None and not self.dry_run:
             raise ValueError(
                 "profile_body: revisions refer to a registered version; register this one with "
@@ -301,6 +313,7 @@ def reevaluations_router() -> APIRouter:
     def reevaluate(
         registry: TheRegistry,
         reevaluator: TheReevaluator,
+        backfiller: TheBackfiller,
         reader: TheReader,
         caller: Admin,
         body: ReevaluationRequest,
@@ -311,13 +324,28 @@ def reevaluations_router() -> APIRouter:
         versions that ends differently; new and removed tasks are counted apart. With `dry_run`
         false, each new evaluation becomes the next revision and replaces the earlier one in every
         list and rate. Evaluations of sessions stay as they are if the version has no session task.
+        With `missing`, what has no evaluation gets one.
         A `profile_body` is refused for the same faults as a registration (422).
         """
         registered = meant(registry, reader, caller, body)
         before, as_of = read_cursor(body.cursor)
+        profile, now_ns = registered.profile, time.time_ns()
+        if body.missing:
+            if before is not None and before[0] > Unjudged.SESSIONS:
+                raise ProblemError(400, BAD_CURSOR)
+            wanted = UnjudgedQuery(
+                space=caller.space,
+                alias=profile.alias,
+                names=(profile.alias, profile.name, registered.uid, profile.digest),
+                since_ns=read_time("since", body.since) or 0,
+                place=before or (0, 0),
+                limit=body.limit,
+            )
+            filled = backfiller.run(registered, wanted, now_ns=now_ns, is_dry=body.dry_run)
+            return _page(profile.alias, profile.digest, body.dry_run, filled)
         query = EvaluationQuery(
             space=caller.space,
-            profile=registered.profile.alias,
+            profile=profile.alias,
             record_id=body.record_id,
             session_id=body.session_id,
             trace_id=body.trace_id.lower() if body.trace_id else None,
@@ -327,8 +355,7 @@ def reevaluations_router() -> APIRouter:
             limit=body.limit,
             before=before,
         )
-        done = reevaluator.run(registered, query, now_ns=time.time_ns(), is_dry=body.dry_run)
-        profile = registered.profile
+        done = reevaluator.run(registered, query, now_ns=now_ns, is_dry=body.dry_run)
         return _page(profile.alias, profile.digest, body.dry_run, done)
 
     return router
@@ -369,6 +396,7 @@ def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluat
         stored=len(done.stored),
         gone=done.gone,
         moved=done.moved,
+        still_open=done.still_open,
         new_tasks=tuple(_counts(done.new)),
         removed_tasks=tuple(_counts(done.removed)),
         items=tuple(_flip(each, done.stored) for each in done.flips),

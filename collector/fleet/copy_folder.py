@@ -20,7 +20,7 @@ from collector.fleet.copying import (
     sizes_of,
 )
 from collector.fleet.schema import NOBODY
-from collector.fleet.share import share_of
+from collector.fleet.whole import share_of
 from collector.log.offline import check_log
 from collector.store.commit import stored_table
 from collector.store.conservation import ConservationReads

@@ -9,6 +9,7 @@ from collector.fleet.store import FleetStore
 from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import EvaluationRow
+from collector.worker.backfill import Added, commits_of, letters_of, still_missing
 from collector.worker.kept_values import parts_of_rows
 from collector.worker.reevaluate import Revision
 from scouter.errors import TransientError
@@ -64,6 +65,20 @@ class FleetHand:
         for part in parts_of_rows(found):
             store.commit(Commit(evaluations=list(part)))
         return frozenset(row.record_uid for row in found)
+
+    def add(self, added: Sequence[Added]) -> "Future[frozenset[str]]":
+        """Store first evaluations that come late; see `Revising.add`."""
+
+        def add() -> frozenset[str]:
+            with self._store.alone():
+                found = still_missing(self._store, added)
+                if letters := letters_of(found):
+                    self._store.remove_dead_letters(found[0].row.space, letters)
+                for each in commits_of(found):
+                    self._store.commit(each)
+            return frozenset(each.row.record_uid for each in found)
+
+        return _done(add)
 
 
 def _done(action: Callable[[], T]) -> "Future[T]":

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from collector.fleet.share import Share, share_of
+from collector.fleet.share import Share
+from collector.fleet.whole import share_of
 from collector.log.brokers import Brokers
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from collector.fleet.database import Address, ConflictError, Session
-from collector.fleet.whole import Whole
+from collector.fleet.whole import Whole, share_of
 from collector.fleet.writing import Writing, Written
 from collector.key_filter import KeyFilter
 from collector.metrics import Totals
@@ -15,7 +15,6 @@ from collector.store.reads import Rows
 from collector.store.rows import Scope
 from collector.store.tombstones import ErasedKind, Tombstone
 from scouter.errors import TransientError
-from scouter.transport.kafka_client import fnv1a_32
 
 _BITS_EACH: Final = 24
 """Bits of a filter for each hash in it."""
@@ -53,12 +52,6 @@ class FencedError(TransientError):
 
     def __reduce__(self) -> tuple[type["FencedError"], tuple[int, str]]:
         return FencedError, (self.part, self.owner)
-
-
-def share_of(space: str, session_id: str, partitions: int) -> int:
-    """The share that evaluates a session; of a record without one its uid stands for it."""
-    text = f"{space}\0{session_id}".encode("utf-8", "surrogatepass")
-    return fnv1a_32(text) % partitions
 
 
 class Share(Writing):

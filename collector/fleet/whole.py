@@ -35,10 +35,11 @@ from collector.store.evaluation_codec import decode_evaluation
 from collector.store.reads import Rows
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.retention import UpkeepReads
-from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.store.schema import COLUMNS
 from scouter.errors import ConfigError, TransientError
 from scouter.model.log_event import RESULT_EVENT
+from scouter.transport.kafka_client import fnv1a_32
 
 _READERS: Final = 4
 """Reads of people at a time, in each process."""
@@ -73,6 +74,9 @@ _PARTS_OF: Final = """
     UNION ALL
     SELECT space, uid, part FROM public.records WHERE uid_hash = ANY($1::BIGINT[])
 """
+_PARTS_OF_TRACES: Final = """
+    SELECT DISTINCT trace_id, part FROM public.spans WHERE trace_id = ANY($1::TEXT[])
+"""
 _TOTALS: Final = """
     SELECT (SELECT value::BIGINT FROM public.meta WHERE key = 'added_up'),
         t.name, t.space, t.profile, t.alias, t.task, t.label, sum(t.n)::BIGINT
@@ -81,6 +85,12 @@ _TOTALS: Final = """
     GROUP BY t.name, t.space, t.profile, t.alias, t.task, t.label
 """
 """One row at least: it says which commit has put the rows before it together."""
+
+
+def share_of(space: str, session_id: str, partitions: int) -> int:
+    """The share that evaluates a session; of a record without one its uid stands for it."""
+    text = f"{space}\0{session_id}".encode("utf-8", "surrogatepass")
+    return fnv1a_32(text) % partitions
 
 
 class Whole(Writing, UpkeepReads):
@@ -357,14 +367,26 @@ class Whole(Writing, UpkeepReads):
             raise TransientError(str(error)) from None
 
     def _parts(self, table: str, columns: Columns) -> Iterable[int]:
+        named = dict(zip((each for each, _ in COLUMNS[table][1:]), columns, strict=False))
+        if table == "records":  # derived ones: they are where the spans of their traces are
+            ids = named["trace_id"]
+            of_trace = dict(self.read_for_work(_PARTS_OF_TRACES, [list(set(ids))]))
+            return [of_trace.get(each, NOBODY) for each in ids]
         name = _SUBJECTS.get(table)
         if name is None:
             return super()._parts(table, columns)
-        names = [each for each, _ in COLUMNS[table]][1:]
-        spaces, uids = columns[names.index("space")], columns[names.index(name)]
+        spaces, uids = named["space"], named[name]
         hashes = [text_hash(each) for each in set(uids)]
         found = {(space, uid): part for space, uid, part in self.read_for_work(_PARTS_OF, [hashes])}
-        return [found.get(key, NOBODY) for key in zip(spaces, map(plain, uids), strict=True)]
+        keys = list(zip(spaces, map(plain, uids), strict=True))
+        if table == "evaluations":  # of a session without one: they are of its share
+            rows = zip(keys, named["scope"], named["session_id"], strict=True)
+            found |= {
+                key: share_of(key[0], session_id, self.partitions)
+                for key, scope, session_id in rows
+                if scope == Scope.SESSION and key not in found
+            }
+        return [found.get(key, NOBODY) for key in keys]
 
     def _need_again(self, low_seq: int) -> None:
         # Whoever owns it sees that, and begins anew from there.

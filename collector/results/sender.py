@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -191,8 +191,8 @@ class ResultsSender:
         if not page:
             self._seen, self._oldest_ns = last, None
             return False
-        self._oldest_ns = page[0][1].evaluated_ns
         rows = [row for _, row in page]
+        self._oldest_ns = _oldest_ns(rows)
         linked = list(zip(rows, links_of(self._store, rows), strict=True))
         self._send(linked, [place for place, _ in page])
         return True
@@ -226,7 +226,7 @@ class ResultsSender:
     def _keep(self, place: ResultPlace, left: Sequence[tuple[EvaluationRow, object]]) -> None:
         self._place = place
         if left:
-            self._oldest_ns = left[0][0].evaluated_ns
+            self._oldest_ns = _oldest_ns(row for row, _ in left)
         try:
             self._cursor.write(place)
         except (OSError, TransientError) as error:
@@ -240,3 +240,8 @@ class ResultsSender:
         if error.retry_after_s is not None:
             return min(error.retry_after_s, _LONGEST_S)
         return min(self._first_wait_s * 2 ** (self._failures - 1), self._longest_wait_s)
+
+
+def _oldest_ns(rows: Iterable[EvaluationRow]) -> int | None:
+    """Time of the first result that is sent in its time."""
+    return next((row.evaluated_ns for row in rows if not row.is_backfill), None)

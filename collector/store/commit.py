@@ -253,6 +253,7 @@ def _evaluations(rows: Sequence[EvaluationRow]) -> Columns:
         [int(row.was_decided) for row in rows],
         [int(row.is_partial) for row in rows],
         [encode_evaluation(row) for row in rows],
+        [1 if row.is_backfill else None for row in rows],
     ]
 
 

@@ -25,16 +25,18 @@ from scouter.model.attributes import RESOURCE_TAGS
 
 _FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
 """SQL for the first evaluation on a record or session that is not pending."""
+_NEWS: Final = f"{_FIRST} AND e.is_backfill IS NULL"
+"""The same, of those that were made in their time."""
 _LAST_OUTCOMES: Final = f"""
     SELECT e.outcome FROM evaluations e
     WHERE e.space = $1 AND e.profile_uid = $2 AND e.evaluated_ns >= $3
-      AND {_FIRST} AND e.is_partial = 0
+      AND {_NEWS} AND e.is_partial = 0
     ORDER BY e.seq DESC, e.ordinal DESC LIMIT $4::BIGINT
 """
 _DECIDED: Final = f"""
     SELECT e.seq, e.ordinal, e.space, e.evaluation_id, e.session_id, e.profile_uid, e.outcome,
         e.service_name, e.environment, e.service_version, e.evaluated_ns, e.created_ns, e.scope,
-        e.is_partial, e.reads_spans, e.completeness, e.tags, e.trace_id
+        e.is_partial, e.is_backfill, e.reads_spans, e.completeness, e.tags, e.trace_id
     FROM evaluations e
     WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT) AND {_FIRST}
       AND ($3::TEXT IS NULL OR e.space = $3::TEXT)
@@ -64,7 +66,7 @@ _VERSIONS: Final = f"""
             e.seq, e.ordinal, row_number() OVER (
                 PARTITION BY e.service_version ORDER BY e.seq, e.ordinal) AS n
         FROM evaluations e {{tasks}}
-        WHERE {_OF_AGENT} AND e.service_version IN ($3, $4) AND {_FIRST} AND {{condition}}
+        WHERE {_OF_AGENT} AND e.service_version IN ($3, $4) AND {_NEWS} AND {{condition}}
           AND e.evaluated_ns >= coalesce($7::BIGINT, (
             SELECT min(e.evaluated_ns) FROM evaluations e
             WHERE {_OF_AGENT} AND e.service_version = $4))
@@ -166,9 +168,9 @@ class DecidedReads(SummaryReads):
         tasks, traits = self._tasks(rows), self._traits(rows, slices)
         amounts = self._amounts(rows, prices)
         found: list[Observed] = []
-        for seq, nth, space, each, session, uid, outcome, *agent, at_ns, made, scope, part in (
-            row[:-4] for row in rows
-        ):
+        for row in rows:
+            seq, nth, space, each, session, uid, outcome, *agent = row[:10]
+            at_ns, made, scope, part, past = row[10:15]
             own, is_record = tasks[each], scope == Scope.RECORD
             whole = [(RECORD, Outcome(outcome))] if is_record and not part else []
             found.append(
@@ -180,6 +182,7 @@ class DecidedReads(SummaryReads):
                     session=session if is_record else "",
                     at_ns=at_ns,
                     created_ns=made,
+                    is_backfill=past == 1,
                     evaluation_id=each,
                     outcomes=(*whole, *own.outcomes),
                     numbers=tuple(own.numbers),

@@ -22,6 +22,7 @@ EVALUATION: Final = (
     "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
     "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
     "created_ns", "evaluated_ns", "duration_ns", "input_seq", "scope", "was_decided",
+    "is_backfill",
 )  # fmt: skip
 """Fields of an evaluation, but its tasks."""
 TASK: Final = (

@@ -1,6 +1,7 @@
 """History as it stands in a data folder that no collector has open."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -57,7 +58,7 @@ class StoredHistory:
         }
 
     def results(self, period: Period) -> Iterator[Observed]:
-        """First final results, in the order of completion."""
+        """First final results, in the order of completion; backfills as if in their time."""
         query = DecidedQuery(
             space=self._space, profile=period.profile, since_ns=period.since_ns,
             until_ns=period.until_ns,
@@ -65,7 +66,7 @@ class StoredHistory:
         place = BEFORE_ALL
         slices = {each for known in self.profiles().values() for each in known.stated.slices}
         while page := self._store.decided_after(place, _PAGE, query, slices=slices):
-            yield from page
+            yield from (replace(each, is_backfill=False) for each in page)
             place = page[-1].place
 
     def explain(self, key: SeriesKey, since_ns: int) -> Origin | None:

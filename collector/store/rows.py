@@ -185,6 +185,9 @@ class EvaluationRow:
     scope: Scope = Scope.RECORD
     was_decided: bool = False
     """True if an earlier revision was decided, so that this one is not the first that counts."""
+    is_backfill: bool = False
+    """True if it was made long after its time, on purpose: a reference for what comes, and no news.
+    `evaluated_ns` is the event's time then, so that it counts where it belongs."""
     tasks: tuple[TaskRow, ...]
 
     @property
@@ -206,8 +209,9 @@ class EvaluationRow:
 
     @property
     def is_first_decided(self) -> bool:
-        """True for the first evaluation on its record or session that is not pending."""
-        return self.outcome is not Outcome.PENDING and not self.was_decided
+        """True for the first evaluation on its record or session that is not pending, as news."""
+        is_news = not (self.was_decided or self.is_backfill)
+        return self.outcome is not Outcome.PENDING and is_news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +301,7 @@ class PendingSpace:
     uid: str
     """Of the record whose evaluation has waited for longest."""
     evaluated_ns: int
-    """Time at which that evaluation was made."""
+    """Time at which that evaluation was made; the largest there is where all are backfills."""
 
 
 class AlertEvent(NamedTuple):

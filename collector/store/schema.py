@@ -49,7 +49,7 @@ _TABLES: Final[Mapping[str, str]] = {
         seq BIGINT, ordinal BIGINT, uid_hash BIGINT, {_EVALUATED},
         record_id TEXT, trace_id TEXT, outcome TEXT, completeness TEXT, missing_parents BIGINT,
         reads_spans BIGINT, tags TEXT[], duration_ns BIGINT, input_seq BIGINT, scope TEXT,
-        pending BIGINT, was_decided BIGINT, is_partial BIGINT, body TEXT
+        pending BIGINT, was_decided BIGINT, is_partial BIGINT, body TEXT, is_backfill BIGINT
     """,
     "task_results": f"""
         seq BIGINT, {_EVALUATED},

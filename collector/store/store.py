@@ -24,6 +24,7 @@ from collector.store.task_results import TaskResultReads
 from collector.store.tombstones import Tombstones
 from collector.store.trace_text import TraceTextReads
 from collector.store.traces import TraceFacetReads
+from collector.store.unjudged import UnjudgedReads
 from collector.store.usage import UsageReads
 from collector.store.versions import VersionReads
 from collector.store.waiting import WaitingReads
@@ -32,6 +33,7 @@ from collector.store.waiting import WaitingReads
 class Store(
     EraseReads,
     WaitingReads,
+    UnjudgedReads,
     SessionTextReads,
     EvaluationReads,
     EvaluationFacetReads,

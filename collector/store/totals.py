@@ -118,11 +118,11 @@ def of_letters(rows: Iterable[DeadLetter]) -> Counter[TotalKey]:
 
 
 def of_evaluation(row: EvaluationRow) -> Counter[TotalKey]:
-    """Count an evaluation, as far as it is a first one, and its pending tasks."""
+    """Count an evaluation, as far as it is a first one of its time, and its pending tasks."""
     found = Counter[TotalKey]()
     if row.pending:
         found[TotalKey(TotalName.PENDING, row.space)] += row.pending
-    if row.revision > 1:
+    if row.revision > 1 or row.is_backfill:
         return found
     parts = (row.space, row.profile_name, row.alias)
     for task in row.tasks:
@@ -305,6 +305,8 @@ class _New:
         if before.pending:
             self.totals[TotalKey(TotalName.PENDING, before.space)] -= before.pending
         self.rollups.subtract(rollup_keys(before))
+        if row.is_backfill:  # its first one was not counted
+            return
         was = {task.task_id: task_label(task.outcome, task.reason) for task in before.tasks}
         now = {task.task_id: task_label(task.outcome, task.reason) for task in row.tasks}
         name = TotalName.REVISIONS if is_same else TotalName.REEVALUATIONS

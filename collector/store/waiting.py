@@ -51,7 +51,9 @@ _BODIES_OF: Final = """
 """
 _PENDING_SPACES: Final = f"""
     SELECT e.space, sum(e.pending)::BIGINT,
-        (array_agg(e.record_uid ORDER BY e.evaluated_ns, e.record_uid))[1], min(e.evaluated_ns)
+        (array_agg(e.record_uid
+            ORDER BY e.is_backfill NULLS FIRST, e.evaluated_ns, e.record_uid))[1],
+        coalesce(min(e.evaluated_ns) FILTER (WHERE e.is_backfill IS NULL), {2**63 - 1})
     FROM evaluations e
     WHERE e.pending > 0 AND {_NO_NEWER}
     GROUP BY e.space

@@ -90,7 +90,7 @@ class Deriver:
     def bare(self, space: str, trace_id: str, profile_uid: str, now_ns: int) -> RecordRow | None:
         """The record of a trace that nobody looks at any more, without what its spans say."""
         registered = self._registry.get(space, profile_uid)
-        return None if registered is None else _row(registered, trace_id, 0, now_ns)
+        return None if registered is None else bare_row(registered, trace_id, 0, now_ns)
 
     def record(
         self, space: str, trace_id: str, waiting: Waiting, view: TraceView, now_ns: int
@@ -107,7 +107,7 @@ class Deriver:
         registered = self._registry.get(space, waiting.watched_by)
         if registered is None:
             return None
-        row = _row(registered, trace_id, waiting.seq, now_ns)
+        row = bare_row(registered, trace_id, waiting.seq, now_ns)
         if view.tree.unread:
             return row
         if not view.tree.spans or not is_wanted(registered.profile.watch, view.tree):
@@ -122,8 +122,15 @@ class Deriver:
         return "" if registered is None else registered.profile.alias
 
 
-def _row(registered: RegisteredProfile, trace_id: str, seq: int, received_ns: int) -> RecordRow:
-    """The record that is to be derived, without what only the spans tell."""
+def bare_row(registered: RegisteredProfile, trace_id: str, seq: int, received_ns: int) -> RecordRow:
+    """The record that is to be derived, without what only the spans tell.
+
+    Args:
+        registered: The profile that judges it.
+        trace_id: Its trace.
+        seq: A commit with spans of that; 0 if none counts.
+        received_ns: Its time, where no span tells another one.
+    """
     profile = registered.profile
     return RecordRow(
         space=registered.space, uid=derived_uid(trace_id, profile.alias), digest=_DIGEST,

@@ -303,7 +303,11 @@ class News:
     def _tell(self, rows: Sequence[EvaluationRow], waits_s: Mapping[RecordId, float]) -> None:
         if any(row.pending for row in rows):
             self._on_pending()
-        first = [row for row in rows if row.revision == 1 or row.is_first_decided]
+        first = [
+            row
+            for row in rows
+            if not row.is_backfill and (row.revision == 1 or row.is_first_decided)
+        ]
         if first:
             self._measures.waited(first, waits_s)
             for observer in self._observers:

@@ -165,22 +165,36 @@ def judge_again(
         row = evaluation_of(ready, registered, resource, merged, seq=seq, now_ns=now_ns)
         # Rows have outcomes as results have them.
         outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
-        found.append(replace(row, outcome=outcome, **follows(earlier)))
+        found.append(replace(row, outcome=outcome, **follows(earlier, now_ns)))
     return found
 
 
 class Place(TypedDict):
-    """Fields that give an evaluation its place among the evaluations on its record."""
+    """Fields that give an evaluation its place among those on its record, and in time."""
 
     revision: int
     was_decided: bool
+    is_backfill: bool
+    evaluated_ns: int
 
 
-def follows(earlier: EvaluationRow | None) -> Place:
-    """The place behind an evaluation; the first where there is none."""
+def follows(earlier: EvaluationRow | None, now_ns: int) -> Place:
+    """The place behind an evaluation; the first where there is none.
+
+    Args:
+        earlier: The evaluation before; behind a backfill all have its time.
+        now_ns: The time, nanoseconds since the epoch.
+    """
     if earlier is None:
-        return {"revision": 1, "was_decided": False}
-    return {"revision": earlier.revision + 1, "was_decided": earlier.has_decision}
+        return {
+            "revision": 1, "was_decided": False, "is_backfill": False, "evaluated_ns": now_ns,
+        }  # fmt: skip
+    return {
+        "revision": earlier.revision + 1,
+        "was_decided": earlier.has_decision,
+        "is_backfill": earlier.is_backfill,
+        "evaluated_ns": earlier.evaluated_ns if earlier.is_backfill else now_ns,
+    }
 
 
 def eval_record(row: RecordRow) -> EvalRecord:

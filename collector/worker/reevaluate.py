@@ -15,11 +15,10 @@ from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.ready import Ready
 from collector.worker.records import TraceView, follows, judge
 from collector.worker.session import DueSession, WholeSession, judge_session
-from collector.worker.session_reader import SessionReader
+from collector.worker.session_reader import SessionReader, StoredSession
 from collector.worker.trace_facts import lost_of, read_trees
 from scouter.client.models.evaluations import TaskChange
 from scouter.errors import TransientError
-from scouter.evaluate.engine.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +90,8 @@ class Reevaluated:
     """Go on below this position; None at the end."""
     as_of: int
     """As of which commit the evaluations are listed; the next page is requested with it."""
+    still_open: int = 0
+    """Traces and sessions that may go on, which were left out."""
 
 
 class _Tally:
@@ -168,7 +169,7 @@ class Reevaluator:
             flips += [each for each in made if each.changes]
             new = [each for each in made if each.is_new]
             if new and not is_dry:
-                stored |= self._store_all(new)
+                stored |= wait_for(self._revise(new))
         return Reevaluated(
             checked=tally.checked,
             stored=stored,
@@ -186,12 +187,6 @@ class Reevaluator:
         latest = self._store.latest_evaluations([(space, row.record_uid) for row in part])
         return [latest.get((space, row.record_uid), row) for row in part]
 
-    def _store_all(self, revisions: Sequence[Revision]) -> frozenset[str]:
-        try:
-            return self._revise(revisions).result(_COMMIT_S)
-        except FutureTimeoutError as error:
-            raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
-
     def _judged(
         self, registered: RegisteredProfile, part: Sequence[EvaluationRow], now_ns: int
     ) -> Iterator[Revision]:
@@ -201,9 +196,8 @@ class Reevaluator:
         if records:
             yield from self._of_records(registered, records, seq, now_ns)
         sessions = [row for row in part if row.scope is Scope.SESSION]
-        plan = registered.profile.plan.session
-        if sessions and plan is not None:
-            yield from self._of_sessions(registered, plan, sessions, seq, now_ns)
+        if sessions:
+            yield from self._of_sessions(registered, sessions, seq, now_ns)
 
     def _of_records(
         self, registered: RegisteredProfile, part: Sequence[EvaluationRow], seq: int, now_ns: int
@@ -229,62 +223,105 @@ class Reevaluator:
         if not items:
             return
         earlier = {row.record_uid: row for row in known}
-        evaluations = self._evaluations(items, registered, traces, seq, now_ns, earlier)
+        evaluations = evaluations_of(items, registered, traces, seq, now_ns, earlier)
         for before, made in zip(known, evaluations, strict=True):
-            after = replace(made, **follows(before))
+            after = replace(made, **follows(before, now_ns))
             read = [after.trace_id] if after.reads_spans and after.trace_id is not None else []
             yield Revision(before=before, row=after, trace_ids=read)
-
-    def _evaluations(
-        self,
-        items: Sequence[Ready],
-        registered: RegisteredProfile,
-        traces: Mapping[str, TraceView],
-        seq: int,
-        now_ns: int,
-        earlier: Mapping[str, EvaluationRow],
-    ) -> list[EvaluationRow]:
-        """Evaluate records in their order; derived ones outside of the sample without asking."""
-        found: dict[str, EvaluationRow] = {}
-        groups: defaultdict[bool, list[Ready]] = defaultdict(list)
-        for each in items:
-            groups[registered.of_record(each.record).asks].append(each)
-        for group in groups.values():
-            by = registered.of_record(group[0].record)
-            made = judge(group, by, traces, seq=seq, now_ns=now_ns, earlier=earlier)
-            found |= {row.record_uid: row for row in made}
-        return [found[each.record.uid] for each in items]
 
     def _of_sessions(
         self,
         registered: RegisteredProfile,
-        plan: Plan,
         part: Sequence[EvaluationRow],
         seq: int,
         now_ns: int,
     ) -> Iterator[Revision]:
-        space = registered.space
         evaluations = {row.record_uid: row for row in part}
-        for found in self._sessions.sessions(space, {row.session_id for row in part}):
+        for found in self._sessions.sessions(registered.space, {row.session_id for row in part}):
             for key, session in found.items():
                 before = evaluations.get(key.uid)
-                if before is None:
-                    continue
-                read = self._sessions.traces_of(registered, session)
-                spans = self._sessions.spans_of(space, read)
-                is_quiet = before.completeness is not Completeness.DEADLINE
-                whole = WholeSession(
-                    due=DueSession(key=key, is_quiet=is_quiet, waited_s=0.0),
-                    registered=registered,
-                    plan=registered.of_session(session.rows).plan.session or plan,
-                    records=session.rows,
-                    spans={} if isinstance(spans, str) else spans,
-                    earlier=before,
-                    lost=lost_of(self._store, space, read),
-                    too_large=spans if isinstance(spans, str) else session.too_large,
+                made = before and judged_session(
+                    self._store, self._sessions, registered, session, before, seq=seq, now_ns=now_ns
                 )
-                after = judge_session(whole, seq=seq, now_ns=now_ns)
-                yield Revision(before=before, row=after, trace_ids=read)
+                if before is not None and made is not None:
+                    yield Revision(before=before, row=made[0], trace_ids=made[1])
+
+
+def evaluations_of(
+    items: Sequence[Ready],
+    registered: RegisteredProfile,
+    traces: Mapping[str, TraceView],
+    seq: int,
+    now_ns: int,
+    earlier: Mapping[str, EvaluationRow],
+) -> list[EvaluationRow]:
+    """Evaluate records in their order; derived ones outside of the sample without asking judges."""
+    found: dict[str, EvaluationRow] = {}
+    groups: defaultdict[bool, list[Ready]] = defaultdict(list)
+    for each in items:
+        groups[registered.of_record(each.record).asks].append(each)
+    for group in groups.values():
+        by, done = registered.of_record(group[0].record), 0
+        while done < len(group):  # of very large ones some at a time
+            made = judge(group[done:], by, traces, seq=seq, now_ns=now_ns, earlier=earlier)
+            found |= {row.record_uid: row for row in made}
+            done += len(made)
+    return [found[each.record.uid] for each in items]
+
+
+def judged_session(
+    store: Store,
+    reader: SessionReader,
+    registered: RegisteredProfile,
+    session: StoredSession,
+    earlier: EvaluationRow | None = None,
+    *,
+    seq: int,
+    now_ns: int,
+) -> tuple[EvaluationRow, Collection[str]] | None:
+    """Evaluate a session that waits for nothing.
+
+    Args:
+        store: Has its spans.
+        reader: Reads them.
+        registered: The profile.
+        session: Its records.
+        earlier: Its latest evaluation, if there is one.
+        seq: Last commit of which everything is in it.
+        now_ns: The time, nanoseconds since the epoch.
+
+    Returns:
+        The evaluation and the traces that were read; None if no task is about sessions.
+    """
+    plan = registered.profile.plan.session
+    if plan is None:
+        return None
+    space, read = registered.space, reader.traces_of(registered, session)
+    spans = reader.spans_of(space, read)
+    is_quiet = earlier is None or earlier.completeness is not Completeness.DEADLINE
+    whole = WholeSession(
+        due=DueSession(key=session.key, is_quiet=is_quiet, waited_s=0.0),
+        registered=registered,
+        plan=registered.of_session(session.rows).plan.session or plan,
+        records=session.rows,
+        spans={} if isinstance(spans, str) else spans,
+        earlier=earlier,
+        lost=lost_of(store, space, read),
+        too_large=spans if isinstance(spans, str) else session.too_large,
+    )
+    return judge_session(whole, seq=seq, now_ns=now_ns), read
+
+
+def wait_for(stored: "Future[frozenset[str]]") -> frozenset[str]:
+    """Wait for what the worker stores.
+
+    Raises:
+        TransientError: It was not stored, or not in time.
+    """
+    try:
+        return stored.result(_COMMIT_S)
+    except FutureTimeoutError as error:
+        raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
 
 
 def _outcomes(row: EvaluationRow) -> dict[str, str]:

@@ -16,6 +16,7 @@ from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.store.store import Store
+from collector.worker.backfill import Added, commits_of, letters_of, still_missing
 from collector.worker.committer import Committer
 from collector.worker.kept_values import parts_of_rows
 from collector.worker.late import LateSpans
@@ -53,9 +54,8 @@ class Answered:
             evaluation_id=uuid7(now_ns),
             # Rows have outcomes as results have them.
             outcome=record_outcome(cast(Iterable[EvalTaskResult], self.tasks)),
-            evaluated_ns=now_ns,
             duration_ns=before.duration_ns + self.duration_ns,
-            **follows(before),
+            **follows(before, now_ns),
             tasks=self.tasks,
         )
 
@@ -216,6 +216,26 @@ class Revising:
             # Nobody has watched traces since they were read that no evaluation had read before.
             if each.row.input_seq < seq and not latest[each.key].reads_spans:
                 self._late.touched(each.row.space, each.trace_ids, seq)
+        return frozenset(each.row.record_uid for each in found)
+
+    def add(self, added: Sequence[Added]) -> frozenset[str]:
+        """Store first evaluations that come late; those that may quote erased data not.
+
+        Returns:
+            Uids of the records and sessions that had none until now.
+
+        Raises:
+            TransientError: The store cannot be read, or the worker is to stop.
+        """
+        recent = [each for each in added if each.row.input_seq >= self._erased_seq]
+        found = still_missing(self._store, recent)
+        if letters := letters_of(found):
+            self._store.remove_dead_letters(found[0].row.space, letters)
+        for each in commits_of(found):
+            self._committer.store_now(each)
+            self._told(each.evaluations)
+        for each in found:
+            self._late.judged(each.trace_ids)
         return frozenset(each.row.record_uid for each in found)
 
     def settle(self, answers: Sequence[Answered]) -> list[bool]:

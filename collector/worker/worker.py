@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import Final, Protocol
 
 from collector.store.erase import Erased, EraseTarget
+from collector.worker.backfill import Added
 from collector.worker.committer import RETRY_S
 from collector.worker.reevaluate import Revision
 from collector.worker.revising import Answered
@@ -31,6 +32,10 @@ class WorkOrders(Protocol):
 
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
         """Store evaluations of another version of a profile; see `Revising.revise`."""
+        ...
+
+    def add(self, added: Sequence[Added]) -> "Future[frozenset[str]]":
+        """Store first evaluations that come late; see `Revising.add`."""
         ...
 
 
@@ -96,6 +101,10 @@ class Worker(Work):
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
         """Store evaluations of another version of a profile; see `Revising.revise`."""
         return self._asked.put(lambda: self._revising.revise(revisions))
+
+    def add(self, added: Sequence[Added]) -> "Future[frozenset[str]]":
+        """Store first evaluations that come late; see `Revising.add`."""
+        return self._asked.put(lambda: self._revising.add(added))
 
     def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
         """Store what a judge's answers make of pending evaluations; see `Revising.settle`."""

@@ -121,8 +121,9 @@ def record_lines(look: "RecordLook", most: int) -> Iterator[str]:
 
 def _revision(evaluation: "Evaluation") -> str:
     version = evaluation.profile_version[:12]
+    mark = ", backfill" if evaluation.is_backfill else ""
     return (
-        f"revision {evaluation.revision}: {evaluation.outcome}, {evaluation.completeness}, "
+        f"revision {evaluation.revision}: {evaluation.outcome}, {evaluation.completeness}{mark}, "
         f"{clock(evaluation.evaluated_at)}, by version {version} of {evaluation.profile}"
     )
 

@@ -1,8 +1,9 @@
 """The command `scouter reevaluate`."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -35,24 +36,31 @@ if TYPE_CHECKING:
     from scouter.drift.profile import AgentEvalProfile
 
 _PAGE: Final = 100
+_MISSING: Final = 500
+"""Of what has no evaluation: to find a page takes a look at all spans."""
 _SHOWN: Final = 50
 _FILES: Final = (".json", ".yaml", ".yml")
 
 
 def reevaluate(
-    profile: Annotated[
-        str,
+    named: Annotated[
+        str | None,
         typer.Argument(
             metavar="PROFILE",
             help="A profile file; the uid or digest of a registered version; or an alias or name, "
             "for the active version.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="PROFILE", help="The same, as other commands take it.")
+    ] = None,
     apply: Annotated[
         bool,
         typer.Option(
             "--apply",
-            help="Register the file, and store each new evaluation as the next revision.",
+            help="Register the file, and store each new evaluation: as the next revision, or as a "
+            "first one that is marked backfill.",
         ),
     ] = False,
     check: Annotated[
@@ -112,15 +120,19 @@ def reevaluate(
     *,
     json: Json = False,
 ) -> None:
-    """Evaluate stored records by a version of their profile, and list the evaluations that flip.
+    """Evaluate what is stored by a profile: again, and for the first time what has no evaluation.
 
     An evaluation flips if a task of both versions ends differently. New and removed tasks are
     counted apart, because there is nothing to compare them with.
 
+    Traces that the `watch` of the profile selects, records that came before their profile, and
+    sessions get a first evaluation if they have none, marked backfill: a reference for drift, and
+    no news. A filter other than --since leaves these out. What may still go on is left out.
+
     Without --apply nothing changes, and a file is not registered. With --apply it is registered
     as by `scouter profile push` without --activate. Needs the scope admin, and for a file the scope
     profile too. The exit code is 0, also if evaluations flip, unless --check is given. It is 1 if
-    nothing was evaluated, as no stored evaluation fits.
+    nothing was evaluated.
 
     With --json the standard output has one line for each flip, and the counts go to the standard
     error.
@@ -136,6 +148,9 @@ def reevaluate(
         scouter reevaluate geographer.json --apply
         scouter reevaluate geographer.json --past /srv/past --workers 8 --save new.json
     """
+    if (named is None) is (profile is None):
+        raise ConfigError("give the profile once: scouter reevaluate PROFILE, or --profile PROFILE")
+    profile = named or profile or ""
     judging = {
         "judge": judge, "providers": providers, "judge_cache": judge_cache,
         "judge_budget_usd": judge_budget, "judge_timeout_s": judge_timeout,
@@ -154,37 +169,46 @@ def reevaluate(
         raise ConfigError(
             "--engine, --workers, --out, --save and the options of judges need --past"
         )
-    sums = _Sums(is_json=json)
-    cursor: str | None = None
+    sums, missing = _Sums(is_json=json), _Sums(is_json=json, what="for the first time")
     found, began = _read(profile), moment(since, "--since")
+    filters = {"outcome": outcome, "record_id": record, "session_id": session, "trace_id": trace}
+    is_whole = not any(filters.values())
     with connect(url, token_file) as client:
         if apply and not isinstance(found, str):
             known = client.register_profile(found)
             taken = "; its alert and sampling are now the file's" if known.is_active else ""
             typer.echo(f"registered {line_of(known)}{taken}", err=json)
             found = known.uid
-        while True:
-            try:
-                page = client.reevaluate(
-                    found, outcome=outcome, record_id=record, session_id=session, trace_id=trace,
-                    since=began, dry_run=not apply, limit=_PAGE, cursor=cursor,
-                )  # fmt: skip
-            except ScouterError:
-                if sums.checked:  # the error stands on a line of its own, behind what is done
-                    typer.echo(f"; {sums.stored} revisions stored" if apply else "", err=True)
-                raise
-            sums.add(page)
-            told = f"\r{sums.checked} evaluated again, {sums.flipped} flipped"
-            typer.echo(told, err=True, nl=False)
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-    typer.echo("", err=True)
+        ask = partial(client.reevaluate, found, since=began, dry_run=not apply, limit=_PAGE)
+        _read_pages(partial(ask, **filters), sums, is_applied=apply)
+        if is_whole:
+            _read_pages(partial(ask, missing=True, limit=_MISSING), missing, is_applied=apply)
     sums.tell("nothing was changed" if not apply else f"{sums.stored} revisions stored")
-    if not sums.checked:
-        typer.echo("nothing was judged: no stored evaluation of this profile fits", err=True)
-    if not sums.checked or (check and sums.flipped):
+    if missing.checked or missing.still_open:
+        missing.tell_missing(is_applied=apply)
+    if not (sums.checked or missing.checked):
+        typer.echo("nothing was judged: nothing that is stored fits this profile", err=True)
+    if not (sums.checked or missing.checked) or (check and sums.flipped):
         raise typer.Exit(1)
+
+
+def _read_pages(ask: "Callable[..., Reevaluation]", sums: "_Sums", *, is_applied: bool) -> None:
+    """Read all pages of one kind, and show a person who watches how far it is."""
+    cursor: str | None = None
+    while True:
+        try:
+            page = ask(cursor=cursor)
+        except ScouterError:
+            if sums.checked:  # the error stands on a line of its own, behind what is done
+                typer.echo(f"; {sums.stored} stored" if is_applied else "", err=True)
+            raise
+        sums.add(page)
+        told = f"\r{sums.checked} evaluated {sums.what}, {sums.flipped} flipped"
+        typer.echo(told, err=True, nl=False)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    typer.echo("", err=True)
 
 
 def _past(
@@ -227,6 +251,8 @@ def _no_flips() -> "list[Flip]":
 class _Sums:
     """Sums over all pages."""
 
+    what: str = "again"
+    """How often it was evaluated."""
     is_json: bool
     """Flips go to the standard output for programs, and the rest to the standard error."""
     checked: int = 0
@@ -234,6 +260,7 @@ class _Sums:
     stored: int = 0
     gone: int = 0
     moved: int = 0
+    still_open: int = 0
     new: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     removed: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     shown: "list[Flip]" = field(default_factory=_no_flips)
@@ -243,6 +270,7 @@ class _Sums:
         self.checked, self.flipped = self.checked + page.checked, self.flipped + page.flipped
         self.stored, self.gone = self.stored + page.stored, self.gone + page.gone
         self.moved += page.moved
+        self.still_open += page.still_open
         _add(self.new, page.new_tasks)
         _add(self.removed, page.removed_tasks)
         if self.is_json:
@@ -258,14 +286,24 @@ class _Sums:
             self._say(f"and {self.flipped - len(self.shown)} more")
         lost = f"; the records of {self.gone} are no longer stored" if self.gone else ""
         self._say(f"{self.flipped} of {self.checked} evaluations flip; {kept}{lost}")
-        for word, counts in (("new", self.new), ("removed", self.removed)):
-            for task, outcomes in counts.items():
-                ends = ", ".join(f"{n} {outcome}" for outcome, n in sorted(outcomes.items()))
-                self._say(for_output(f"{word} task {task}: {ends}"))
+        self._tell_tasks("new task", self.new)
+        self._tell_tasks("removed task", self.removed)
         if self.moved:
             self._say(
                 f"{self.moved} evaluations have another outcome for new and removed tasks alone"
             )
+
+    def tell_missing(self, *, is_applied: bool) -> None:
+        """Print what became of traces, records and sessions without an evaluation."""
+        done = f"{self.stored} stored" if is_applied else "nothing was changed"
+        still = f"; {self.still_open} may still go on, and are left out" if self.still_open else ""
+        self._say(f"{self.checked} evaluated for the first time, as backfill; {done}{still}")
+        self._tell_tasks("task", self.new)
+
+    def _tell_tasks(self, word: str, counts: Mapping[str, Counter[str]]) -> None:
+        for task, outcomes in counts.items():
+            ends = ", ".join(f"{n} {outcome}" for outcome, n in sorted(outcomes.items()))
+            self._say(for_output(f"{word} {task}: {ends}"))
 
     def _say(self, line: str) -> None:
         typer.echo(line, err=self.is_json)

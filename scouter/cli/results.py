@@ -127,7 +127,7 @@ def _row(each: "Evaluation") -> tuple[str, ...]:
         clock(each.evaluated_at),
         each.profile,
         each.record_id or (each.uid if each.scope == "record" else f"session {each.session_id}"),
-        each.outcome,
+        f"{each.outcome}, backfill" if each.is_backfill else each.outcome,
         ", ".join(f"{task.task_id} ({task.reason or task.outcome})" for task in wrong),
         first_reason(each.tasks, _REASON),
         each.trace_id or "",

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from collector.store.decided import VersionQuery
 from collector.store.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.store.rows import (
     AlertEvent,
     AlertState,
     TaskRow,
 )
+from scouter.drift.series.observed import BEFORE_ALL
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,
@@ -31,6 +33,25 @@ class ControlContract(OpenedStore):
 
         assert store.last_outcomes(SPACE, "p1", 2) == outcomes[1:]
         assert store.last_outcomes(SPACE, "p1", 9) == outcomes
+
+    def test_backfills_are_no_news(self, store: AppendingStore) -> None:
+        """No alert's condition and no canary sees them; detectors get them with their mark."""
+        rows = [evaluation("u1", Outcome.FAILED, is_backfill=True, service_version="2"),
+                evaluation("u2", service_version="2")]  # fmt: skip
+        store.append_evaluations(rows).result()
+        assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED]
+        found = store.decided_after(BEFORE_ALL, 9)
+        assert [(each.evaluation_id, each.is_backfill) for each in found] == [
+            ("evaluation of u1", True), ("evaluation of u2", False),
+        ]  # fmt: skip
+        query = VersionQuery(space=SPACE, profile_uid="p1", stable="1", candidate="2", task="",
+                             since_ns=None)  # fmt: skip
+        assert [(version, each.is_passed) for version, each in store.version_results(query, 9)] == [
+            ("2", True)
+        ]
+        assert store.latest_evaluations([(SPACE, "u1")])[SPACE, "u1"].is_backfill
+        names = [name for name, n in store.totals().items() if n and name.name == "records"]
+        assert [(name.label, store.totals()[name]) for name in names] == [("passed", 1)]
 
     @pytest.mark.parametrize("reason", ["budget", "sampled", "gate", "not_applicable"])
     @pytest.mark.parametrize("other", [Outcome.PASSED, Outcome.FAILED])

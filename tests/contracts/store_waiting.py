@@ -1,10 +1,12 @@
 """The lists of what is left to do, of any store."""
 
+from dataclasses import replace
 from typing import Any
 
 from collector.store.rows import START, Scope, TaskRow, WaitingRecord
+from collector.store.unjudged import Unjudged, UnjudgedQuery
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
+from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
 from tests.contracts.store_opened import Open, OpenedStore
 from tests.support.store_appends import AppendingStore
 
@@ -18,6 +20,47 @@ def pending_of(store: AppendingStore) -> list[tuple[str, int, str, int]]:
 class WaitingContract(OpenedStore):
     """What is left to do."""
 
+    def test_what_has_no_evaluation(self, store: AppendingStore) -> None:
+        """Of five traces two have a record for the alias; those of one time are on one page."""
+        ids = [f"{n:032x}" for n in range(1, 6)]
+        starts = [30, 10, 20, 20, 40]
+        spans = [span(n, trace_id=each, start_ns=at, end_ns=50)
+                 for n, (each, at) in enumerate(zip(ids, starts, strict=True), 1)]  # fmt: skip
+        store.append_spans(SPACE, spans, received_ns=90).result()
+        store.append_spans("elsewhere", spans, received_ns=90).result()
+        rows = [
+            record("u1", trace_id=ids[0], session_id="s", created_ns=30, received_ns=31),
+            record("u2", trace_id=ids[4], session_id="t", created_ns=40, profile_ref="old"),
+            record("u3", session_id="u", alias="other", trace_id=ids[1]),
+            record("u4", session_id="s", created_ns=20, received_ns=32),
+            record("u5", session_id="v", created_ns=25, alias="", profile_uid=""),
+        ]
+        store.append_records(rows).result()
+        known = letter(uid="u5", was_accepted=True, reason="unknown_profile")
+        other = letter(uid="u4", was_accepted=True, reason="engine_fault")
+        store.append_dead_letters([known, other]).result()
+        store.append_evaluations([evaluation("of t", session_id="t", scope=Scope.SESSION)]).result()
+
+        def found(kind: Unjudged, **fields: Any) -> list[tuple[int, str]]:
+            place = (kind, fields.pop("from_ns", 0))
+            query = UnjudgedQuery(
+                space=SPACE, alias="answers", names=("answers", "digest"), place=place, **fields
+            )
+            return [(each.at_ns, each.id) for each in store.unjudged(query)]
+
+        assert found(Unjudged.TRACES) == [(10, ids[1]), (20, ids[2]), (20, ids[3])]
+        assert found(Unjudged.TRACES, limit=1) == [(10, ids[1])]
+        assert found(Unjudged.TRACES, limit=1, from_ns=11) == [(20, ids[2]), (20, ids[3])]
+        assert found(Unjudged.TRACES, since_ns=15) == [(20, ids[2]), (20, ids[3])]
+        assert found(Unjudged.RECORDS) == [(25, "u5")]
+        assert found(Unjudged.RECORDS, since_ns=26) == []
+        assert found(Unjudged.SESSIONS) == [(20, "s"), (25, "v")]
+        (first, _) = store.unjudged(
+            UnjudgedQuery(space=SPACE, alias="answers", names=("answers",),
+                          place=(Unjudged.SESSIONS, 0))
+        )  # fmt: skip
+        assert (first.received_ns, first.letter_id) == (32, "")
+
     def test_pending_tasks_of_each_space(self, store: AppendingStore) -> None:
         """With the oldest evaluation, whatever came first; of a space without any nothing."""
         tasks = [TaskRow(task_id=id, task_type="x", outcome=Outcome.PENDING) for id in "ab"]
@@ -27,6 +70,13 @@ class WaitingContract(OpenedStore):
         ]
         store.append_evaluations([*rows, evaluation("u1", space="c")]).result()
         assert pending_of(store) == [("a", 4, "u1", 8), ("b", 2, "u1", 7)]
+        mark: dict[str, Any] = {"evaluated_ns": 1, "is_backfill": True}
+        backfills = [replace(row, record_uid=f"{row.record_uid} b", **mark) for row in rows]
+        more = [*backfills, replace(backfills[0], space="d")]
+        store.append_evaluations(more).result()  # they bear the times of their records
+        assert pending_of(store) == [
+            ("a", 8, "u1", 8), ("b", 4, "u1", 7), ("d", 2, "u1 b", 2**63 - 1),
+        ]  # fmt: skip
 
     def test_sessions_that_no_evaluation_has_seen_whole(self, open_store: Open) -> None:
         """Of s a record came after the evaluation, t was seen whole, u3 is alone, r not known yet.

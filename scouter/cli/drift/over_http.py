@@ -41,7 +41,7 @@ class HttpHistory:
             return None  # of another version; the collector itself says so where it lists it
 
     def results(self, period: Period) -> Iterator[Observed]:
-        """First final results, in the order of completion."""
+        """First final results, in the order of completion; backfills as if in their time."""
         found = self._client.drift_results(
             profile=period.profile, since=_text(period.since_ns), until=_text(period.until_ns)
         )

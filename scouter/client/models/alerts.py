@@ -333,6 +333,7 @@ class DriftResult(Answer):
     at: Time
     created_at: Time = Field(description="When the record was made.")
     evaluation_id: str
+    is_backfill: bool = Field(description="Part of a reference, and never evidence.")
     outcomes: tuple[DriftOutcome, ...]
     numbers: tuple[DriftNumber, ...]
     amounts: tuple[DriftAmount, ...] = ()

@@ -77,7 +77,10 @@ class Evaluation(Answer):
     environment: str
     tags: dict[str, str]
     created_at: Time
-    evaluated_at: Time
+    evaluated_at: Time = Field(description="Of a backfill the time of its record.")
+    is_backfill: bool = Field(
+        description="Made long after its time: a reference for what comes, and no news."
+    )
     tasks: tuple[TaskResult, ...]
 
 
@@ -293,6 +296,9 @@ class Reevaluation(Answer):
     )
     moved: int = Field(
         description="Evaluations with another outcome for new and removed tasks alone; no flips."
+    )
+    still_open: int = Field(
+        description="With `missing`: traces and sessions that may go on, and were left out."
     )
     new_tasks: tuple[TaskCount, ...] = Field(
         description="Tasks that the earlier evaluations of this page lack."

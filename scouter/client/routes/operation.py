@@ -216,6 +216,7 @@ class OperationRoutes(Connection):
         trace_id: str | None = None,
         record_id: str | None = None,
         since: Moment | None = None,
+        missing: bool = False,
         dry_run: bool = True,
         limit: int | None = None,
         cursor: str | None = None,
@@ -231,6 +232,8 @@ class OperationRoutes(Connection):
             trace_id: Of the record.
             record_id: The user's name for a record.
             since: Evaluated at this time or later.
+            missing: Instead judge traces that are watched, records and sessions that have no
+                evaluation, since a time of theirs; the evaluations are marked `is_backfill`.
             dry_run: Report only; False makes the new evaluations the next revisions.
             limit: Evaluations to look at, 1 to 500.
             cursor: `next_cursor` of the page before.

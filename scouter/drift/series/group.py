@@ -10,7 +10,7 @@ pause of the traffic would alarm, as the slow ones come last.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.many import e_bh
 from scouter.drift.series.limits import Limits
-from scouter.drift.series.observed import BEFORE_ALL, Name, Observed, Place
+from scouter.drift.series.observed import BEFORE_ALL, Counted, Name, Observed, Place
 from scouter.drift.series.reference import NOTHING, Standard, Stated
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
 from scouter.drift.series.slices import MOST as MOST_SLICES
@@ -72,7 +72,8 @@ class _Session:
     """A conversation that goes on."""
 
     __slots__ = (
-        "counts", "created_ns", "examples", "first_ns", "holds_up", "last_ns", "place", "result_ns",
+        "counts", "created_ns", "examples", "first_ns", "holds_up", "is_past", "last_ns", "place",
+        "result_ns",
     )  # fmt: skip
 
     def __init__(self, at_ns: int, created_ns: int, place: Place) -> None:
@@ -83,6 +84,8 @@ class _Session:
         """Time of its last result itself, which is taken later."""
         self.holds_up = True
         """Outcomes that were created later wait for it."""
+        self.is_past = False
+        """It is of backfills."""
         self.counts: dict[Name, tuple[float, int, int]] = {}
         """Sum of the outcomes, records and those of them that failed, by series."""
         self.examples: dict[Name, str] = {}
@@ -172,32 +175,50 @@ class Group:
             Each series that fell or recovered.
         """
         yield from self.advance(now_ns, pace, decided_ns)
-        at_ns = observed.at_ns
-        created_ns = min(observed.created_ns, at_ns)  # a sender's clock may be ahead
-        self.first_ns = self.first_ns or at_ns
-        self.last_ns = max(self.last_ns, at_ns)
-        slices = self.slices.of(observed.traits) if observed.is_record else ()
+        created_ns = min(observed.created_ns, observed.at_ns)  # a sender's clock may be ahead
+        slices: Iterable[str] = ()
+        if not observed.is_backfill:
+            self.first_ns = self.first_ns or observed.at_ns
+            self.last_ns = max(self.last_ns, observed.at_ns)
+            slices = self.slices.of(observed.traits) if observed.is_record else ()
         counted = [*observed.counted(slices), *self.limits.counted(observed.amounts)]
-        if not observed.session:
+        if observed.session:
+            self._join(observed, counted, created_ns, now_ns, pace)
+        elif observed.is_backfill:
+            for each in counted:
+                self._take_past(each.name, each.outcome, 1, created_ns)
+        else:
             units = tuple(
                 (each.name, each.outcome, 1, int(each.is_failed),
                  "" if each.outcome == 1 else observed.evaluation_id)
                 for each in counted
             )  # fmt: skip
-            heappush(self._early, _Early(created_ns, observed.place, at_ns, units))
-            yield from self._in_order(now_ns, pace, decided_ns)
-            return
-        digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
+            heappush(self._early, _Early(created_ns, observed.place, observed.at_ns, units))
+        yield from self._in_order(now_ns, pace, decided_ns)
+
+    def _join(
+        self,
+        observed: Observed,
+        counted: Iterable[Counted],
+        created_ns: int,
+        now_ns: int,
+        pace: Pace,
+    ) -> None:
+        """Take a result into its conversation; what came in its time is one, and backfills too."""
+        person = b"past" if observed.is_backfill else b""
+        digest = blake2b(observed.session.encode(), digest_size=8, person=person).hexdigest()
         session = self._sessions.pop(digest, None)
         if session is None:
             session = _Session(now_ns, created_ns, observed.place)
-            heappush(self._open, (created_ns, session.place, digest))
+            session.is_past, session.holds_up = observed.is_backfill, not observed.is_backfill
+            if session.holds_up:
+                heappush(self._open, (created_ns, session.place, digest))
         elif created_ns < session.created_ns:
             session.created_ns = created_ns
             if session.holds_up:
                 heappush(self._open, (created_ns, session.place, digest))
         self._sessions[digest] = session
-        session.last_ns, session.result_ns = now_ns, max(session.result_ns, at_ns)
+        session.last_ns, session.result_ns = now_ns, max(session.result_ns, observed.at_ns)
         for each in counted:
             name, outcome = each.name, each.outcome
             total, count, failed = session.counts.get(name, (0.0, 0, 0))
@@ -208,7 +229,6 @@ class Group:
             self._close(digest)
         elif len(self._sessions) > MOST_OPEN:
             self._close(next(iter(self._sessions)))
-        yield from self._in_order(now_ns, pace, decided_ns)
 
     def advance(self, now_ns: int, pace: Pace, decided_ns: float = math.inf) -> Iterator[Turn]:
         """Take what is complete at this time of the stream, and waits for nothing earlier."""
@@ -219,7 +239,8 @@ class Group:
             digest, session = next(iter(self._sessions.items()))
             if now_ns < session.last_ns + wait_ns:
                 break
-            if session.last_ns < session.first_ns + pace.deadline_ns:
+            is_rested = session.last_ns < session.first_ns + pace.deadline_ns
+            if is_rested and not session.is_past:
                 count, total_ns = self._rested
                 self._rested = count + 1, total_ns + session.last_ns - session.first_ns
             self._close(digest)
@@ -289,12 +310,23 @@ class Group:
 
     def _close(self, digest: str) -> None:
         session = self._sessions.pop(digest)
+        if session.is_past:
+            for name, (total, count, _) in session.counts.items():
+                self._take_past(name, min(1.0, total / count), count, session.created_ns)
+            return
         units = tuple(
             (name, *counts, session.examples.get(name, ""))
             for name, counts in session.counts.items()
         )
         early = _Early(session.created_ns, session.place, session.result_ns, units)
         heappush(self._early, early)
+
+    def _take_past(self, name: Name, outcome: float, records: int, created_ns: int) -> None:
+        """Let a series take a unit of backfills."""
+        series = self.series.get(name)
+        if series is None:
+            series = self.series[name] = self._begin(name)
+        series.take_past(outcome, records, created_ns)
 
     def _take_unit(
         self,
@@ -397,8 +429,8 @@ class Group:
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
-                    digest, each.first_ns, each.last_ns, each.result_ns, each.holds_up,
-                    each.created_ns, each.place,
+                    digest, each.first_ns, each.last_ns, each.result_ns, each.is_past,
+                    each.holds_up, each.created_ns, each.place,
                     list(each.counts.items()), list(each.examples.items()),
                 ]
                 for digest, each in self._sessions.items()
@@ -424,9 +456,10 @@ class Group:
         count, total_ns = state["rested"]
         found._rested = count, total_ns
         for digest, first_ns, last_ns, result_ns, *first, counts, examples in state["sessions"]:
-            holds_up, created_ns, place = first
+            is_past, holds_up, created_ns, place = first
             session = found._sessions[digest] = _Session(first_ns, created_ns, Place(*place))
             session.last_ns, session.result_ns, session.holds_up = last_ns, result_ns, holds_up
+            session.is_past = is_past
             session.counts = {
                 _name(name): (total, count, failed) for name, (total, count, failed) in counts
             }

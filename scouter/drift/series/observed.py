@@ -150,6 +150,8 @@ class Observed:
     at_ns: int
     created_ns: int
     """When the record was made, in ns since 1970; of a session its first one."""
+    is_backfill: bool = False
+    """It was judged long after its time: part of a reference, and never evidence."""
     evaluation_id: str
     outcomes: tuple[tuple[str, Outcome], ...]
     """By task; `RECORD` for the whole."""

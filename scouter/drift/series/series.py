@@ -117,10 +117,10 @@ class Series:
     """
 
     __slots__ = (
-        "_alpha", "_awaited", "_before_fall", "_burst", "_hour", "_is_fallen", "_last_part",
-        "_last_total", "_learns", "_margin", "_part", "_part_total", "_run_length", "_stage",
-        "_stated", "examples", "explained", "failed", "key", "last_ns", "oldest",
-        "oldest_version", "records", "sample", "total", "units", "watches",
+        "_alpha", "_awaited", "_before_fall", "_burst", "_hour", "_is_fallen", "_is_past",
+        "_last_part", "_last_total", "_learns", "_margin", "_part", "_part_total", "_past",
+        "_run_length", "_stage", "_stated", "examples", "explained", "failed", "key", "last_ns",
+        "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
     )  # fmt: skip
 
     def __init__(
@@ -140,6 +140,10 @@ class Series:
         self._alpha, self._stated, self._margin = alpha, len(stated), margin
         self.sample = Sample()
         """Outcomes that a later version, or this series itself, is held against."""
+        self._is_past = True
+        """No outcome of its time is in the sample yet."""
+        self._past = Sample()
+        """Outcomes of backfills beside a sample that has others."""
         self.oldest = before.oldest if before else None
         self.oldest_version = before.oldest_version if before else ""
         self.units = self.records = self.failed = 0
@@ -347,10 +351,33 @@ class Series:
         if turned:
             self._settle()
         if self._gathers:
+            self._is_past = False
             self.sample.add(outcome, records, hour)
             if not (self.sample.days and self._stage):
                 self._look()
         return was_fallen is not self._is_fallen or is_settled
+
+    def take_past(self, outcome: float, records: int, created_ns: int) -> None:
+        """Take the outcome of a backfill: part of a reference, and no evidence.
+
+        Where outcomes of their time came first, backfills are the reference once they are enough
+        for one, if nothing else is by then. Errors come in bursts, and are learnt as they come.
+
+        Args:
+            outcome: Mean of the unit, in [0, 1]; 1 for all passed.
+            records: Records in it.
+            created_ns: Time at which its first record was made.
+        """
+        is_wanted = self._learns or self._is_past
+        if self.key.kind is Kind.ERROR or not is_wanted or self.sample.is_complete:
+            return
+        hour, past = created_ns // HOUR_NS, self.sample if self._is_past else self._past
+        is_day = past.ends_day(hour)
+        past.add(outcome, records, hour)
+        if not self._is_past and past.records >= self.enough and past.units >= FEWEST:
+            self.sample, self._past, self._is_past = past, Sample(), True
+        if self._is_past and (is_day or not (past.days and self._stage)):
+            self._look()
 
     def _turn(self, hour: int) -> bool:
         """Begin another hour, or the same one with other references; see `_look`."""
@@ -567,6 +594,7 @@ class Series:
         One that somebody stated and that is not met goes, too, as somebody has accepted that.
         """
         self.sample, self.oldest, self.oldest_version, self._learns = Sample(), None, "", True
+        self._past, self._is_past = Sample(), False
         self._stage = 0
         self._awaited = None
         self.watches = [
@@ -593,6 +621,7 @@ class Series:
                 (self._part, self._part_total), (self._last_part, self._last_total),
             ],
             "awaited": self._awaited,
+            "past": self._past.to_json() if self._past.units else None, "is_past": self._is_past,
             "watches": [watch.to_json() for watch in self.watches],
         }  # fmt: skip
 
@@ -613,7 +642,9 @@ class Series:
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]
         found._learns, found._stage = state["learns"], state["stage"]
-        found._burst = state["burst"]
+        found._burst, found._is_past = state["burst"], state["is_past"]
+        if state["past"] is not None:
+            found._past = Sample.from_json(state["past"])
         awaited = state["awaited"]
         found._awaited = None if awaited is None else [Unit(*each) for each in awaited]
         (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]

@@ -92,6 +92,8 @@ class SeriesSet:
             return []
         self.place = observed.place
         self.now_ns = max(self.now_ns, observed.at_ns)
+        if observed.is_backfill and self._is_behind(observed):
+            return []
         group = self._group_of(observed)
         self.changed.add(GroupKey(group.space, group.profile_uid, group.agent))
         limit_ns = self._limit_of(group)
@@ -190,6 +192,14 @@ class SeriesSet:
             if line not in found or found[line].last_ns <= group.last_ns:
                 found[line] = group
         return sorted(found.values(), key=lambda group: group.last_ns)
+
+    def _is_behind(self, observed: Observed) -> bool:
+        """Tell whether a backfill is of a version that ran before those that are followed."""
+        key = GroupKey(observed.space, observed.profile_uid, observed.agent)
+        of_profile = self._of_profile.get(key[:2], {}).values()
+        return key not in self.groups and any(
+            group.last_ns and group.agent[:2] == key.agent[:2] for group in of_profile
+        )
 
     def _group_of(self, observed: Observed) -> Group:
         key = GroupKey(observed.space, observed.profile_uid, observed.agent)

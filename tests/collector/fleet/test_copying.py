@@ -24,9 +24,10 @@ from collector.fleet.copy_command import store as program
 from collector.fleet.copying import Plan, Source, Target, copy_store
 from collector.fleet.database import Session, open_beside
 from collector.fleet.notes import SENT_TO, FleetNote
-from collector.fleet.share import Share, share_of
+from collector.fleet.share import Share
 from collector.fleet.store import FleetStore
 from collector.fleet.tokens import FleetTokens
+from collector.fleet.whole import share_of
 from collector.log.port import Item, Kind
 from collector.results.sender import FILE_NAME as CURSOR_NAME
 from collector.results.sender import Cursor

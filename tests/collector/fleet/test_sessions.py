@@ -6,8 +6,9 @@ from typing import Final
 import pytest
 
 from collector.fleet.sessions import FleetSessions
-from collector.fleet.share import Share, share_of
+from collector.fleet.share import Share
 from collector.fleet.store import FleetStore
+from collector.fleet.whole import share_of
 from collector.log.brokers import Brokers
 from collector.store.rows import Completeness, EvaluationRow
 from collector.worker.late import LateSpans, LateWindow

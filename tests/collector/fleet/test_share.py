@@ -11,8 +11,9 @@ import pytest
 
 from collector.fleet.database import ConflictError
 from collector.fleet.schema import DAY_NS
-from collector.fleet.share import FencedError, Share, share_of
+from collector.fleet.share import FencedError, Share
 from collector.fleet.store import FleetStore
+from collector.fleet.whole import share_of
 from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import trace_hash
 from collector.store.commit import Commit, RecordId, SpanId

@@ -98,24 +98,34 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
         "alias: a\ntasks:\n- {task_type: Assertion, id: t, context_path: x, operator: IsString}\n",
         encoding="utf-8",
     )
-    script.answers = [Say(body={**PAGE, "next_cursor": "c", "checked": 1}), Say(body=PAGE)]
+    pages = [{**PAGE, "next_cursor": "c", "checked": 1}, PAGE, {**PAGE, "still_open": 1}]
+    script.answers = [Say(body=page) for page in pages]
     done = scouter("reevaluate", "p.yaml")
-    assert (done.returncode, done.stdout) == (0, "0 of 1 evaluations flip; nothing was changed\n")
-    first, second = script.asked
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "0 of 1 evaluations flip; nothing was changed",
+            "0 evaluated for the first time, as backfill; nothing was changed; 1 may still go on, "
+            "and are left out",
+        ],
+    )
+    first, second, third = script.asked
     assert {asked.path for asked in script.asked} == {"/api/v1/reevaluations"}
     assert (first.body["dry_run"], first.body.get("profile")) == (True, None)
     assert [task["id"] for task in first.body["profile_body"]["tasks"]] == ["t"]
     assert second.body == {**first.body, "cursor": "c"}
+    assert third.body == {**first.body, "missing": True, "limit": 500}
     script.asked.clear()
-    script.answers = [Say(200, PROFILE), Say(body={**PAGE, "dry_run": False})]
+    nothing = Say(body={**PAGE, "dry_run": False})
+    script.answers = [Say(200, PROFILE), nothing, nothing]
     done = scouter("reevaluate", "p.yaml", "--apply")
     assert done.stdout.splitlines() == [
         f"registered {'f' * 32}: alias 'a', digest dddddddddddd, not active",
         "0 of 0 evaluations flip; 0 revisions stored",
     ]
     assert done.returncode == 1  # nothing fits, so that nothing was evaluated
-    assert done.stderr.endswith("nothing was judged: no stored evaluation of this profile fits\n")
-    register, apply = script.asked
+    assert done.stderr.endswith("nothing was judged: nothing that is stored fits this profile\n")
+    register, apply, _ = script.asked
     assert (register.path, register.body["alias"]) == ("/api/v1/profiles", "a")
     assert (apply.body["profile"], apply.body["dry_run"]) == ("f" * 32, False)
     assert "profile_body" not in apply.body
@@ -137,8 +147,11 @@ def test_flips_for_programs(script: Script, scouter: Scouter) -> None:
         "before": "passed", "after": "failed", "before_version": "d", "revision": 2,
         "is_stored": False, "tasks": [{"task_id": "t", "before": "passed", "after": "failed"}],
     }  # fmt: skip
-    script.answers = [Say(body={**PAGE, "checked": 2, "flipped": 1, "items": [flip]})]
-    done = scouter("reevaluate", "name", "--json", "--check")
+    script.answers = [
+        Say(body={**PAGE, "checked": 2, "flipped": 1, "items": [flip]}),
+        Say(body=PAGE),
+    ]
+    done = scouter("reevaluate", "--profile", "name", "--json", "--check")
     assert done.returncode == 1
     (line,) = done.stdout.splitlines()
     told = json.loads(line)
@@ -153,7 +166,8 @@ def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
         "new_tasks": [{"task_id": "t\x1b", "outcomes": {"failed": 1, "passed": 1}}],
         "removed_tasks": [{"task_id": "old", "outcomes": {"errored": 2}}],
     }  # fmt: skip
-    script.answers = [Say(body={**page, "next_cursor": "c"}), Say(body=page)]
+    first = {**PAGE, "checked": 7, "new_tasks": page["new_tasks"]}
+    script.answers = [Say(body=each) for each in ({**page, "next_cursor": "c"}, page, first)]
     done = scouter("reevaluate", "name", "--check")
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
@@ -162,6 +176,8 @@ def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
             "new task t\x1b: 2 failed, 2 passed",
             "removed task old: 4 errored",
             "2 evaluations have another outcome for new and removed tasks alone",
+            "7 evaluated for the first time, as backfill; nothing was changed",
+            "task t\x1b: 1 failed, 1 passed",
         ],
     )
 
@@ -180,7 +196,7 @@ def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) 
     script.answers = [Say(body={**PAGE, "checked": 9, "stored": 8, "next_cursor": "c"}), gone]
     done = scouter("reevaluate", "name", "--apply")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "\r9 evaluated again, 0 flipped; 8 revisions stored\n" in done.stderr
+    assert "\r9 evaluated again, 0 flipped; 8 stored\n" in done.stderr
 
 
 def test_a_record_without_a_question_says_where_to_put_one(

@@ -648,3 +648,69 @@ def test_a_score_that_is_no_number_is_left_out(series: SeriesSet) -> None:
     totals = {each.key.task: (each.units, each.total) for each in series.series() if each.key.task}
     # Within 10 it is 1, at 20 one half, without end 0; a quarter, all and no less than all.
     assert totals == {"took": (3, 1.5), "tone": (3, 2.25)}
+
+
+# --- backfills -----------------------------------------------------------------------------------
+
+
+def test_backfills_are_a_reference_and_no_evidence(series: SeriesSet) -> None:
+    """A thousand of the past, of which nine in ten pass, are what live ones are held against.
+
+    However bad the past was, it alarms nobody; the fall of what comes is proven as against the
+    first thousand of a series itself: at the same result.
+    """
+    past = [*every(9, 1, 100)]
+    assert run(series, past, is_backfill=True) == []
+    (watch,) = the_series(series).watches
+    assert (watch.reference.kind, watch.reference.baseline.mean) == (ReferenceKind.FIRST, 0.9)
+    assert the_series(series).units == 0
+    learnt = SeriesSet(pace=PACE)
+    run(learnt, past)
+    (turn,) = run(learnt, every(1, 1, 100), first=1_001)
+    for each in (series, restarted(series)):
+        (same,) = run(each, every(1, 1, 100), first=1_001)
+        assert (same.at_ns, same.units) == (turn.at_ns, turn.units - 1_000)
+    assert run(SeriesSet(pace=PACE), every(0, 1, 3_000), is_backfill=True) == []
+
+
+def test_backfills_beside_live_results(series: SeriesSet) -> None:
+    """Live ones that came first are no reference any more once the past is enough for one."""
+    run(series, every(1, 1, 50))
+    for n in range(200, 1_200):
+        outcome = FAILED if n % 10 == 0 else PASSED
+        feed(series, [observed(n, outcome, at_s=n / 100, is_backfill=True)])
+        found = the_series(series)
+        assert found.is_learning is (n < 1_199)
+    (watch,) = found.watches
+    assert (watch.reference.baseline.count, watch.reference.baseline.mean) == (1_000, 0.9)
+    assert (found.units, found.sample.units) == (100, 1_000)
+    assert state(restarted(series)) == state(series)
+
+
+def test_backfills_come_too_late_for_a_series_that_is_watched(series: SeriesSet) -> None:
+    run(series, every(9, 1, 100))
+    before = state(series)
+    run(series, every(0, 1, 500), first=2_000, is_backfill=True)
+    assert state(series)[1][0]["series"] == before[1][0]["series"]
+
+
+def test_a_conversation_of_the_past_is_one_unit(series: SeriesSet) -> None:
+    """What came of it in its time is another one."""
+    results = [
+        observed(n, FAILED if n % 2 else PASSED, session=f"s{n // 4}", is_backfill=n < 8)
+        for n in range(1, 13)
+    ]
+    feed(series, results)
+    series.advance(10_000 * SECOND)
+    found = the_series(series)
+    assert (found.sample.units, found.units, found.total) == (2 + 2, 2, 0.5 + 1)
+
+
+def test_versions_of_the_past_come_before_those_that_run(series: SeriesSet) -> None:
+    """In their order; once one runs, an earlier one that is not followed begins no more."""
+    run(series, every(9, 1, 100), version="1", is_backfill=True)
+    run(series, every(9, 1, 20), first=2_000, version="2", is_backfill=True)
+    run(series, [1], first=3_000, version="3")
+    assert references(series, "3") == [(ReferenceKind.VERSION, "2"), (ReferenceKind.OLDEST, "1")]
+    run(series, [1], first=4_000, version="0", is_backfill=True)
+    assert {each.agent.version for each in series.groups.values()} == {"1", "2", "3"}
