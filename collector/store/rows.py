@@ -44,6 +44,8 @@ class AlertState(StrEnum):
     RESOLVED = "resolved"
 
 
+PAST: Final = "backfill"
+"""Digest of a record that was derived for a backfill."""
 NO_TAGS: Final[Mapping[str, str]] = {}
 """One for all that have none; nobody writes to it."""
 
@@ -83,6 +85,11 @@ class RecordRow:
     def is_derived(self) -> bool:
         """True if nobody sent it: it was made of a trace that a profile watches."""
         return is_derived_uid(self.uid)
+
+    @property
+    def is_past(self) -> bool:
+        """True if it was derived for a backfill."""
+        return self.is_derived and self.digest == PAST
 
     @property
     def lacks_session(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from collector.split import split
 from collector.store.commit import Commit
-from collector.store.rows import Completeness, EvaluationRow, RecordRow
+from collector.store.rows import PAST, Completeness, EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.store.unjudged import Unjudged, UnjudgedItem, UnjudgedQuery
 from collector.worker.derive import bare_row, of_trace
@@ -61,7 +61,7 @@ def still_missing(store: Store, added: Sequence[Added]) -> list[Added]:
     space, alias = added[0].row.space, added[0].row.alias
     latest = store.latest_evaluations([each.key for each in added])
     derived = [each.record for each in added if each.record is not None]
-    there = store.stored_records(space, [row.uid for row in derived]) if derived else {}
+    there = set(store.stored_records(space, [row.uid for row in derived]))
     traces = {row.trace_id for row in derived if row.trace_id is not None}
     sent = _sent(store, space, traces, alias)
     return [
@@ -195,7 +195,7 @@ class Backfiller:
                 continue
             view = views[item.id] = TraceView.of(tree)
             row = of_trace(bare_row(registered, item.id, 0, now_ns), view)
-            ready.append(_ready(row, tree))
+            ready.append(_ready(replace(row, digest=PAST), tree))
         rows = evaluations_of(ready, registered, views, seq, now_ns, {})
         for each, row in zip(ready, rows, strict=True):
             page.added.append(

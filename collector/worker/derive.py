@@ -16,7 +16,7 @@ from scouter.model.span import Span
 _FEW_MARKS: Final = 8
 """Marks that are looked for one by one."""
 _DIGEST: Final = "derived"
-"""Digest of every derived record: whatever it is made of, it is the same record."""
+"""Digest of every derived record but a backfill's: whatever it is made of, it is the same one."""
 
 
 def _marked(watching: Watching, spans: Sequence[Span]) -> Iterator[RegisteredProfile]:

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope, TraceKey
@@ -245,6 +245,8 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
         scope=Scope.SESSION,
         tasks=made.tasks,
     )
+    if whole.earlier is None and all(row.is_past for row in whole.records):
+        found = replace(found, is_backfill=True, evaluated_ns=first.created_ns)
     return named_by_tags(found)
 
 

@@ -12,7 +12,7 @@ from scouter.client.client import ScouterClient
 from scouter.client.connection import Retry
 from scouter.errors import ScouterError
 from scouter.model.otlp import encode_request
-from tests.collector.worker.test_backfill import TOGETHER, moved, trace_id, watching
+from tests.collector.worker.test_backfill import DAY_NS, TOGETHER, moved, trace_id, watching
 from tests.collector.worker.test_watch import ANSWERED, trace
 from tests.conftest import StartCollector
 from tests.support.processes import wait_until
@@ -26,7 +26,7 @@ def test_a_killed_collector_has_each_evaluation_once(start_collector: StartColle
     now_ns = time.time_ns()
     for n in range(TRACES):
         said = trace(trace_id(n + 1), "four days", f"c{n % CONVERSATIONS}")
-        body = encode_request(moved(said, now_ns - (n + 1) * 60 * 10**9)).SerializeToString()
+        body = encode_request(moved(said, now_ns - DAY_NS - n * 10**9)).SerializeToString()
         httpx.post(
             f"{collector.url}/v1/traces", content=body,
             headers={"Content-Type": "application/x-protobuf"},

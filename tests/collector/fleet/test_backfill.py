@@ -43,7 +43,7 @@ def test_traces_of_two_partitions_are_evaluated_once(fleet: FleetStore) -> None:
     registry = ProfileRegistry(fleet)
     registered = registry.register(SPACE, watching(ANSWERED, TOGETHER), activate=False)
 
-    def fill() -> int:
+    def fill(_: int = 0) -> int:
         filler = Backfiller(fleet, registry, JoinTimes(), FleetHand(fleet, NoLag()).add)
         stored, place = 0, (0, 0)
         while place is not None:
@@ -53,7 +53,7 @@ def test_traces_of_two_partitions_are_evaluated_once(fleet: FleetStore) -> None:
         return stored
 
     with ThreadPoolExecutor(2) as pool:
-        assert sum(pool.map(lambda _: fill(), range(2))) == 8 + 2
+        assert sum(pool.map(fill, range(2))) == 8 + 2
     assert fill() == 0
     assert fleet.record_sheet(SPACE).evaluated == 8
     found = fleet.evaluations(EvaluationQuery(space=SPACE, limit=100)).items

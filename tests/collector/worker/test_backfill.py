@@ -159,6 +159,19 @@ def test_a_session_of_such_records_gets_one_too(service: Service) -> None:
     assert list(found.values()) == ["failed"] * 4
 
 
+def test_a_worker_that_finds_such_records_marks_their_sessions(
+    service: Service, start: Start
+) -> None:
+    """As after a crash between their page and that of the sessions."""
+    uid = register(service, watching(ANSWERED, TOGETHER))
+    body = {"profile": uid, "missing": True, "dry_run": False, "limit": 500}
+    assert service.http.post("/api/v1/reevaluations", json=body).json()["stored"] == 6
+    again = start(**QUICK, session_quiet_s="100ms")
+    wait_until(lambda: len(evaluations(again)) == 6 + 5, what="the sessions are evaluated")
+    assert {(each["is_backfill"], each["revision"]) for each in evaluations(again)} == {(True, 1)}
+    assert sums(filled(again, uid), "checked") == [0]
+
+
 def test_a_session_task_that_is_new(start: Start, tmp_path: Path) -> None:
     """Records were evaluated before; their session was not. It is an evaluation of that session."""
     said = AssertionTask("said", "turn", 0, Op.GreaterThanOrEqual)
