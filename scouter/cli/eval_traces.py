@@ -93,7 +93,7 @@ def spans_of(
     for url in traces:
         if url.startswith(_URLS):
             spans += _of_collector(url, token_file, since_ns, faults.append, is_quiet=is_quiet)
-    for fault in faults:
+    for fault in faults if spans else ():  # else all of them are in the error
         typer.echo(f"scouter: warning: {one_line(str(fault))}", err=True)
     return spans
 

@@ -101,6 +101,8 @@ def test_watched_traces_get_a_record_and_an_evaluation_once(service: Service) ->
     ]
     assert all(item["is_backfill"] and item["revision"] == 1 for item in items)
     assert all(item["evaluated_at"] == item["created_at"] for item in items)
+    shown = service.http.get(f"/records/{items[0]['uid']}").text
+    assert "Backfill: evaluated after its time" in shown
     sheet = service.get("/api/v1/conservation")["records"]
     assert (sheet["accepted"], sheet["derived"], sheet["evaluated"], sheet["waiting"]) == (
         6, 6, 6, 0,

@@ -313,7 +313,7 @@ REPLAYED: dict[str, Any] = {
 }  # fmt: skip
 JUDGED: dict[str, Any] = {
     "profile": "a", "profile_version": "d", "dry_run": True, "checked": 0, "flipped": 0,
-    "stored": 0, "gone": 0, "moved": 0, "new_tasks": [], "removed_tasks": [],
+    "stored": 0, "gone": 0, "moved": 0, "still_open": 0, "new_tasks": [], "removed_tasks": [],
     "items": [], "next_cursor": None,
 }  # fmt: skip
 
