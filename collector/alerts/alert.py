@@ -103,18 +103,18 @@ class DriftAlertState(StrEnum):
     """The state of an alert."""
 
     SHADOW = "shadow"
-    """Proven, and told to nobody: the watch is on trial."""
+    """Proven, and sent to nobody: the watch is on trial."""
     FIRING = "firing"
     ACKNOWLEDGED = "acknowledged"
     """Somebody looks after it."""
     SILENCED = "silenced"
-    """Told to nobody until a stated time."""
+    """Sent to nobody until a stated time."""
     RESOLVED = "resolved"
     """Over: by evidence of recovery, by a person, or as something else runs now."""
 
 
 ATTENDED: Final = frozenset({DriftAlertState.ACKNOWLEDGED, DriftAlertState.SILENCED})
-"""States of an open alert that a person has put it in, after others were told."""
+"""States of an open alert that a person has put it in, after others were notified."""
 
 
 class Figures(BaseModel):
@@ -192,7 +192,7 @@ class _AlertBase(BaseModel):
     condition: str = ""
     """The condition of a profile that holds; empty where a detector has proven a fall."""
     channel: str = ""
-    """The only channel that is told; empty for all, `NOBODY` for none."""
+    """The only channel that is notified; empty for all, `NOBODY` for none."""
 
     @property
     def is_open(self) -> bool:

@@ -1,7 +1,7 @@
 """The open alerts, and what becomes of them.
 
-Series that fell together are one alert. What joins it, or is over in it, is stored and told to
-nobody: the alert is told once, and its end once.
+Series that fell together are one alert. What joins it, or is over in it, is stored and sent to
+nobody: the alert is sent once, and its end once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ class AlertBook:
         self._on_trial: Final = frozenset(on_trial)
         self._open: dict[AlertKey, Alert] = {}
         self.pending: list[Alert] = []
-        """Changes that are not kept yet, in order; for the caller to clear."""
+        """Changes that are not stored yet, in order; for the caller to clear."""
 
     def load(self, latest: Iterable[DriftEvent]) -> None:
         """Take up the alerts that are open."""
@@ -121,7 +121,7 @@ class AlertBook:
             self._put(self._opened(turn, part, at_ns))
 
     def _settled(self, name: SeriesKey) -> None:
-        """Say that a fall is not the time of day; those who were told of it are told that, too."""
+        """Say that a fall is not the time of day, also to those who were notified of the fall."""
         for alert in self._falls():
             settled = alert.settled(name)
             if settled == alert or all(each.key != name for each in alert.falling):
@@ -163,7 +163,7 @@ class AlertBook:
     def found(self, findings: Sequence[Finding], at_ns: int) -> None:
         """Open alerts about new causes of trouble, and end those whose cause has ended.
 
-        They are no inference that could be wrong, so they are told on trial, too.
+        They are no inference that could be wrong, so they are reported on trial, too.
 
         Args:
             findings: All that hold now.

@@ -102,7 +102,7 @@ class AlertMonitor:
     """Watches every profile that has a condition.
 
     Args:
-        store: Where outcomes are read from at the start and events are kept.
+        store: Where outcomes are read from at the start and events are stored.
         now_ns: Wall clock.
     """
 
@@ -171,7 +171,7 @@ class AlertMonitor:
         return alert
 
     def unwatch(self, space: str, profile: AgentEvalProfile) -> None:
-        """Watch a profile no longer, as another version runs now; its events are kept."""
+        """Watch a profile no longer, as another version runs now; its events are stored."""
         with self._lock:
             self._alerts.pop((space, profile.uid), None)
 
@@ -210,7 +210,7 @@ class AlertMonitor:
                 self._check(alert)
 
     def look(self, now_ns: int) -> list[AlertStatus]:
-        """Check the conditions whose scheduled time has come; tells the standing of all.
+        """Check the conditions whose scheduled time has come; tells the state of all.
 
         Where the clock was ahead and is right again, the scheduled times are found anew: they would
         lie far ahead.
@@ -297,8 +297,8 @@ def held_by(
     """Sort conditions into those that hold and those that do not.
 
     Args:
-        statuses: The standing of all.
-        channels: Names of those who can be told.
+        statuses: The state of all.
+        channels: Names of those who can be notified.
         now_ns: Time at which an alert is opened.
 
     Returns:
@@ -344,4 +344,4 @@ def _channel(config: AgentAlertConfig, channels: Collection[str]) -> str:
     if config.dispatch_config is None:
         return NOBODY if config.schedule is None else ""
     wanted = channel_of(config.dispatch_config)
-    return wanted if wanted in channels else ""  # else nobody would be told
+    return wanted if wanted in channels else ""  # else nobody would be notified

@@ -1,4 +1,4 @@
-"""Evidence behind alerts: tallies by version, the standing of a series, records and slices."""
+"""Evidence behind alerts: tallies by version, the state of a series, records and slices."""
 
 import math
 from collections.abc import Sequence

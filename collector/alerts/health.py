@@ -31,7 +31,7 @@ LOOK_NS: Final = 60 * _S
 CALM_NS: Final = 300 * _S
 """A finding is over once it was not found for so long, so that none comes and goes."""
 SAMPLE_NS: Final = 300 * _S
-"""Between two counts that are kept."""
+"""Between two counts that are stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class HealthWatch:
         store: Store that is asked; it keeps counts of the last hour, so that they outlast the
             process.
         active: Gives space and alias of every active profile.
-        patience_ns: A record without an evaluation is told after so long; a task without its judge
-            after an hour.
+        patience_ns: A record without an evaluation is reported after so long; a task without
+            its judge after an hour.
         proven: Gives space and alias of every profile whose errors a detector tells of already.
         behind: By space in which something that is due has waited for too long, how much and why.
     """
@@ -160,12 +160,12 @@ class HealthWatch:
     def _grown(self, now_ns: int) -> Iterator[Finding]:
         """Counts that grew within the last hour."""
         before, now = self._samples[0][1], counted(self._store.totals())
-        grown = Counted({key: count - before[key] for key, count in now.items()})
+        increased = Counted({key: count - before[key] for key, count in now.items()})
         proven = self._proven()
-        for space in sorted({space for space, _ in grown}):
-            many = list(too_many(space, grown, now_ns))
+        for space in sorted({space for space, _ in increased}):
+            many = list(too_many(space, increased, now_ns))
             yield from many
-            if grown[space, Trouble.ERRORED.value] >= FEWEST:
+            if increased[space, Trouble.ERRORED.value] >= FEWEST:
                 is_told = any(each.trouble is Trouble.INCOMPLETE for each in many)
                 found = erring(
                     self._store, space, now_ns - HOUR_NS, now_ns, is_incomplete_told=is_told

@@ -29,7 +29,7 @@ _GAUGES: Final = {
     "baseline_lower": "What the healthy mean is at least.",
     "evidence": "E-value of a fall; the alarm is at 1 / alpha.",
     "fallen": "1 while a fall is proven, else 0.",
-    "firing": "1 while the alert that was told of this task, in any version, fires; 0 while it is "
+    "firing": "1 while the alert about this task, in any version, fires; 0 while it is "
     "on trial, acknowledged or silenced, and without one.",
 }
 

@@ -16,7 +16,7 @@ from collector.store.store import Store
 from scouter.evaluate.outcome import Outcome, Reason
 
 FEWEST: Final = 10
-"""Things of a kind within an hour from which on they are told."""
+"""Things of a kind within an hour from which on they are reported."""
 SHARE: Final = 0.01
 """Of all that came in that time."""
 
@@ -48,11 +48,11 @@ _OTHERS: Final[Mapping[TotalName, str]] = {
 
 
 class _Rule(NamedTuple):
-    """A count that is trouble once it has grown within an hour."""
+    """A count that is trouble once it has increased within an hour."""
 
     trouble: Trouble
     message: str
-    """`{0}` is the count, `{1}` what it is held against."""
+    """`{0}` is the count, `{1}` what it is compared with."""
     of: str = ""
     """Ten, and one in a hundred of this, are too many; one is where nothing is named."""
     is_part: bool = False
@@ -148,7 +148,7 @@ def erring(
         space: Of the profiles.
         since_ns: Results from then on.
         now_ns: Time of the look.
-        is_incomplete_told: Traces that lack spans are told of; errors for want of them have the
+        is_incomplete_told: Traces that lack spans are reported; errors for want of them have the
             same cause, and are left out.
 
     Returns:
@@ -201,7 +201,7 @@ FEWEST_WEEKS: Final = 3
 HOURS: Final = 24
 """Hours before that say it while there is less history."""
 USUAL: Final = 20
-"""Results that an hour mostly has, from which on a quiet one is told."""
+"""Results that an hour mostly has, from which on a quiet one is reported."""
 _QUIET: Final = 0.1
 """A silent hour has this share of its usual results at most."""
 _SPREADS: Final = 3 * 1.4826

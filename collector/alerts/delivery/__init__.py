@@ -1,1 +1,1 @@
-"""Alerts of the detectors, told to people: one module for each channel, one thread for each."""
+"""Alerts of the detectors, sent to people: one module for each channel, one thread for each."""

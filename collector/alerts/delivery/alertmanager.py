@@ -1,7 +1,7 @@
 """Alerts to a Prometheus Alertmanager.
 
-It forgets an alert that is not told again, so what stands is told on a heartbeat. Its identity are
-the labels: they hold no number that changes while the alert stands.
+It forgets an alert that is not sent again, so what stands is sent on a heartbeat. Its identity are
+the labels: they have no number that changes while the alert stands.
 
 Source: Prometheus, "Alertmanager API v2 (openapi.yaml)" and "Sending alerts".
 """

@@ -1,4 +1,4 @@
-"""The port to whoever is told of alerts."""
+"""The port to whoever is notified of alerts."""
 
 from collections.abc import Set as AbstractSet
 from typing import Protocol
@@ -12,7 +12,7 @@ class Channel(Protocol):
 
     @property
     def name(self) -> str:
-        """Under which deliveries are kept."""
+        """Under which deliveries are stored."""
         ...
 
     @property
@@ -22,12 +22,12 @@ class Channel(Protocol):
 
     @property
     def heartbeat_s(self) -> float | None:
-        """An alert that stands is told again after so long; None if once is enough."""
+        """An alert that stands is sent again after so long; None if once is enough."""
         ...
 
     @property
     def acts(self) -> AbstractSet[DriftAlertState]:
-        """States besides firing and resolved that it is told of: `ATTENDED`, or none."""
+        """States besides firing and resolved that it is notified of: `ATTENDED`, or none."""
         ...
 
     def send(self, notice: Notice) -> str:

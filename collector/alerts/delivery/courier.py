@@ -1,11 +1,11 @@
 """A thread that tells one channel of alerts, each state at least once.
 
 It keeps no queue. It compares the alerts as they stand with what the store says of earlier
-deliveries: a firing alert whose state was not told is due. So is the end of one that was told, and
+deliveries: a firing alert whose state was not sent is due. So is the end of one that was sent, and
 the act of a person on it, where the channel takes acts. So nothing is lost by a crash, and an alert
 that came and went while the far side was down is one message or none. That a delivery begins is
 durable before its first request: after a crash it is known that the far side may have the alert,
-and its end is told too.
+and its end is sent too.
 """
 
 import logging
@@ -43,7 +43,7 @@ class Courier:
     """See the module.
 
     Args:
-        channel: Is told.
+        channel: Is notified.
         store: Has the alerts, and what was delivered.
         notice_of: Puts a message together.
         measures: Where deliveries are counted.
@@ -85,14 +85,14 @@ class Courier:
         )
 
     def start(self) -> None:
-        """Go on with what was not told."""
+        """Go on with what was not sent."""
         self.load()
         self._thread.start()
 
     def load(self) -> None:
         """Read what was delivered; `start` does it. A new start tries again what was given up."""
-        told = self._store.last_deliveries(self.channel.name)
-        self._told = {(each.space, each.alert_id): _tried_again(each) for each in told}
+        reported = self._store.last_deliveries(self.channel.name)
+        self._told = {(each.space, each.alert_id): _tried_again(each) for each in reported}
 
     def wake(self) -> None:
         """Look again, as an alert has changed; from any thread, and returns at once."""
@@ -105,7 +105,7 @@ class Courier:
         self._woken.set()
 
     def stop(self) -> None:
-        """End after the request that is under way; the rest is told after the next start."""
+        """End after the request that is under way; the rest is sent after the next start."""
         self.end()
         if self._thread.is_alive():
             self._thread.join(_STOP_S)
@@ -172,14 +172,14 @@ class Courier:
     def _is_due(self, name: _Name, alert: Alert) -> bool:
         if alert.state not in _TOLD and alert.state not in self.channel.acts:
             return False
-        told = self._told.get(name)
-        if told is None:  # nobody needs the end of what was never told, or who looks after it
+        reported = self._told.get(name)
+        if reported is None:  # nobody needs the end of what was never sent, or who looks after it
             return alert.state is DriftAlertState.FIRING
-        return not (_is_about(told, alert) and told.state in _OVER)
+        return not (_is_about(reported, alert) and reported.state in _OVER)
 
     def _attempts(self, name: _Name, alert: Alert) -> int:
-        told = self._told.get(name)
-        return told.attempts if told is not None and _is_about(told, alert) else 0
+        reported = self._told.get(name)
+        return reported.attempts if reported is not None and _is_about(reported, alert) else 0
 
     def _tell(self, name: _Name, alert: Alert) -> None:
         attempts = self._attempts(name, alert)
@@ -211,7 +211,7 @@ class Courier:
         self, alert: Alert, state: DeliveryState, attempts: int, answer: str,
         *, is_kept: bool = True,
     ) -> None:  # fmt: skip
-        """Note a step; one that is not kept is known to this process only."""
+        """Note a step; one that is not stored is known to this process only."""
         step = DriftDelivery(
             space=alert.space, alert_id=alert.alert_id, channel=self.channel.name,
             alert_state=alert.state.value, changed_ns=alert.changed_ns, at_ns=self._now_ns(),
@@ -222,7 +222,7 @@ class Courier:
             self._measures.deliveries.labels(self.channel.name, state.value).inc()
         if state is DeliveryState.GIVEN_UP:
             _log.error(
-                "%s is not told that alert %s is %s: %s",
+                "%s is not notified that alert %s is %s: %s",
                 self.channel.name, alert.alert_id, alert.state.value, answer,
             )  # fmt: skip
         if state is not DeliveryState.BEGUN:  # done; a fault of the store repeats no message
@@ -249,7 +249,7 @@ class Courier:
                 except TransientError as error:
                     self._alerts[name] = self._alerts.pop(name)  # the others come first then
                     wait_s = self._failed(error)
-                    self._beat_s = self._ticks_s() + 2 * wait_s  # in between others are told
+                    self._beat_s = self._ticks_s() + 2 * wait_s  # in between others are notified
                     return wait_s
                 except DataError as error:
                     _log.warning("a heartbeat of alert %s is refused: %s", name[1], error)
@@ -258,8 +258,8 @@ class Courier:
         return every_s
 
     def _was_sent(self, name: _Name) -> bool:
-        told = self._told.get(name)
-        return told is not None and told.state is DeliveryState.SENT
+        reported = self._told.get(name)
+        return reported is not None and reported.state is DeliveryState.SENT
 
     def _notice(self, name: _Name, alert: Alert) -> Notice:
         if name not in self._standing:
@@ -289,7 +289,7 @@ def _is_about(told: DriftDelivery, alert: Alert) -> bool:
 
 
 def _tried_again(told: DriftDelivery) -> DriftDelivery:
-    """A firing alert that was given up is told once more; its end is not."""
+    """A firing alert that was given up is sent once more; its end is not."""
     if told.state is DeliveryState.GIVEN_UP and told.alert_state == DriftAlertState.FIRING:
         return told._replace(state=DeliveryState.WAITING, attempts=0)
     return told

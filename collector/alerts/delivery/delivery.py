@@ -1,4 +1,4 @@
-"""All channels that are told of alerts."""
+"""All channels that are notified of alerts."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class Delivery:
     """Couriers side by side: a far side that is slow or down holds up no other.
 
     Args:
-        channels: Channels by which people are told.
+        channels: Channels by which people are notified.
         store: Has the alerts, and what was delivered.
         registry: Where deliveries are counted.
         public_url: Address at which people see the collector's page; empty for no links.
@@ -55,23 +55,23 @@ class Delivery:
 
     @property
     def channels(self) -> list[str]:
-        """Names of those who are told."""
+        """Names of those who are notified."""
         return [each.channel.name for each in self._couriers]
 
     def start(self) -> None:
-        """Tell what was not told yet, and what comes."""
+        """Send what was not sent yet, and what comes."""
         for each in self._couriers:
             each.start()
 
     def stop(self) -> None:
-        """End, all at the same time; what was not told is told after the next start."""
+        """End, all at the same time; what was not sent is sent after the next start."""
         for each in self._couriers:
             each.end()
         for each in self._couriers:
             each.stop()
 
     def changed(self, alerts: Sequence[Alert]) -> None:
-        """Be told that alerts were opened or changed; returns at once."""
+        """Be notified that alerts were opened or changed; returns at once."""
         if alerts:
             for each in self._couriers:
                 each.wake()

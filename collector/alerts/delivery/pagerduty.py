@@ -16,8 +16,8 @@ from collector.alerts.delivery.words import cut
 _ACTIONS: Final = {
     DriftAlertState.FIRING: "trigger",
     DriftAlertState.ACKNOWLEDGED: "acknowledge",
-    # There is no event for a silence. As another trigger opens a new incident then, people are told
-    # again once it is over; of an acknowledged incident they would not be.
+    # There is no event for a silence. As another trigger opens a new incident then, people are
+    # notified again once it is over; of an acknowledged incident they would not be.
     DriftAlertState.SILENCED: "resolve",
     DriftAlertState.RESOLVED: "resolve",
 }

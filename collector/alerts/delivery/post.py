@@ -13,7 +13,7 @@ from scouter.transport.http_client import posting_client, retry_after_s
 TIMEOUT_S: Final = 10.0
 """Longest time for one request and its answer."""
 _LONGEST: Final = 300
-"""Characters of an answer that are kept."""
+"""Characters of an answer that are stored."""
 _THROTTLED: Final = 429
 _SHORTEST: Final = 4
 """Characters of what is taken out; less, such as `v2` of a path, is no secret."""
