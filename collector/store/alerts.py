@@ -1,4 +1,4 @@
-"""Alerts: changes of their states, the detectors behind them, and what channels were told."""
+"""Alerts: changes of their states, the detectors behind them, and what was sent to channels."""
 
 from collections.abc import Sequence
 from enum import StrEnum

@@ -169,8 +169,8 @@ def without_spans(message: bytes, span_ids: Collection[str]) -> Rest | None:
     left = 0
     for resource_spans in request.resource_spans:
         for scope_spans in resource_spans.scope_spans:
-            kept = [each for each in scope_spans.spans if each.span_id.hex() not in span_ids]
+            retained = [each for each in scope_spans.spans if each.span_id.hex() not in span_ids]
             del scope_spans.spans[:]
-            scope_spans.spans.extend(kept)
-            left += len(kept)
+            scope_spans.spans.extend(retained)
+            left += len(retained)
     return Rest(request.SerializeToString(), left) if left else None

@@ -538,7 +538,7 @@ class Database:
         return size
 
     def close(self) -> None:
-        """Write everything into the file proper and close it; who reads or commits then is told."""
+        """Write everything into the file proper and close it; later reads and commits fail."""
         with self._writing:
             if self._is_closed:
                 return

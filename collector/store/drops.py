@@ -1,4 +1,4 @@
-"""Drops that senders told of, each counted once however often it is told.
+"""Drops that senders reported, each counted once however often it is reported.
 
 What was counted is known for each sender. Reports may arrive in another order than they were made,
 for instance from several partitions. So the first drop that was heard of is stored, too.
@@ -39,7 +39,7 @@ class Drops(Reads):
 
         A sender without a name (`NOBODY`) cannot be known again: what it tells is added each time.
         Senders are forgotten a day after their last news, or once 10,000 others came behind them;
-        of what they tell later, that which they know to be told is not added again.
+        of what they tell later, that which they know to be reported is not added again.
 
         Args:
             space: Their space.
@@ -83,8 +83,8 @@ class Drops(Reads):
         for sender, *_, at_ns in rows:
             last_ns[sender] = max(at_ns, last_ns.get(sender, at_ns))
         counts = {
-            (sender, reason): Count(told, total)
-            for sender, reason, told, total, _ in rows
+            (sender, reason): Count(reported, total)
+            for sender, reason, reported, total, _ in rows
             if last_ns[sender] >= since_ns
         }
         return counts, last_ns

@@ -157,20 +157,25 @@ class FileStore(Store, UpkeepReads, RestReads):
     def commit(self, rows: Commit) -> int:
         """Store rows, and how far the log was read, in one transaction; see `Store.commit`."""
         with self._database.alone():
-            kept, seq = self.counted(self.tombstones.sift(rows)), self._last_seq + 1
-            arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
+            retained, seq = self.counted(self.tombstones.sift(rows)), self._last_seq + 1
+            arrived = (
+                row.received_ns for row in (*retained.spans, *retained.records, *retained.letters)
+            )
             ends = (
-                self.offset if kept.offset is None else kept.offset,
-                self.low_seq if kept.low_seq is None else kept.low_seq,
+                self.offset if retained.offset is None else retained.offset,
+                self.low_seq if retained.low_seq is None else retained.low_seq,
                 max(arrived, default=self.received_ns),
             )
-            tables = list(arrow_tables(kept, seq))
-            changes = [*self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)]
+            tables = list(arrow_tables(retained, seq))
+            changes = [
+                *self.without_replaced(retained.replaced, seq),
+                *self.with_settled(retained.settled),
+            ]
             # First, as who sees a row must find it; of what was never stored they say "maybe".
-            for keys, hashes in _hashes_of(kept):
+            for keys, hashes in _hashes_of(retained):
                 self._filters[keys].add_all(hashes)
             self._commit(seq, ends, tables, changes)
-            self._totals = added(self._totals, kept.totals)
+            self._totals = added(self._totals, retained.totals)
             return seq
 
     def alone(self) -> AbstractContextManager[None]:
@@ -378,7 +383,7 @@ class FileStore(Store, UpkeepReads, RestReads):
         return self._database.is_broken
 
     def observe_commits(self, observe: Callable[[float], None]) -> None:
-        """Have somebody told the seconds that each commit takes, in the thread that commits."""
+        """Report to somebody the seconds that each commit takes, in the thread that commits."""
         self._database.on_commit = observe
 
     def abandon(self) -> None:

@@ -64,7 +64,7 @@ class LabelRow(NamedTuple):
     notes: str
     at_ns: int
     by: str
-    """Id of the token that it came with; empty where none was asked for."""
+    """Id of the token that it came with; empty where none was requested."""
     score: float | None = None
     """The person's number on the task's scale, where they gave one."""
     is_blind: bool | None = None

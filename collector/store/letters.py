@@ -33,7 +33,7 @@ UNUSABLE_PROFILE: Final = "unusable_profile"
 """Reason of one whose profile an earlier release took, and this one refuses."""
 NO_PROFILE: Final = frozenset({UNKNOWN_PROFILE, UNUSABLE_PROFILE})
 LARGE: Final = frozenset({LetterKind.SPANS_MESSAGE, LetterKind.RECORDS_MESSAGE})
-"""Messages of brokers are kept whole: each may take a third of the store's memory."""
+"""Messages of brokers are stored whole: each may take a third of the store's memory."""
 _FEW: Final = 16
 """Payloads in memory at a time; each of the other kinds may have a megabyte."""
 
@@ -47,7 +47,7 @@ def few_at_a_time(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """Something that could not be used, kept with the reason."""
+    """Something that could not be used, stored with the reason."""
 
     space: str
     kind: LetterKind
@@ -72,7 +72,7 @@ class StoredLetter:
     letter_id: str
     seq: int
     letter: DeadLetter
-    """The letter; its payload is cut to the number of bytes that was asked for."""
+    """The letter; its payload is cut to the number of bytes that was requested."""
     size_bytes: int
     """Size of the whole payload."""
 

@@ -165,7 +165,7 @@ class RateReads(Reads):
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count the outcomes of each profile's tasks, in the order of alias and profile.
 
-        Cost: the rollups of the hours asked for, and the results of the rest of at most two hours.
+        Cost: the rollups of the hours requested, and the results of the rest of at most two hours.
         """
         values = Values()
         rows = self.read(
@@ -205,7 +205,7 @@ class RateReads(Reads):
         """Outcomes by bucket, profile and task, in this order; buckets without any are left out.
 
         Cost: as of `task_counts`; where a bucket is no number of whole hours, all results of the
-        time asked for.
+        time requested.
         """
         values = Values()
         key = f"start_ns, {_KEY}"
@@ -278,7 +278,7 @@ class RateReads(Reads):
         return f"{part} UNION ALL {_of_traces(query, values)}" if asked else part
 
     def _has_unknown_service(self, query: _Query, first: int | None, last: int | None) -> bool:
-        """Say whether the process is asked for, and some rollups do not know it."""
+        """Say whether the process is requested, and some rollups do not know it."""
         if not _asked(query):
             return False
         values = Values()

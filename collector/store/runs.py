@@ -109,7 +109,7 @@ class RunRow(NamedTuple):
     """For people."""
     added_ns: int
     added_by: str
-    """Id of the token that brought it; empty where none was asked for."""
+    """Id of the token that brought it; empty where none was requested."""
     summary: str
     """Summary for lists, as JSON."""
     body: bytes = b""
@@ -156,9 +156,9 @@ class Runs(Reads):
         """The commits of the runs that speak of what is erased.
 
         A scenario that was harvested from a record bears its uid; what the run says of it cannot be
-        told from the rest of the file, so that the run goes as a whole. Only values of fields that
-        hold ids are compared (scenario, record, session, trace), and the values in contexts and
-        tags: names of fields and expected values may be the same word by chance.
+        distinguished from the rest of the file, so that the run goes as a whole. Only values of
+        fields that have ids are compared (scenario, record, session, trace), and the values in
+        contexts and tags: names of fields and expected values may be the same word by chance.
 
         Cost: linear in all stored runs of the space.
         """

@@ -78,20 +78,20 @@ class SetupReads(SummaryReads):
         """
         results = _sample(self._results(query))
         names = self.trace_names(query.space, {trace_id for _, trace_id in results})
-        told: Counter[str] = Counter()
+        reported: Counter[str] = Counter()
         """Results so far, by kind."""
         first: dict[_Setup, tuple[int, int]] = {}
         has: Counter[_Setup] = Counter()
         for at_ns, trace_id in results:
             setup = _setup(names.get(trace_id, ()))
             for each in setup:
-                first.setdefault(each, (at_ns, told[each[0]]))
+                first.setdefault(each, (at_ns, reported[each[0]]))
                 has[each] += 1
-            told.update({kind for kind, _ in setup})
+            reported.update({kind for kind, _ in setup})
         return [
             SetupSpan(
                 kind=kind, name=name, first_ns=at_ns, records=has[kind, name],
-                share=has[kind, name] / (told[kind] - before), is_new=before >= _FEW,
+                share=has[kind, name] / (reported[kind] - before), is_new=before >= _FEW,
             )
             for (kind, name), (at_ns, before) in first.items()
         ], len(results)  # fmt: skip

@@ -143,11 +143,11 @@ def _bodies_without(bodies: Sequence[BodyRow], gone: Sequence[SpanRow]) -> list[
     by_trace: dict[tuple[str, str], set[str]] = {}
     for row in gone:
         by_trace.setdefault((row.space, row.trace_id), set()).add(row.span_id)
-    kept: list[BodyRow] = []
+    retained: list[BodyRow] = []
     for body in bodies:
         span_ids = by_trace.get((body.space, body.trace_id))
         if span_ids is None:
-            kept.append(body)
+            retained.append(body)
         elif (rest := without_spans(body.body, span_ids)) is not None:
-            kept.append(body._replace(body=rest.message, spans=rest.spans))
-    return kept
+            retained.append(body._replace(body=rest.message, spans=rest.spans))
+    return retained

@@ -11,7 +11,7 @@ from collector.store.reads import Reads, Values
 from scouter.model.span import StatusCode
 
 SLACK_NS: Final = 60 * 10**9
-"""Spans of one act begin within such a time; so far around a time asked for is looked."""
+"""Spans of one act begin within such a time; so far around a time requested is looked."""
 _NAME: Final = (
     r"coalesce(regexp_replace(tool_name,"
     r" '^(mcp__(?:[^_]|_[^_])+__|[A-Z]\w*-)|\.__call__$', '', 'g'),"
@@ -189,14 +189,14 @@ _GROUPS: Final = {
 """By what spans are put together, and which ones."""
 _STEP: Final = "CASE genai_kind WHEN 'tool' THEN tool_name WHEN 'agent' THEN agent_name END"
 _STEPS: Final = 12
-"""Steps of a route that are told; a longer one ends with an ellipsis."""
+"""Steps of a route that are reported; a longer one ends with an ellipsis."""
 _KINDS: Final = {
     UsageGroup.TOOL: "'tool'",
     UsageGroup.ROUTE: "'tool'",
     UsageGroup.OPERATION: f"{MODELS}, 'tool'",
     UsageGroup.ERROR: f"{MODELS}, 'tool'",
 }
-"""Kinds of which an act may be told several times; without a row those of models."""
+"""Kinds of which an act may be reported several times; without a row those of models."""
 _TOKENS: Final = (
     "input_tokens", "output_tokens", "cached_tokens", "cache_written_tokens", "reasoning_tokens",
 )  # fmt: skip
@@ -226,7 +226,7 @@ class UsageReads(Reads):
 
         By buckets they come in their order. Without `as_of` the sums are as of now.
 
-        Cost: linear in the spans of the time asked for; about 1 µs for each, 5 where all are of
+        Cost: linear in the spans of the time requested; about 1 µs for each, 5 where all are of
             calls inside of calls.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of

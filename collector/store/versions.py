@@ -97,9 +97,9 @@ class VersionReads(Reads):
                 records=records,
             )
         for row in self.read(_OF_SPANS, [*of, _MOST]) if unknown else ():
-            told = VersionRow(**dict(zip(_NAMES, row, strict=True)))
-            known = found.get(told.version)
-            found[told.version] = told if known is None else _joined(known, told)
+            reported = VersionRow(**dict(zip(_NAMES, row, strict=True)))
+            known = found.get(reported.version)
+            found[reported.version] = reported if known is None else _joined(known, reported)
         return sorted(found.values(), key=lambda row: (-row.first_ns, row.version))
 
 

@@ -300,7 +300,7 @@ class WorkReads(Reads):
         return found
 
     def begun(self, low_seq: int) -> Mapping[RecordId, int]:
-        """Number of judgements that were begun in commits from one on, and have no result.
+        """Number of judgements that were started in commits from one on, and have no result.
 
         By the record or session that they are about; each has the beginnings since its last result.
         """
