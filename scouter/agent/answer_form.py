@@ -39,7 +39,7 @@ class AnswerForm:
     is_wrapped: bool = False
     """True if the answer is a field of an object, as vendors hold models to objects only."""
     is_json: bool = False
-    """True if the vendor was told the form; a text may still be JSON where it was not."""
+    """True if the vendor got the form; a text may still be JSON where it was not."""
 
     def read(self, response: "ModelResponse") -> JsonValue:
         """Take the answer out of a response.
@@ -92,9 +92,9 @@ class AnswerForms:
         """
         mode = "free" if schema is None else _mode(model, structured)
         key = id(schema), mode
-        kept = self._kept.get(key)
-        if kept is not None:
-            return kept[1]
+        retained = self._kept.get(key)
+        if retained is not None:
+            return retained[1]
         if len(self._kept) >= _KEPT:
             self._kept.clear()
         form = _make(schema, mode)
@@ -160,7 +160,7 @@ def to_model_messages(messages: Iterable[Message]) -> "list[ModelMessage]":
     """Translate messages, in their order.
 
     `system` and `developer` instruct, `assistant` and `model` are the model's own words, `user`
-    and `tool` are what it is told. Where a vendor has one place for instructions, those from the
+    and `tool` are what it reads. Where a vendor has one place for instructions, those from the
     middle of a conversation go there, too.
     """
     from pydantic_ai.messages import (  # a second of imports that only a real judge pays for

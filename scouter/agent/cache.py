@@ -26,7 +26,7 @@ MAX_CHARACTERS: Final = 500_000
 class JudgeCache(Protocol):
     """Keeps answers. Called from any event loop and thread, many calls at a time.
 
-    Neither method raises: what cannot be read is not there, and what cannot be kept is not. An
+    Neither method raises: what cannot be read is not there, and what cannot be stored is not. An
     implementation says once, in the log, that it is of no use.
     """
 
@@ -57,7 +57,7 @@ _OVERHEAD: Final = 100
 def write(reply: JudgeReply) -> str | None:
     """Write an answer as text; None for one without a JSON form.
 
-    Tokens and cost are left out: an answer that is kept takes none again.
+    Tokens and cost are left out: an answer that is stored takes none again.
     """
     try:
         return json.dumps([reply.response, reply.model], separators=(",", ":"), allow_nan=False)

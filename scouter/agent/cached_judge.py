@@ -85,9 +85,9 @@ Flight: TypeAlias = "Future[Reply | None]"
 class CachedJudge:
     """Answers known questions from a cache, and asks a judge the other ones.
 
-    Only usable answers are kept: no errors, no refusals, no truncated answers, and none that the
+    Only usable answers are stored: no errors, no refusals, no truncated answers, and none that the
     question itself calls of no use (`JudgeRequest.is_usable`), such as a score beyond its scale. A
-    kept answer is checked in the same way, as others may have put it there. A kept answer of no use
+    stored answer is checked in the same way, as others may have put it there. One of no use
     counts as absent, and the next usable answer takes its place. An answer from the cache says so
     (`JudgeReply.is_cached`), and took no tokens and no money.
 
@@ -167,7 +167,7 @@ class CachedJudge:
             reply = await asyncio.wrap_future(flight)
             if isinstance(reply, JudgeError):
                 raise _shared(reply)
-            # One that was kept, and is of use to the one who looked it up alone, is not answered.
+            # One that was stored, and is of use to the one who looked it up alone, is not answered.
             if reply is not None and not (reply.is_cached and not request.is_usable(reply)):
                 return _free(reply)
 
@@ -175,9 +175,9 @@ class CachedJudge:
         """Look up or ask, for all who want to know."""
         found: Reply | None = None
         try:
-            kept = await self._cache.get(key)
-            if kept is not None and request.is_usable(kept):
-                found = _free(kept)
+            retained = await self._cache.get(key)
+            if retained is not None and request.is_usable(retained):
+                found = _free(retained)
                 return found
             found = await self._judge.ask(request)
             if not found.is_cached and request.is_usable(found):

@@ -66,24 +66,26 @@ class JudgeLoop:
 
     async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run something there; whoever is cancelled meanwhile waits until it has cleaned up."""
-        loop, begun = self._running(), list[asyncio.Task[_T]]()
+        loop, started = self._running(), list[asyncio.Task[_T]]()
         ended: Future[asyncio.Task[_T]] = Future()
         ended.set_running_or_notify_cancel()  # it is the work that is cancelled
 
         def begin() -> None:
-            begun.append(loop.create_task(work))
-            begun[0].add_done_callback(ended.set_result)
+            started.append(loop.create_task(work))
+            started[0].add_done_callback(ended.set_result)
 
         loop.call_soon_threadsafe(begin)
         waiting = asyncio.wrap_future(ended)
         try:
             await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            loop.call_soon_threadsafe(lambda: begun[0].cancel())
+            loop.call_soon_threadsafe(lambda: started[0].cancel())
             await waiting
-            _ = begun[0].cancelled() or begun[0].exception()  # nobody is left to be told of it
+            _ = (
+                started[0].cancelled() or started[0].exception()
+            )  # nobody is left to be notified of it
             raise
-        return begun[0].result()
+        return started[0].result()
 
 
 @cache
@@ -99,7 +101,7 @@ class Connection:
 
     Args:
         entry: The provider entry.
-        key: The provider's key; kept by the vendor's client alone.
+        key: The provider's key; stored by the vendor's client alone.
 
     Raises:
         ConfigError: The vendor's package is not installed; names the extra.
@@ -152,7 +154,7 @@ def check_package(entry: ProviderEntry) -> None:
 
 @cache
 def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Authorities that judges' providers are held against; to read them takes 20 ms."""
+    """Authorities that judges' providers are checked by; to read them takes 20 ms."""
     import httpx2
 
     del file, folder  # variables of the environment that httpx2 reads itself
@@ -243,20 +245,20 @@ def _remembering(model: "Model") -> "Model":
     all questions of a task: `AnswerForms` keeps the forms, and gives the same object each time.
     """
     prepare = model.prepare_request
-    # The form is kept, so that its id stays its own.
-    kept: dict[tuple[int, str], tuple[ModelRequestParameters, _Prepared]] = {}
+    # The form is stored, so that its id stays its own.
+    retained: dict[tuple[int, str], tuple[ModelRequestParameters, _Prepared]] = {}
 
     def remembered(
         model_settings: "ModelSettings | None",
         model_request_parameters: "ModelRequestParameters",
     ) -> "_Prepared":
         key = id(model_request_parameters), repr(model_settings)
-        found = kept.get(key)
+        found = retained.get(key)
         if found is None:
-            if len(kept) >= _KEPT:
-                kept.clear()
+            if len(retained) >= _KEPT:
+                retained.clear()
             prepared = prepare(model_settings, model_request_parameters)
-            found = kept[key] = model_request_parameters, prepared
+            found = retained[key] = model_request_parameters, prepared
         settings, parameters = found[1]
         return (None if settings is None else settings.copy()), parameters
 

@@ -133,7 +133,7 @@ class ProviderEntry(BaseModel):
         keyless: True for a server that wants no key.
         timeout_s: Longest time for one answer.
         concurrency: Most questions at a time.
-        requests_per_minute: Most questions begun in any 60 seconds; no bound if not given.
+        requests_per_minute: Most questions started in any 60 seconds; no bound if not given.
         tokens_per_minute: Most tokens, asked and answered, in any 60 seconds; the same.
         max_pause_s: The longest pause that the provider may ask for (`Retry-After`) without its
             questions failing at once.

@@ -46,7 +46,7 @@ class NoAnswerError(Exception):
 @dataclass(slots=True)
 class _Question:
     response: "httpx2.Response | None" = None
-    """The answer, once it has begun to come."""
+    """The answer, once it has started to come."""
 
 
 _PUT: Final[ContextVar[_Question | None]] = ContextVar("scouter_question_put", default=None)
@@ -106,7 +106,7 @@ def _said(response: "httpx2.Response") -> str:
         return ""
     try:
         text = response.text
-    except Exception:  # noqa: BLE001 - of a body that cannot be unpacked, which is told anyway
+    except Exception:  # noqa: BLE001 - of a body that cannot be unpacked, which is reported anyway
         return ""
     try:
         said = said_in(json.loads(text))

@@ -165,7 +165,7 @@ class GeminiSettings(Settings):
     """Settings of a request, in Google's words; all may be left out.
 
     Args:
-        labels: Pairs, kept with the request.
+        labels: Pairs, stored with the request.
         tool_config: Tools that may be called, as the provider takes it.
         generation_config: Settings of the answer.
         safety_settings: Conditions to withhold the answer.

@@ -153,7 +153,7 @@ class SqliteLedger:
     """Keeps accounts in an SQLite file, which several processes may use at a time.
 
     A reservation is on the disk before it is given out, so that not even a power cut takes it
-    back; those that are asked for while others are being written are written together. Accounts
+    back; those that are requested while others are being written are written together. Accounts
     older than 100 days are deleted.
 
     Args:

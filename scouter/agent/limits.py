@@ -40,7 +40,7 @@ class Limits:
 
     Args:
         concurrency: Most questions at a time.
-        requests_per_minute: Most questions begun in any 60 seconds.
+        requests_per_minute: Most questions started in any 60 seconds.
         tokens_per_minute: Most tokens of those.
         max_pause_s: Longest pause that is waited for.
         clock: Seconds that never run backwards.

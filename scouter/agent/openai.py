@@ -46,7 +46,7 @@ class OpenAIChatSettings(Settings):
         stop_sequences: At most 4 texts that end the answer.
         logprobs: Whether to tell the probability of each token.
         audio: Form and voice of spoken answers.
-        metadata: At most 16 pairs, kept with the request.
+        metadata: At most 16 pairs, stored with the request.
         modalities: Kinds of output, such as `text`.
         n: Number of answers to write.
         prediction: Text that the answer is expected to be.

@@ -89,7 +89,7 @@ class ChatMessage(PromptMessage):
     Args:
         role: The speaker: `user`, `assistant`, `system` …
         content: A text, or a list of texts and `TextContentPart`s.
-        name: Taken and left out, with a warning: judges are not told names.
+        name: Taken and left out, with a warning: judges read no names.
 
     Raises:
         pydantic.ValidationError: The role is none, or a part is no text.
@@ -97,7 +97,7 @@ class ChatMessage(PromptMessage):
 
     def __init__(self, role: str, content: Content, name: str | None = None) -> None:
         if name is not None:
-            text = "ChatMessage(name=…) does nothing: judges are not told who speaks by name"
+            text = "ChatMessage(name=…) does nothing: no judge reads who speaks by name"
             GUARD.warn("ChatMessage", "name", text)
         super().__init__(role=role, content=content)  # type: ignore[arg-type]
 

@@ -71,7 +71,7 @@ class Calibration(Stored, frozen=True):
     without_verdict: dict[str, int]
     """Records that the judge did not decide, by why; left out."""
     over_budget: Annotated[int, Field(ge=0)] = 0
-    """Outcomes that were not asked for, as the budget left too little; repeats count, too."""
+    """Outcomes that were not requested, as the budget left too little; repeats count, too."""
     counts: Confusion
     """Of all labels, however their records were chosen."""
     drawn: Drawn | None
