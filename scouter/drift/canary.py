@@ -1,4 +1,4 @@
-"""Canary: a candidate version held against the stable one while both take traffic."""
+"""Canary: a candidate version compared with the stable one while both take traffic."""
 
 import math
 from collections import defaultdict
@@ -217,7 +217,7 @@ def version_of(
     """
     passes, decided, answered = (defaultdict[float, int](int) for _ in range(3))
     going: dict[str, _Conversation] = {}
-    begun = records = 0
+    started = records = 0
 
     def close(unit: _Conversation) -> None:
         judged = unit.records - unit.skipped
@@ -236,7 +236,7 @@ def version_of(
             close(going.pop(result.session))
             unit = None
         if unit is None:
-            begun += 1
+            started += 1
             unit = _Conversation(first_ns=result.at_ns, last_ns=result.at_ns)
             if result.session:
                 going[result.session] = unit
@@ -247,7 +247,7 @@ def version_of(
         if unit.is_complete(pace, now_ns):
             close(unit)
     return Version(
-        name=name, begun=begun, records=records, passes=Sample(passes), decided=Sample(decided),
+        name=name, begun=started, records=records, passes=Sample(passes), decided=Sample(decided),
         answered=Sample(answered), is_cut=next(rest, None) is not None,
     )  # fmt: skip
 

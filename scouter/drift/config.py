@@ -68,7 +68,7 @@ Rate = Annotated[float, Field(gt=0, le=1)]
 
 
 class SavedRun(BaseModel):
-    """Outcomes of a run that `scouter eval --save` kept.
+    """Outcomes of a run that `scouter eval --save` stored.
 
     Args:
         name: The file's, for people.
@@ -148,7 +148,7 @@ class Healthy(BaseModel):
     Args:
         rates: Healthy pass rates by task, in (0, 1]; the empty name is the whole record.
         run: A saved run.
-        version: A version of the agent that the others are held against, such as the stable one
+        version: A version of the agent that the others are compared with, such as the stable one
             of a canary, in place of the one before.
         margin: How far below a measured rate is still healthy, in [0, 1): of traffic whose rate
             goes up and down by itself. Stated rates and the saved run have none of it.
@@ -188,7 +188,7 @@ class AgentEvalConfig(BaseModel):
         space: Where the profile lives when a person files it; the collector's own space wins.
         name: The profile's name; its alias stands in where this is empty.
         version: A label for people; records are evaluated by the digest.
-        alert_config: Condition at which people are told.
+        alert_config: Condition at which people are notified.
         healthy: References of the collector's detectors, besides those that they measure.
         slices: Parts of the records with a series of their own, where they have enough traffic:
             `tag`, `tool` and `model` for each value, `tag tier` for each value of one key, `tool
@@ -197,7 +197,7 @@ class AgentEvalConfig(BaseModel):
         amounts: What is watched of a record beside its results: `cost`, `latency`; all of it by
             default. An empty list watches neither.
         sample_ratio: Share of the alias' records that a queue sends, in [0, 1], of those whose
-            traces are kept; all records of one trace are sent or none. Does not thin a replay.
+            traces stay; all records of one trace are sent or none. Does not thin a replay.
         uid: The profile's identity; a profile fills it in, and what a file says is not taken over.
     """
 

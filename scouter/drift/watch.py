@@ -169,9 +169,9 @@ def is_kept(trace_id: str, ratio: float) -> bool:
         ratio: Share of the traces to keep, in [0, 1].
 
     Returns:
-        The same in every process. A trace that is kept at one ratio is kept at every larger one.
+        The same in every process. A trace that stays at one ratio stays at every larger one.
 
     Source: W3C Trace Context Level 2, random trace flag (the last 56 bits are random);
-    OpenTelemetry, probability sampling: kept is what is not below (1 - ratio) 2^56.
+    OpenTelemetry, probability sampling: what stays is what is not below (1 - ratio) 2^56.
     """
     return int(trace_id[-_RANDOM_DIGITS:], 16) >= round((1.0 - ratio) * 2.0**56)

@@ -22,7 +22,7 @@ class Fault:
             - `malformed`: 200 with a body that is no JSON; `cut`: the connection ends in the middle
               of the body;
             - `truncated`: the answer ends in the middle, as the model ran out of tokens; `empty`:
-              it has no text; `wrong_schema`: it is JSON of another form than was asked for;
+              it has no text; `wrong_schema`: it is JSON of another form than was requested;
             - `refusal`: the model declines; `blocked`: a filter withholds question or answer.
         message: Words of the provider for a status above 200, instead of its usual ones.
         retry_after: Header `Retry-After`: seconds, or a date of HTTP.

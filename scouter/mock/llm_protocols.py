@@ -242,7 +242,7 @@ def protocol_of(path: str) -> ModelProtocol | None:
 
 
 def tokens_of(text: str) -> int:
-    """Tokens that a text is billed as here: one for each begun group of 4 characters."""
+    """Tokens that a text is billed as here: one for each started group of 4 characters."""
     return -(-len(text) // 4)
 
 

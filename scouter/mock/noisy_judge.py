@@ -45,7 +45,7 @@ class NoisyJudge:
         length: Counts the characters of the text that is judged; the whole question if not given.
         abstention_rate: P(says abstain), for either right verdict.
         inconsistency: P(a verdict is turned around) for each time that a question comes again.
-        say: From the verdict to the answer in the form that was asked for.
+        say: From the verdict to the answer in the form that was requested.
         seed: Another one makes other mistakes at the same rates.
 
     Raises:

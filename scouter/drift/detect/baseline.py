@@ -16,7 +16,7 @@ from scouter.drift.detect.spending import Start
 from scouter.evaluate.statistics.distributions import incomplete_beta
 
 ENOUGH: Final = 1_000
-"""Outcomes of a baseline that are asked for."""
+"""Outcomes of a baseline that are requested."""
 PATIENCE: Final = 2_000
 """Outcomes within which a fall should be seen to be called visible."""
 _HALVINGS: Final = 100
@@ -67,7 +67,7 @@ class Baseline:
         """Say what this baseline can see, and what would help."""
         seen = self.visible()
         if seen is None:
-            text, more = "by which no fall can be told from chance", f"collect {ENOUGH:,}"
+            text, more = "by which no fall can be distinguished from chance", f"collect {ENOUGH:,}"
         else:
             text = f"so that a fall below {seen:.0%} would be seen"
             more = f"and smaller ones by {ENOUGH:,}"
@@ -79,7 +79,7 @@ class Baseline:
 def _highest_seen(lower: float, needed: float) -> float | None:
     """The highest mean whose divergence from a bound is so large.
 
-    It is asked for each time that people look at a baseline, which stays the same for long.
+    It is requested each time that people look at a baseline, which stays the same for long.
     """
     if not 0 < lower < 1 or divergence(0.0, lower) < needed:
         return None

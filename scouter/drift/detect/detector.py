@@ -34,7 +34,7 @@ class Design:
         healthy: Mean of the outcomes of a healthy agent, in (0, 1).
         alpha: Chance of ever alarming while the agent is healthy, in (0, 1); with
             `Start.ALWAYS` one over the least average number of outcomes between false alarms.
-        start: When a change may have begun.
+        start: When a change may have started.
         rates: Means that are looked for, each in [0, healthy); by default `falls(healthy)`.
         weights: One per rate, adding up to 1; equal ones by default.
 

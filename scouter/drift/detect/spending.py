@@ -57,7 +57,7 @@ def weights_of(start: Start, first: int, count: int) -> Sequence[float]:
     """The weights of some outcomes as starts.
 
     Args:
-        start: When a change may have begun.
+        start: When a change may have started.
         first: Number of the first of them, from 1.
         count: How many.
     """

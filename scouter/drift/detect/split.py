@@ -1,4 +1,4 @@
-"""The ratio of two samples' sizes: a check that traffic is split as it was told to be.
+"""The ratio of two samples' sizes: a check that traffic is split as it was meant to be.
 
 Records of a version that crashes before it sends them are missing from its results, and what is
 left looks healthy. The ratio shows it.

@@ -20,7 +20,7 @@ _STAKES: Final = tuple(0.9 * 0.55**step for step in range(11))
 """Shares of the wealth that are bet at once: from 0.9 down to 0.2 %, for falls of any size."""
 _LOG_WEIGHT: Final = -math.log(len(_STAKES))
 _FINEST: Final = 2.0**-30
-"""Means that are nearer to each other are not told apart, which is on the safe side."""
+"""Means that are nearer to each other are not distinguished, which is on the safe side."""
 _STEPS: Final = 14
 """Halvings of a bound: it is right to a ten-thousandth."""
 
@@ -80,8 +80,10 @@ class Sample:
     def _log_wealth(self, stake: float, mean: float) -> float:
         """Winnings of a bettor who stakes this share on each outcome to be above the mean."""
         rate = stake / mean
-        kept = 1 - stake
-        return sum(count * math.log(kept + rate * value) for value, count in self._counts.items())
+        retained = 1 - stake
+        return sum(
+            count * math.log(retained + rate * value) for value, count in self._counts.items()
+        )
 
 
 class Interval(NamedTuple):
@@ -149,7 +151,7 @@ def _refuses(first: Sample, below: Sample, gap: float, line: float) -> bool:
         first: The first sample.
         below: The second one, mirrored.
         gap: In [-1, 1].
-        line: Logarithm of the evidence that is asked for.
+        line: Logarithm of the evidence that is requested.
     """
     cells = [(max(0.0, gap), 1.0)]
     while cells:

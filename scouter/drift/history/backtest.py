@@ -89,7 +89,7 @@ def backtest(
         healthy_until_ns: Up to here history is known to be healthy; None where that is not known.
         falls: In share of outcomes, each in (0, 1).
         seeds: Histories that are drawn; 0 for none.
-        told: Is told how many series are done.
+        told: Is notified how many series are done.
 
     Yields:
         One for each series. Histories are drawn of the series of each agent's last version only,

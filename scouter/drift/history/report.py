@@ -99,13 +99,13 @@ def _chance(before: Mapping[str, int], since: Mapping[str, int]) -> float | None
             rest = rest[0] + cell[0], rest[1] + cell[1]
     if sum(rest) * smaller >= _EXPECTED:
         cells.append(rest)
-    kept = [sum(column) for column in zip(*cells, strict=True)]
-    if len(cells) < 2 or not all(kept):
+    retained = [sum(column) for column in zip(*cells, strict=True)]
+    if len(cells) < 2 or not all(retained):
         return None
     statistic = math.fsum(
-        (count - sum(cell) * total / sum(kept)) ** 2 / (sum(cell) * total / sum(kept))
+        (count - sum(cell) * total / sum(retained)) ** 2 / (sum(cell) * total / sum(retained))
         for cell in cells
-        for count, total in zip(cell, kept, strict=True)
+        for count, total in zip(cell, retained, strict=True)
     )
     return _chi_square_tail(statistic, len(cells) - 1)
 

@@ -31,7 +31,7 @@ def is_one_cause(fall: Proven, opened: Iterable[Proven]) -> bool:
     It has if it began before one of them was proven, or so soon after that the estimated beginnings
     may be the same; five minutes are soon in any case. A fall of whole records has the cause of any
     of their parts: another cause would make another task fall. Errors, and costs and durations, are
-    apart from failures: they are told with another severity.
+    apart from failures: they are reported with another severity.
 
     Args:
         fall: As it was proven.

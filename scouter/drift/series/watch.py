@@ -1,4 +1,4 @@
-"""Watches: one series held against one reference, through alarm and recovery."""
+"""Watches: one series compared with one reference, through alarm and recovery."""
 
 import math
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ class Watch:
         self.fall: Mark | None = None
         """The beginning of the proven fall; None while none is proven."""
         self._marks: Sequence[Mark] = ()
-        """By component of the detector the outcome after which the change may have begun."""
+        """By component of the detector the outcome after which the change may have started."""
 
     def turn(self, hour: int) -> None:
         """Compare with the half of the day that an hour since 1970 is in."""

@@ -47,7 +47,7 @@ def test_more_outcomes_see_smaller_falls(count: int) -> None:
 
 
 def test_a_baseline_that_sees_nothing_says_so() -> None:
-    assert "no fall can be told" in of_passes(0, 40).sentence()
+    assert "no fall can be distinguished" in of_passes(0, 40).sentence()
     with pytest.raises(ValueError, match="leaves no fall"):
         of_passes(0, 40).design()
 
