@@ -31,7 +31,7 @@ class EvalDataset(TasksByKind):
     """Records and the tasks that evaluate each of them.
 
     Args:
-        records: Kept in this order, in the results too.
+        records: Stored in this order, in the results too.
         tasks: A list of tasks, their wire form, or a `TasksFile`.
         spans: Spans of the records' traces; each record sees only those of its own trace id, a
             session those of its records' traces. A record for which nobody named a session gets
@@ -111,7 +111,7 @@ class EvalDataset(TasksByKind):
     ) -> EvalResults:
         """Evaluate every record, and every session where tasks have that scope.
 
-        Works inside a running event loop too. The loop is held up until the end, unlike with
+        Works inside a running event loop too. The loop is blocked until the end, unlike with
         `evaluate_async`.
 
         Args:
@@ -251,7 +251,7 @@ class EvalDataset(TasksByKind):
 
     def print_execution_plan(self) -> None:
         """Print the stages and what each task waits for to the standard output."""
-        from rich.console import Console  # kept out of the import of the engine
+        from rich.console import Console  # left out of the import of the engine
 
         from scouter.evaluate.engine.plan import plan_text
 

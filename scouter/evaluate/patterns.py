@@ -150,10 +150,10 @@ _ADVICE: Final = (
 
 def _advice(text: str, fault: Exception) -> str:
     raw = fault.args[0] if fault.args else b""
-    told = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
-    if told.endswith("(?P") and "(?P=" in text:
-        told += "="
+    reported = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+    if reported.endswith("(?P") and "(?P=" in text:
+        reported += "="
     for quoted, advice in _ADVICE:
-        if re.search(quoted, told):
-            return f"{advice} ({told})"
-    return f"not a regular expression of RE2's syntax: {told}"
+        if re.search(quoted, reported):
+            return f"{advice} ({reported})"
+    return f"not a regular expression of RE2's syntax: {reported}"

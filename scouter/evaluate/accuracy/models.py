@@ -164,10 +164,10 @@ class PerformanceEvaluationResult(_Result):
 
     Args:
         all_runs: One for each measured run that did not fail.
-        num_iterations: Measured runs that were asked for.
+        num_iterations: Measured runs that were requested.
         warmup_runs: Runs before them, which are not measured.
         latency_stats: `average`, `median`, `min`, `max` and `std_dev` (n-1) of the seconds.
-        memory_increase_stats: The same of the bytes that were kept.
+        memory_increase_stats: The same of the bytes that were stored.
         memory_peak_stats: The same of the peaks in bytes.
         errors: Reasons of the missing runs, in their order.
     """

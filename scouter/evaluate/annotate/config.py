@@ -217,7 +217,7 @@ def _target(text: object) -> Path:
 
 
 def _check_names(targets: Sequence[str]) -> None:
-    """Refuse targets that repeat, and pairs that could not be told apart by their name."""
+    """Refuse targets that repeat, and pairs that could not be distinguished by their name."""
     for at, target in enumerate(targets):
         if target in targets[:at]:
             raise ConfigError(f"embedding_targets: {target!r} stands twice")

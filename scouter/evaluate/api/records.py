@@ -23,7 +23,7 @@ class AlignedEvalResult(ResultRow):
         record: Its results.
         scenario_id: The scenario that the record came from, in a replay.
         attempt: Number of the attempt at the scenario, from 0.
-        annotations: Annotations that an `EvaluationConfig` asked for.
+        annotations: Annotations that an `EvaluationConfig` requested.
         window: Begin and end of the evaluation, where known.
     """
 
@@ -46,7 +46,7 @@ class EvalResults(ResultRows, Shown):
         records: One result per record, then one per session.
         scenario_ids: The scenario of each record, in a replay; as many as records.
         attempts: Number of the attempt that each record is from, counted from 0; as many.
-        annotations: Annotations that an `EvaluationConfig` asked for.
+        annotations: Annotations that an `EvaluationConfig` requested.
         provenance: Origin of the results, or a function that finds it out when asked.
         window: Begin and end of the evaluation; from the provenance where that is given.
     """

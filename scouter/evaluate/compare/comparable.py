@@ -297,11 +297,11 @@ def edited(
     but: Collection[str] = (),
 ) -> ResultRows:
     """Make a copy of rows with other tasks, without those of some scenarios."""
-    kept = [row for row in rows if row.scenario_id not in but]
+    retained = [row for row in rows if row.scenario_id not in but]
     return ResultRows(
-        [_with(row.record, tasks_of(row.scenario_id, row.record)) for row in kept],
-        None if rows.scenario_ids is None else [row.scenario_id for row in kept],
-        None if rows.attempts is None else [row.attempt for row in kept],
+        [_with(row.record, tasks_of(row.scenario_id, row.record)) for row in retained],
+        None if rows.scenario_ids is None else [row.scenario_id for row in retained],
+        None if rows.attempts is None else [row.attempt for row in retained],
         window=rows.window,
     )
 

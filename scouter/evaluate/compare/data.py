@@ -98,7 +98,7 @@ class TaskAggregateStats(BaseModel, frozen=True, extra="ignore"):
     comparison_pass_count: int
     status_changed_count: int
     baseline_count: int
-    """Records of the baseline in which this task was judged, or a gate kept it from that; the
+    """Records of the baseline in which this task was judged, or a gate prevented that; the
     rate and its interval are over these."""
     comparison_count: int
     baseline_passed: int

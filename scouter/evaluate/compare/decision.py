@@ -46,7 +46,7 @@ class Evidence:
         trial: Attempts at scenarios; None for records without scenarios.
         confirmations: Results of the scenarios that were asked again alone.
         changes: Checks that are not what they were in the baseline.
-        is_unfinished: True if attempts that the rule asked for were not made.
+        is_unfinished: True if attempts that the rule requested were not made.
     """
 
     rows: Sequence[RateComparison]

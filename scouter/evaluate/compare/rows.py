@@ -51,7 +51,7 @@ class RateComparison(BaseModel):
     """The task's, or `ALL_TASKS`, or the name of whole scenarios, conversations or records."""
     baseline_passed: int
     baseline_count: int
-    """Results of the baseline that belong into a rate: judged, or kept from it by a gate."""
+    """Results of the baseline that belong into a rate: judged, or prevented from it by a gate."""
     comparison_passed: int
     comparison_count: int
     baseline_pass_rate: float

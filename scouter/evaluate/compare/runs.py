@@ -144,7 +144,7 @@ def _compare_replays(
             comparisons[alias] = comparison
     before, now = attempts_of(baseline), attempts_of(new, baseline)
     scenarios = compare_scenarios(baseline, new, regression_threshold, (before, now))
-    # Both runs are held to the aliases of the other, or a record that comes and goes only falls.
+    # Both runs are compared by the other's aliases, or a record that comes and goes only falls.
     old = attempts_of(baseline, new, baseline.dataset_results)
     whole = whole_scenarios(_only(old, ran.both), _only(now, ran.both))
     if not before and len(aliases.both) == 1:  # records that no replay made

@@ -114,7 +114,7 @@ class Condition:
     ) -> EvalTaskResult | None:
         """Give the result of a task that is not judged; None where it is.
 
-        What cannot be told is no reason to leave a task out: it is errored then, with the reason.
+        What is not known is no reason to leave a task out: it is errored then, with the reason.
         """
         found = self.holds(scope, spans, base)
         if found.outcome is Outcome.PASSED:
@@ -158,9 +158,9 @@ class _Asking(AskingTask):
     def ask(
         self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None
     ) -> Asking:
-        kept = self.condition.kept_from(scope, spans, base)
-        if kept is not None:
-            return kept, None
+        retained = self.condition.kept_from(scope, spans, base)
+        if retained is not None:
+            return retained, None
         return (yield from self.inner.ask(scope, record_uid, base, spans))
 
     def basis(self, scope: JsonValue, base: JsonValue) -> Sequence[JsonValue]:
@@ -170,5 +170,5 @@ class _Asking(AskingTask):
         return self.inner.fault(error)
 
     def run(self, scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
-        kept = self.condition.kept_from(scope, spans, base)
-        return kept or self.inner.run(scope, spans, base)
+        retained = self.condition.kept_from(scope, spans, base)
+        return retained or self.inner.run(scope, spans, base)

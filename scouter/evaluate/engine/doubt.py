@@ -193,7 +193,7 @@ def refuse_missing(spans: SpanTree, by: CallsToldBy | None = None) -> None:
 
     Args:
         spans: Those of the record.
-        by: Where calls are told, if the task says so.
+        by: Where calls are reported, if the task says so.
 
     Raises:
         TaskFault: Something is missing; names it.
@@ -225,16 +225,16 @@ def doubting_absence(
 
     The sender may write it under another name: `0 <= 4` says nothing then.
     """
-    run, untold = compiled.run, compile_untold(assertion.filter)
+    run, missing = compiled.run, compile_untold(assertion.filter)
     reach = reach_of(assertion, MissingParts.ATTRIBUTES)
 
     def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         result = run(scope, spans, base)
-        if result.outcome is not Outcome.PASSED or not spans or not (why := untold(spans)):
+        if result.outcome is not Outcome.PASSED or not spans or not (why := missing(spans)):
             return result
         if could_turn(reach(spans, result.actual), operator, result):
             return doubted(
-                result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
+                result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is reported; {why}"
             )
         return result
 
@@ -291,7 +291,7 @@ def doubting_motion(
         reach: Values that the task's value can become with more evidence.
         why_open: Says why there may be more.
 
-    Cost: where something is not told, one more comparison for each of a few values.
+    Cost: where something is not reported, one more comparison for each of a few values.
     """
     run = compiled.run
 
@@ -303,7 +303,7 @@ def doubting_motion(
         found = reach(spans or _NO_SPANS, result.actual)
         if found is Fixed.EITHER or could_turn(found, operator, result):
             return doubted(
-                result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
+                result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is reported; {why}"
             )
         return result
 

@@ -261,7 +261,7 @@ def _kept_from_running(
         return EvalTaskResult(spec, _SKIPPED, left_out.reason, expected, None, text)
     for need in needs:
         if need.outcome is _ERRORED:
-            # In a chain the first fault is told by all, not each with all those before it.
+            # In a chain the first fault is reported by all, not each with all those before it.
             text = need.message
             if need.reason is not Reason.DEPENDENCY:
                 text = f"the task {need.task_id!r} that it depends on errored: {text}"

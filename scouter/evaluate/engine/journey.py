@@ -261,7 +261,7 @@ class JudgedJourney(AskingTask):
         reason = errors[0].reason if errors else reason
         try:
             return self.metric.result(_measured(self.task, result, reason), scope)
-        except Exception as error:  # noqa: BLE001 - what was asked is paid for and has to be told
+        except Exception as error:  # noqa: BLE001 - what was asked is paid for and has to be reported
             return self.fault(error)
 
 

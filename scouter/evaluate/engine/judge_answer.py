@@ -161,8 +161,8 @@ class AnswerForm:
         marks = self._marks(answer["criteria"])
         failed, unclear = marks.told(NO), marks.told(CANNOT_TELL)
         parts = [f"not met: {failed}"] if failed else []
-        told = "; ".join(parts + ([f"cannot tell: {unclear}"] if unclear else []))
-        return shorten(told, MAX_TOLD)
+        reported = "; ".join(parts + ([f"cannot tell: {unclear}"] if unclear else []))
+        return shorten(reported, MAX_TOLD)
 
     def _marks(self, answer: JsonValue) -> Marks:
         return Marks(self.rubric or (), cast("dict[str, dict[str, str]]", answer))
@@ -193,7 +193,7 @@ def answer_form(task: LLMJudgeTask) -> AnswerForm:
     if task.may_abstain:
         if schema is not None and not offered:
             # Required in what is sent, as strict structured output wants it; a model that was
-            # only told in words may leave it out.
+            # only described in words may leave it out.
             checked = _with_abstaining(schema, is_required=False)
             schema = _with_abstaining(schema, is_required=True)
         notes.append(_ABSTAIN_NOTE)

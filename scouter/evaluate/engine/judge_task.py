@@ -132,15 +132,17 @@ class JudgeTask(AskingTask):
 
     def _single_vote(self, answer: JsonValue, scope: JsonValue) -> Vote:
         bounds = self.form.bounds(answer)
-        told = self.form.told(answer)
+        reported = self.form.told(answer)
         if bounds is None:
             found = self._compared(answer, scope)
         else:
             worst, best = (self.compare(scope, None, value) for value in bounds)
             if worst.outcome is not best.outcome:
-                raise TaskFault(Reason.ABSTAINED, f"criteria that the judge could not tell: {told}")
+                raise TaskFault(
+                    Reason.ABSTAINED, f"criteria that the judge could not tell: {reported}"
+                )
             found = worst
-        said = f"{found.message}; {told}" if told else found.message
+        said = f"{found.message}; {reported}" if reported else found.message
         result = self._with_message(found, f"{said}; the judge answered {_shown(answer)}")
         return Vote(result.scored(self.form.score(answer)), answer)
 

@@ -95,7 +95,7 @@ def _deferred(
     known: Mapping[str, Known],
 ) -> Deferred:
     found = Found()
-    kept: set[int] = set()
+    retained: set[int] = set()
     for step in plan.steps:
         for at in step:
             needs, spec = plan.dependencies[at], plan.specs[at]
@@ -115,10 +115,10 @@ def _deferred(
             if earlier is not None and question == earlier.question:
                 result = earlier.result
                 found.answers[at] = earlier.answer
-                kept.add(at)
+                retained.add(at)
             found.results[at] = result
     results = tuple(found.results[at] for at in range(len(plan.tasks)))
-    return Deferred(results=results, kept=frozenset(kept))
+    return Deferred(results=results, kept=frozenset(retained))
 
 
 def _not_asked(
@@ -168,7 +168,7 @@ def question_of(
         spans: Those of the record's trace, as the walk had them.
 
     Returns:
-        32 hex digits; empty where nothing was asked, and where it is too long to be told again.
+        32 hex digits; empty where nothing was asked, and where it is too long to be repeated.
     """
     if found.results[at].usage is None:
         return ""
@@ -297,7 +297,7 @@ class JudgedRun:
         self._backoff = Backoff() if backoff is None else backoff
 
     async def evaluate(self, records: Sequence[EvalRecord], trees: Trees) -> list[RecordResult]:
-        """Evaluate all records; as many are begun as questions may be asked at a time."""
+        """Evaluate all records; as many are started as questions may be asked at a time."""
         results: dict[int, RecordResult] = {}
         waiting = iter(range(len(records)))
 

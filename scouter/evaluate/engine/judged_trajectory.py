@@ -193,7 +193,7 @@ def _all_calls(spans: SpanTree | None, by: CallsToldBy | None) -> Sequence[ToolC
 
 
 def _told(calls: Sequence[ToolCall], *, with_results: bool) -> list[dict[str, JsonValue]]:
-    """Show the calls of spans, with what came back where it is told."""
+    """Show the calls of spans, with what came back where it is reported."""
     steps: dict[object, list[ToolCall]] = {}
     for at, call in enumerate(calls):
         steps.setdefault(("alone", at) if call.step is None else call.step, []).append(call)

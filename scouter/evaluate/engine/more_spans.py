@@ -107,7 +107,7 @@ def can_unmatch(filter: SpanFilter, loss: MissingParts, *, is_negated: bool = Fa
 
 
 class Fixed(Enum):
-    """Values that need no numbers to be told."""
+    """Values that need no numbers."""
 
     SAME = "same"
     """The value stays."""

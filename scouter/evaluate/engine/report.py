@@ -165,12 +165,12 @@ def measured(found: SectionScore) -> Measured:
     fields = list(_fields("", found))
     faults = [(path, each) for path, each in fields if each.error is not None]
     if found.section_score is None or faults:
-        told = "; ".join(
+        reported = "; ".join(
             f"{path}: {each.error}" if path else str(each.error)
             for path, each in faults[:_TOLD_FIELDS]
         )
         reason = (faults[0][1].reason if faults else None) or Reason.TYPE
-        raise TaskFault(reason, told or "neither report nor reference has what is scored")
+        raise TaskFault(reason, reported or "neither report nor reference has what is scored")
     short = (
         f"{path} {each.section_score:g}"
         for path, each in fields
@@ -254,7 +254,7 @@ class JudgedReport(AskingTask):
         try:
             score = yield from walk.__await__()
             result = self.metric.result(measured(score), scope)
-        except Exception as error:  # noqa: BLE001 — what was asked is paid for and has to be told
+        except Exception as error:  # noqa: BLE001 — what was asked is paid for and has to be reported
             result = self.fault(error)
         for name, (found, _) in fields.in_order:
             if found.outcome is Outcome.SKIPPED:  # not the judge's failure

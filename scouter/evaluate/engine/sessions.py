@@ -52,7 +52,7 @@ def session_uid(*parts: object) -> str:
 
 
 def is_session_uid(uid: str) -> bool:
-    """Tell whether a uid has the form that is kept for sessions."""
+    """Tell whether a uid has the form that is reserved for sessions."""
     rest = uid.removeprefix(_PREFIX)
     return rest != uid and len(rest) == 32 and set(rest) <= set("0123456789abcdef")
 

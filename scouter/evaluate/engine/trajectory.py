@@ -81,7 +81,7 @@ class CallsScore:
             is_open = self.minds_arguments or not all(
                 call.is_executed for call in tree.agent_work.tool_calls
             )
-            # A message that comes may say that calls which overlap were asked for in turn.
+            # A message that comes may say that calls which overlap were requested in turn.
             is_loose = self.minds_order and (tree.has_loose_order or tree.agent_work.has_overlaps)
             return free if is_open or is_loose else self._risen(tree, value)
 
@@ -128,12 +128,12 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
         expected = None if reference is None else reference(scope)
         try:
             calls = read_trajectory(given, "the calls", is_wire=task.rules.compat == "vertex")
-            found, told = score(calls, expected)
+            found, reported = score(calls, expected)
         except TaskFault:
             raise
         except DataError as error:
             raise TaskFault(Reason.TYPE, str(error)) from error
-        return Measured(score=found, told=told)
+        return Measured(score=found, told=reported)
 
     compiled = compile_metric(subject, measure)
     if predicted is not None:
@@ -167,16 +167,18 @@ def _doubting_arguments(
         if result.reason is not None or not spans:
             return result
         calls = spans.agent_work.tool_calls
-        untold = [call for call in calls if not tells_arguments(call)]
+        missing = [call for call in calls if not tells_arguments(call)]
         low = result.score
-        if not untold or low is None:
+        if not missing or low is None:
             return result
-        high = _most(task, untold, calls, reference(scope))
-        if any(task.rules.of(call.name).mode == "subset" for call in untold):
+        high = _most(task, missing, calls, reference(scope))
+        if any(task.rules.of(call.name).mode == "subset" for call in missing):
             low = 0.0
         if could_turn(Numbers(low=low, high=high, is_whole=is_flag), task.operator, result):
-            why = f"is {low:g} as far as is told; the arguments of {len(untold)} of {len(calls)}"
-            why += f" calls are not told, among them one of the tool {untold[0].name!r}"
+            why = (
+                f"is {low:g} as far as is reported; the arguments of {len(missing)} of {len(calls)}"
+            )
+            why += f" calls are not reported, among them one of the tool {missing[0].name!r}"
             return doubted(result, Reason.NOT_TOLD, why)
         return result
 
@@ -189,7 +191,7 @@ def _most(
     calls: Sequence[ToolCall],
     expected: JsonValue,
 ) -> float:
-    """The score if the arguments that are not told are the expected ones."""
+    """The score if the arguments that are not reported are the expected ones."""
     free = {call.name: ArgumentRules(mode="ignore") for call in untold}
     rules = task.rules.model_copy(update={"tools": {**task.rules.tools, **free}})
     made = read_trajectory(list(calls), is_wire=rules.compat == "vertex")

@@ -132,8 +132,8 @@ def _child_type(annotation: object, part: str | int) -> object:
         field = annotation.model_fields.get(str(part))
         if field is None:
             return None
-        told = (each.load() for each in field.metadata if isinstance(each, ReadAs))
-        return next(told, field.annotation)
+        reported = (each.load() for each in field.metadata if isinstance(each, ReadAs))
+        return next(reported, field.annotation)
     options = get_args(annotation)
     origin = get_origin(annotation)
     if isinstance(origin, type) and issubclass(origin, Mapping):

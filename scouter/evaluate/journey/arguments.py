@@ -1,4 +1,4 @@
-"""Arguments of a call held against those that a goal expects."""
+"""Arguments of a call compared with those that a goal expects."""
 
 from collections.abc import Mapping
 from typing import Final, cast

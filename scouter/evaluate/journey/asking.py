@@ -140,11 +140,11 @@ class Known(Answers):
             self.open[key] = request
             return {"verdict": True}
         about = {name: cast("JsonValue", data[name]) for name in _SHORT if name in data}
-        told: dict[str, JsonValue] = {"question": question, **about}
+        reported: dict[str, JsonValue] = {"question": question, **about}
         if isinstance(reply, JudgeError):
-            self.given.append({**told, "error": str(reply), "reason": reply.reason})
+            self.given.append({**reported, "error": str(reply), "reason": reply.reason})
             raise reply
-        self.given.append({**told, "answer": reply.response})
+        self.given.append({**reported, "answer": reply.response})
         return reply.response
 
 

@@ -1,4 +1,4 @@
-"""Calls held against the definitions of the tools: what is wrong with them without any dataset."""
+"""Calls compared with the definitions of the tools: what is wrong with them without any dataset."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""One conversation held against one journey, by a profile of rules."""
+"""One conversation compared with one journey, by a profile of rules."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
@@ -78,13 +78,13 @@ def evaluate_journey(
     if embedder is not None:
         as_embed(embedder)  # what is none is refused before anything is asked
     case, read = read_case(dataset, is_lenient=compat == WXO), read_messages(messages)
-    routes, told = Agents.read(agents), tuple(searches)
+    routes, reported = Agents.read(agents), tuple(searches)
 
     def judged(answers: Answers | None) -> JourneyResult:
         return judge_journey(
             case, read, routes, compat=compat, embedder=embedder, answers=answers,
             similarity_threshold=similarity_threshold, enable_fuzzy_matching=enable_fuzzy_matching,
-            searches=told, has_client=judge != NO_CLIENT,
+            searches=reported, has_client=judge != NO_CLIENT,
         )  # fmt: skip
 
     return judged(None) if judge is None or judge == NO_CLIENT else asked_of(judge, judged)

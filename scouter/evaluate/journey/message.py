@@ -137,9 +137,9 @@ def _error_of(value: dict[str, Any]) -> str:
     """Read the error in a tool's response, by the rules for chat messages; empty for none."""
     content = value.get("content")
     inner = open_content(content)
-    told = inner.get("content", content) if inner else content
+    reported = inner.get("content", content) if inner else content
     log = MessageLog()
-    log.read([{"role": "tool", "tool_call_id": "x", "content": told}])
+    log.read([{"role": "tool", "tool_call_id": "x", "content": reported}])
     strays = log.strays()
     return strays[0].error if strays else ""
 

@@ -16,7 +16,7 @@ Measure: TypeAlias = float | int | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentMatch:
-    """One expected argument held against what was passed."""
+    """One expected argument compared with what was passed."""
 
     path: str
     strategy: str
@@ -162,7 +162,7 @@ def sentence(
     success: bool | None,
     open_questions: Sequence[str] = (),
 ) -> str:
-    """Say how a journey went; first what kept it from being decided."""
+    """Say how a journey went; first what left it undecided."""
     parts = [f"undecided: {question}" for question in open_questions]
     parts += [f"goal {goal.name!r} is not met: {goal.reason}" for goal in goals if not goal.met]
     met_by = {goal.name: goal.message for goal in goals}

@@ -86,21 +86,21 @@ def read_answer(text: str, decisive_of: DecisiveOf) -> JsonValue:
     Cost: linear.
     """
     values, malformed = _values_in(text)
-    told = [(decisive_of(value), value, end) for value, end in values]
-    told = [each for each in told if each[0]]
-    for decisive, value, _ in told:
-        if decisive != told[-1][0]:
+    reported = [(decisive_of(value), value, end) for value, end in values]
+    reported = [each for each in reported if each[0]]
+    for decisive, value, _ in reported:
+        if decisive != reported[-1][0]:
             raise JudgeError(
                 Reason.PARSE,
                 "the judge's answer holds verdicts that differ, so that nobody knows which counts: "
-                f"{show(value)} and {show(told[-1][1])}",
+                f"{show(value)} and {show(reported[-1][1])}",
             )
-    if told and told[-1][2] < malformed:
+    if reported and reported[-1][2] < malformed:
         text = f"the judge's answer has a malformed object behind its verdict: {show(text)}"
         raise JudgeError(Reason.PARSE, text)
     if not values:
         raise _no_json(text)
-    return told[-1][1] if told else values[-1][0]
+    return reported[-1][1] if reported else values[-1][0]
 
 
 def under(name: str) -> DecisiveOf:

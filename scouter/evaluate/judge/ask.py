@@ -41,7 +41,7 @@ class Backoff:
     """Pauses before a judge is asked again.
 
     A pause is a random part of a time that doubles with every attempt, so that many tasks that
-    failed together do not come back together. It is never shorter than the provider asked for.
+    failed together do not come back together. It is never shorter than the provider requested.
     Source: "full jitter", aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
     """
 
@@ -149,11 +149,11 @@ def run_apart(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         make: Makes the coroutine; called in the other thread.
     """
     future: Future[_T] = Future()
-    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
     given_up = threading.Event()
 
     async def main() -> _T:
-        begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+        started.append((asyncio.get_running_loop(), asyncio.current_task()))
         if given_up.is_set():
             raise asyncio.CancelledError
         return await make()
@@ -173,7 +173,7 @@ def run_apart(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         return future.result()
     except BaseException:
         given_up.set()  # before looking: who begins later sees it
-        for loop, task in begun if not future.done() else ():
+        for loop, task in started if not future.done() else ():
             if task is not None:
                 with suppress(RuntimeError):  # the loop has ended meanwhile
                     loop.call_soon_threadsafe(task.cancel)

@@ -123,7 +123,7 @@ class JudgeRequest:
     """Number of the sample, from 0; each sample puts the same question again, for a new answer."""
     is_usable: Callable[["JudgeReply"], bool] = field(default=_always, compare=False, repr=False)
     """Tells whether who asks can use an answer, for whoever keeps answers: what is of no use is
-    neither kept nor given again. Never raises. No part of the question: a judge is not told of it.
+    neither stored nor given again. Never raises. No part of the question: no judge reads it.
     """
 
 
@@ -141,11 +141,11 @@ class JudgeReply:
     is_cached: bool = False
     """True where nobody was asked: the answer was there already, and so took nothing."""
     earlier: JudgeUsage | None = None
-    """Usage of earlier attempts that failed, as told by the caller that asked again."""
+    """Usage of earlier attempts that failed, as reported by the caller that asked again."""
 
     @property
     def taken(self) -> JudgeUsage:
-        """The cost, as far as it is told, with the attempts before."""
+        """The cost, as far as it is reported, with the attempts before."""
         own = JudgeUsage(
             calls=1,
             input_tokens=self.input_tokens,
@@ -165,7 +165,7 @@ class JudgeError(ScouterError):
     """A judge gave no usable answer; becomes the `errored` result of the one task that asked.
 
     Args:
-        reason: `PROVIDER` (nobody answered; asked again), `PARSE` (not what was asked for),
+        reason: `PROVIDER` (nobody answered; asked again), `PARSE` (not what was requested),
             `REFUSAL` (the model declined), `ABSTAINED` (it could not tell) or `BUDGET` (there is
             no money left to ask with; the task is then skipped).
         message: The fault, without secrets.

@@ -286,7 +286,7 @@ class Prompt(BaseModel):
         system_instructions: The same as messages, spoken by the system unless a role is given.
         model_settings: Settings for the model, such as `{"temperature": 0}`.
         output_type: Form of the answer: a pydantic model, a JSON schema, `"Score"`, or any type
-            that pydantic knows. Kept as JSON schema; None leaves the answer free.
+            that pydantic knows. Stored as JSON schema; None leaves the answer free.
         fence: Whether the values of variables stand between markers. A sentence of the system says
             that text between them is data. Turn it off only for values that nobody else writes.
         max_value_characters: Most characters that one variable puts in, 100 to 10,000,000. Of a

@@ -33,7 +33,7 @@ def shorten(text: str, most: int, what: str = "") -> str:
 
     Args:
         text: Any text.
-        most: Characters that are kept, half of them (rounded up) at the beginning. Fewer where a
+        most: Characters that are stored, half of them (rounded up) at the beginning. Fewer where a
             cut would fall inside of what a reader sees as one character.
         what: Said of the rest, such as " of JSON; the rest is no whole value".
 
@@ -139,8 +139,8 @@ class JudgeTalk:
     @staticmethod
     def of(messages: Sequence[Message], answer: JsonValue) -> "JudgeTalk":
         """Keep what was said, long messages cut."""
-        kept = [Message(role=m["role"], content=shorten(m["content"], _MOST)) for m in messages]
-        return JudgeTalk(messages=tuple(kept), answer=answer)
+        retained = [Message(role=m["role"], content=shorten(m["content"], _MOST)) for m in messages]
+        return JudgeTalk(messages=tuple(retained), answer=answer)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Write both as plain JSON."""

@@ -81,8 +81,8 @@ class EvalItem:
 def plain_json(value: object) -> JsonValue:
     """Write a value as JSON, whatever the reader of a dataset made: NaN is null, a time a text."""
     if isinstance(value, Mapping):
-        told = cast("Mapping[object, object]", value)
-        return {str(name): plain_json(each) for name, each in told.items()}
+        reported = cast("Mapping[object, object]", value)
+        return {str(name): plain_json(each) for name, each in reported.items()}
     if isinstance(value, list | tuple):
         return [plain_json(each) for each in cast("list[object]", value)]
     if isinstance(value, float) and not math.isfinite(value):

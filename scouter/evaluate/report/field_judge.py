@@ -39,20 +39,20 @@ def read_message(message: JsonValue, compat: Compat = "vss") -> tuple[str, str]:
     Args:
         compat: `vss` takes the first `<think>` with its end for the reasoning; `sound` all that
             stands before the last end of a thought.
-        message: A chat message: `content` (a text, or parts told again in `content_blocks`), and
+        message: A chat message: `content` (a text, or parts repeated in `content_blocks`), and
             perhaps `reasoning_content`, of its own or in `additional_kwargs`.
 
     Raises:
         JudgeError: It has no content.
     """
-    told = message if isinstance(message, dict) else {}
-    more = told.get("additional_kwargs")
-    reasoning = told.get("reasoning_content")
+    reported = message if isinstance(message, dict) else {}
+    more = reported.get("additional_kwargs")
+    reasoning = reported.get("reasoning_content")
     if not reasoning and isinstance(more, dict):
         reasoning = more.get("reasoning_content")
-    content = told.get("content")
+    content = reported.get("content")
     if isinstance(content, list):
-        blocks = told.get("content_blocks") or content
+        blocks = reported.get("content_blocks") or content
         content = "".join(_of_blocks(blocks, "text"))
         reasoning = reasoning or "".join(_of_blocks(blocks, "reasoning"))
     if isinstance(content, str) and compat == "sound":
@@ -316,15 +316,15 @@ def _matches(answer: JsonValue, fields: Sequence[str]) -> Matches:
     if isinstance(answer, str):
 
         def scores(value: JsonValue) -> Sequence[JsonValue]:
-            told = value if isinstance(value, dict) else {}
-            found = [_match(told.get(name)) for name in fields]
+            reported = value if isinstance(value, dict) else {}
+            found = [_match(reported.get(name)) for name in fields]
             return [each and each.score for each in found] if any(found) else ()
 
         answer = read_answer(answer, scores)
     if not isinstance(answer, dict):
         raise JudgeError(Reason.PARSE, f"the judge's answer is no object: {answer!r}")
-    told = cast("Mapping[str, JsonValue]", answer)
-    return {name: _match(told.get(name)) for name in fields}
+    reported = cast("Mapping[str, JsonValue]", answer)
+    return {name: _match(reported.get(name)) for name in fields}
 
 
 def _match(told: JsonValue) -> Match | None:

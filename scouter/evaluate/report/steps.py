@@ -50,9 +50,9 @@ class TrajectoryStep:
 
 
 def _name_of(call: JsonValue) -> str:
-    told = call if isinstance(call, dict) else {}
-    function = told.get("function")
-    named = function if isinstance(function, dict) else told
+    reported = call if isinstance(call, dict) else {}
+    function = reported.get("function")
+    named = function if isinstance(function, dict) else reported
     return str(named.get("name", ""))
 
 
@@ -74,7 +74,7 @@ def selected(steps: Sequence[TrajectoryStep], compat: Compat = "sound") -> list[
     """Keep the agent's own choices: its models' calls of tools, and the tools they named.
 
     A model's call is followed by the next executions, in the same function, of the tools that it
-    asked for. Tools that no model asked for, and models inside of tools, are left out. In `sound`
+    requested. Tools that no model requested, and models inside of tools, are left out. In `sound`
     the tools stay where no model tells of its calls, as the choice is not known then.
 
     Args:
@@ -85,23 +85,23 @@ def selected(steps: Sequence[TrajectoryStep], compat: Compat = "sound") -> list[
     outer = [step for step in steps if compat == "vss" or step.parent not in inside]
     if compat != "vss" and not any(step.asks_for for step in outer):
         return [step for step in outer if not step.is_model]
-    kept: set[int] = set()
+    retained: set[int] = set()
     for at, step in enumerate(outer):
         names = step.asks_for
         if names is None:
             continue
-        kept.add(at)
+        retained.add(at)
         for name in names:
             follows = (
                 later
                 for later in range(at + 1, len(outer))
-                if later not in kept
+                if later not in retained
                 and not outer[later].is_model
                 and outer[later].name == name
                 and outer[later].parent == step.parent
             )
-            kept.update([found] if (found := next(follows, None)) is not None else [])
-    return [outer[at] for at in sorted(kept)]
+            retained.update([found] if (found := next(follows, None)) is not None else [])
+    return [outer[at] for at in sorted(retained)]
 
 
 def tool_calls(
@@ -255,7 +255,7 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[TrajectoryStep,
         if act.facts.kind is Kind.TOOL
         for span in act.spans
     }
-    told = _told_calls(work_of(acts, ordered).tool_calls)
+    reported = _told_calls(work_of(acts, ordered).tool_calls)
     found: list[TrajectoryStep] = []
     for act in sorted(acts, key=lambda act: max(span.end_ns for span in act.spans)):
         uid = act.spans[0].span_id
@@ -263,7 +263,7 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[TrajectoryStep,
         if act.facts.kind is Kind.MODEL:
             found.append(_model_step(act, uid, parent, question))
             for span in act.spans:
-                found += [_told_step(call, parent) for call in told.get(span.span_id, ())]
+                found += [_told_step(call, parent) for call in reported.get(span.span_id, ())]
         elif act.facts.kind is Kind.TOOL:
             given = act.facts.arguments
             found.append(

@@ -53,7 +53,7 @@ class TrajectoryEvaluator(ItemEvaluator):
             `{agent_trajectory}`, `{answer}`, `{tool_schemas}` and `{conversation_history}`.
         tool_schemas: The tools that the agent has; a text, or their definitions as plain data.
             Without them an item's `tool_schemas` count, else what its spans tell; where nobody
-            tells, the judge is told so.
+            tells, the prompt says so.
         llm_judge_reasoning: Whether the judge writes its reasoning, too.
         compat: `sound`, or `vss`: the first number of an answer is the score, an item that cannot
             be evaluated scores 0, and an item whose template is not given is an error.

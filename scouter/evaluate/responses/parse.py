@@ -155,7 +155,7 @@ class _Shared(threading.local):
     found: dict[tuple[int, tuple[str, ...]], tuple[JsonValue, Found | TaskFault]] | None = None
     """Responses by the `id` of their value, and the formats.
 
-    The value is kept beside, so that no other one gets its `id`.
+    The value is stored beside, so that no other one gets its `id`.
     """
 
 

@@ -76,7 +76,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotations:
-    """Additions that an `EvaluationConfig` asked for, beside the results."""
+    """Additions that an `EvaluationConfig` requested, beside the results."""
 
     records: tuple[RecordAnnotations, ...] | None = None
     """One per record, in the records' order; None where nothing was to be embedded."""

@@ -187,14 +187,14 @@ def context_of(
     names = ["expected_outcome", "metadata"]
     if content.get("expected_trajectory") is not None:
         names.append("expected_trajectory")
-    told: list[JsonValue] = [dict(turn) for turn in turns]
+    reported: list[JsonValue] = [dict(turn) for turn in turns]
     if len(times_ns) == len(turns):
-        told = [
+        reported = [
             {**turn, "asked_ns": asked_ns, "answered_ns": answered_ns}
             for turn, (asked_ns, answered_ns) in zip(turns, times_ns, strict=True)
         ]
     found = {"response": response, **{name: content.get(name) for name in names}}
-    return {**found, "turns": told} if told else found
+    return {**found, "turns": reported} if reported else found
 
 
 def cut_short(task: EvalTaskResult, error: str) -> EvalTaskResult:

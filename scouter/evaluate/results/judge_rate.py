@@ -57,7 +57,7 @@ class JudgeRate(BaseModel):
     """Results that the judge passed or failed."""
     standing: Standing
     rate: float | None = None
-    """Rate that people would find, in [0, 1]; None where it cannot be told."""
+    """Rate that people would find, in [0, 1]; None where it cannot be determined."""
     interval: Interval | None = None
     error: Interval | None = None
     """Interval of the rate by the judge's errors alone; None where labels and results contradict
@@ -79,7 +79,7 @@ class JudgeRate(BaseModel):
 
     @property
     def standing_text(self) -> str:
-        """The standing in words: `cannot say`."""
+        """The state in words: `cannot say`."""
         return {
             "corrected": "corrected",
             "cannot_say": "cannot say",
@@ -103,7 +103,7 @@ class JudgeText:
     says: str
     says_interval: str
     people: str
-    """The corrected rate; where none can be told, why in few words."""
+    """The corrected rate; where none can be determined, why in few words."""
     people_interval: str
     sensitivity: str
     specificity: str

@@ -17,7 +17,7 @@ from scouter.evaluate.results.run import RunResults
 R = TypeVar("R", bound=RunResults)
 
 Numbers: TypeAlias = Mapping[int, int]
-"""The attempts that are kept, by their old numbers, with their new ones."""
+"""The attempts that are stored, by their old numbers, with their new ones."""
 
 _SAME: Final = ("git_revision", "agent", "agent_version", "judge", "simulated_user")
 """Fields of the provenance that joined runs keep only if all of them have the same value."""
@@ -182,16 +182,16 @@ def joined(parts: Sequence[R]) -> R:
 def _rows(results: ResultRows, numbers: Numbers) -> ResultRows:
     """The rows of some attempts, renumbered."""
     attempts = results.attempts or (0,) * len(results)
-    kept = [at for at, attempt in enumerate(attempts) if attempt in numbers]
-    found = [numbers[attempts[at]] for at in kept]
+    retained = [at for at, attempt in enumerate(attempts) if attempt in numbers]
+    found = [numbers[attempts[at]] for at in retained]
     annotations, names = results.annotations, results.scenario_ids
     if annotations is not None:
         records = annotations.records
-        records = None if records is None else tuple(records[at] for at in kept)
+        records = None if records is None else tuple(records[at] for at in retained)
         annotations = Annotations(records=records)
     return type(results)(
-        [results.records[at] for at in kept],
-        None if names is None else [names[at] for at in kept],
+        [results.records[at] for at in retained],
+        None if names is None else [names[at] for at in retained],
         found if any(found) else None,
         annotations,
         window=results.window,
@@ -290,7 +290,7 @@ _BEST_OF: Final = (
 
 
 def save_run(results: RunResults, path: Path) -> str:
-    """Write results to a file; a run of the same scenarios, profiles and version is kept there.
+    """Write results to a file; a run of the same scenarios, profiles and version is stored there.
 
     Two runs are of one version if both have the same `agent_version`, or neither has one and both
     are of the same agent at the same git revision without changes.
@@ -318,21 +318,21 @@ def save_run(results: RunResults, path: Path) -> str:
         return f"{path}: replaced, as it held no results of a replay"
     if overlap(earlier, results):
         if earlier.runs > 1:
-            kept = f"the {earlier.runs} runs that it keeps have attempts of this one"
-            return f"{path}: left as it is, as {kept}; save it to another file"
+            retained = f"the {earlier.runs} runs that it keeps have attempts of this one"
+            return f"{path}: left as it is, as {retained}; save it to another file"
         results.save(path)
         return ""
     try:
         why = another_version(earlier.provenance, results.provenance)
-        kept = results if why else pooled([earlier, results], [str(path), "this run"])
+        retained = results if why else pooled([earlier, results], [str(path), "this run"])
     except ConfigError as error:
-        why, kept = str(error).removeprefix("this run: "), results
-    kept.save(path)
+        why, retained = str(error).removeprefix("this run: "), results
+    retained.save(path)
     if why:
         return f"{path}: replaced, as {why}; {_BEST_OF}"
-    count = len(kept.scenarios)
+    count = len(retained.scenarios)
     scenarios = f"{count:,} scenario" + ("" if count == 1 else "s")
-    return f"{path}: {kept.runs} runs of {scenarios} are kept; {_PICKED}"
+    return f"{path}: {retained.runs} runs of {scenarios} are stored; {_PICKED}"
 
 
 def join_baseline(results: RunResults, path: Path, *, is_good: bool) -> str:
@@ -364,12 +364,12 @@ def join_baseline(results: RunResults, path: Path, *, is_good: bool) -> str:
     if overlap(earlier, results):
         return f"{path}: left as it is, as it has attempts of this run"
     try:
-        kept = pooled([earlier, results], [str(path), "this run"]).model_copy(update=counted)
+        retained = pooled([earlier, results], [str(path), "this run"]).model_copy(update=counted)
     except ConfigError as error:
         results.save(path)
         return f"{path}: replaced, as {str(error).removeprefix('this run: ')}"
-    kept.save(path)
-    return f"{path}: {kept.runs} runs are kept; {_held(kept.releases)}"
+    retained.save(path)
+    return f"{path}: {retained.runs} runs are stored; {_held(retained.releases)}"
 
 
 def _held(releases: int) -> str:

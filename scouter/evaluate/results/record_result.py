@@ -36,7 +36,7 @@ def collector_paused() -> Generator[None]:
 
 
 class MissingKeyError(DataError, KeyError):
-    """No record, or no single one, has the id that was asked for."""
+    """No record, or no single one, has the id that was requested."""
 
     def __str__(self) -> str:
         return str(self.args[0])

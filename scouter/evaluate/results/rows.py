@@ -118,7 +118,7 @@ class ResultRow:
     attempt: int = 0
     """Number of the attempt at the scenario, from 0."""
     annotations: RecordAnnotations = NO_ANNOTATIONS
-    """Annotations that an `EvaluationConfig` asked for."""
+    """Annotations that an `EvaluationConfig` requested."""
     window: Window | None = None
     """Begin and end of the evaluation, where known."""
 
@@ -193,7 +193,7 @@ class ResultRows:
         records: One result per record, then one per session.
         scenario_ids: The scenario of each record, in a replay; as many as records.
         attempts: Number of the attempt that each record is from, counted from 0; as many.
-        annotations: Annotations that an `EvaluationConfig` asked for.
+        annotations: Annotations that an `EvaluationConfig` requested.
         provenance: Origin of the results, or a function that finds it out when asked.
         window: Begin and end of the evaluation; from the provenance where that is given.
     """
@@ -237,7 +237,7 @@ class ResultRows:
         return found() if callable(found) else found
 
     def with_annotations(self, annotations: Annotations) -> Self:
-        """Make a copy of the results with the additions that an `EvaluationConfig` asked for."""
+        """Make a copy of the results with the additions that an `EvaluationConfig` requested."""
         return type(self)(
             self.records,
             self.scenario_ids,
@@ -270,7 +270,7 @@ class ResultRows:
 
     @property
     def histograms(self) -> Mapping[str, Histogram] | None:
-        """Histograms of the values, by column; None where no `EvaluationConfig` asked for them."""
+        """Histograms of the values, by column; None where no `EvaluationConfig` requested them."""
         return None if self.annotations is None else self.annotations.histograms
 
     def _annotated(self) -> Sequence[RecordAnnotations] | None:

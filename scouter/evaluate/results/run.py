@@ -165,7 +165,7 @@ class RunResults(Stored, frozen=True):
     rounds: int = 1
     """Rounds in which the whole suite was asked: 1, or more where a fall had to be looked into."""
     is_unfinished: bool = False
-    """True if attempts that the rule of the release check asked for were not made, as somebody
+    """True if attempts that the rule of the release check requested were not made, as somebody
     pressed Ctrl-C or the budget was spent."""
     releases: int = 0
     """Releases that were compared with this baseline so far."""

@@ -137,7 +137,7 @@ class EvalTaskResult:
     usage: JudgeUsage | None = None
     """Calls, tokens and cost of the judge's answers; None for a task that asked no judge."""
     talk: JudgeTalk | None = None
-    """Question to the judge and its answer; None without a judge, or if nothing was kept."""
+    """Question to the judge and its answer; None without a judge, or if nothing was stored."""
     record_uid: str = ""
     """Key of the record, where the result was read from `EvalSet.records`; else empty."""
     window: Window | None = None
@@ -174,7 +174,7 @@ class EvalTaskResult:
         """Make a copy of the result with this score.
 
         Args:
-            score: Kept where it differs from the one that follows from the rest; None, and a
+            score: Stored where it differs from the one that follows from the rest; None, and a
                 number that is no score, leave the result as it is. A result that was not decided
                 has no score.
         """

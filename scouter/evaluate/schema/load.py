@@ -1,4 +1,4 @@
-"""What the validation of a value by a schema may cost, known before it is begun.
+"""What the validation of a value by a schema may cost, known before it is started.
 
 A keyword meets a value where the schema leads to it. How many keywords may meet one value, at the
 worst place of the schema and with its references written out, is counted once for the schema; the

@@ -35,7 +35,7 @@ MAX_FAULTS: Final = 20
 MAX_SCHEMA: Final = 100_000
 """Characters of a schema written as JSON."""
 MAX_PATTERNS: Final = 256
-"""Different patterns in one schema; the compiled ones are kept in `compile_pattern`'s cache."""
+"""Different patterns in one schema; the compiled ones are stored in `compile_pattern`'s cache."""
 
 _DRAFTS: Final[dict[str, type[Validator]]] = {
     "https://json-schema.org/draft/2020-12/schema": validators.Draft202012Validator,
@@ -123,7 +123,7 @@ def compile_schema(schema: JsonValue, what: str = "schema") -> Schema:
     Raises:
         ConfigError: Not a schema, or one that refers outside itself; names the place in it.
 
-    Cost: linear in the schema, some milliseconds; the last 64 are kept.
+    Cost: linear in the schema, some milliseconds; the last 64 are stored.
     """
     if not isinstance(schema, dict | bool):
         raise ConfigError(f"{what} expects a JSON schema (an object, true or false)")

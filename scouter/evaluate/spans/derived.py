@@ -42,8 +42,8 @@ def _rank(span: Span) -> tuple[bool, int, str]:
 
 
 def _session_of(span: Span) -> str:
-    told = read_facts(span)
-    return short_text(told.conversation or told.session)
+    reported = read_facts(span)
+    return short_text(reported.conversation or reported.session)
 
 
 _OUTPUTS: Final = tuple(
@@ -118,14 +118,14 @@ def derive_record(spans: Iterable[Span] | SpanTree, *, profile: str = "") -> Eva
             f"a record is derived from one trace; these spans are of {len(tree.trace_ids)}"
         )
     trace_id = tree.trace_ids[0]
-    told: dict[str, JsonValue] = {
+    reported: dict[str, JsonValue] = {
         "question": tree.agent_work.question,
         "answer": None if _is_cut(tree) else tree.agent_work.content,
         "tool_definitions": tool_definitions(tree.spans) or None,
     }
     resource = tree.true_roots[0].resource.attributes
     return EvalRecord(
-        {key: value for key, value in told.items() if value is not None},
+        {key: value for key, value in reported.items() if value is not None},
         session_id=trace_session(tree.spans) or None,
         trace_id=trace_id,
         tags={name: str(resource[name]) for name in _TAGS if resource.get(name)},

@@ -1,6 +1,6 @@
 """Spans from files: OTLP requests as SDKs and the OpenTelemetry Collector write them.
 
-A file is told by its content, never by its name: protobuf or JSON, traces or logs, one request or
+A file is known by its content, never by its name: protobuf or JSON, traces or logs, one request or
 many (JSON lines, JSON texts one behind the other, messages behind their length as the Collector's
 file exporter writes them), plain, gzip or zstd; or the spans that a collector wrote as Parquet.
 

@@ -264,8 +264,8 @@ def _kind_meant(key: str, value: JsonValue) -> Kind | None:
 def compile_untold(filter: SpanFilter) -> Callable[[SpanTree], str]:
     """Prepare to name an attribute that a filter looks for and no span has, in words.
 
-    An operation is told where a span says in any convention what it is. What is written of a
-    failure alone, such as `error.type`, is told by its absence, too.
+    An operation is recognised where a span says in any convention what it is. What is written of a
+    failure alone, such as `error.type`, is recognised by its absence, too.
     """
     keys = tuple(dict.fromkeys(_keys(filter)))
 

@@ -41,7 +41,7 @@ def find_gaps(
 
     There are three signs that a trace lacks spans: a span was refused, a process stamped more spans
     than it delivered, or a parent is missing that no other process can have. A missing parent of
-    another process is no sign, as it may be kept elsewhere for good. A missing stamp is no sign,
+    another process is no sign, as it may be stored elsewhere for good. A missing stamp is no sign,
     either.
 
     Args:

@@ -115,9 +115,10 @@ def _acts_of(tree: SpanTree, agent: str | None) -> list[Act]:
     owners = [_owner(acts, at) for at in range(len(acts))]
     if agent not in owners:
         names = sorted({*owners} - {""})
-        told = show_names(names, len(names)) or "none"
+        reported = show_names(names, len(names)) or "none"
         raise TaskFault(
-            Reason.MISSING_PATH, f"no span tells of the agent {show_name(agent)}; there are: {told}"
+            Reason.MISSING_PATH,
+            f"no span tells of the agent {show_name(agent)}; there are: {reported}",
         )
     return [act for act, owner in zip(acts, owners, strict=True) if owner == agent]
 

@@ -69,14 +69,14 @@ def parquet_spans(
                 raise DataError(f"no file of spans: it has no column {missing[0]}")
             columns = [*_COLUMNS, *([_LATER] if _LATER in names else [])]
             for number in range(file.num_row_groups):
-                kept = None
+                retained = None
                 if traces is not None or space is not None:
-                    kept = _kept(file, number, traces, space)
-                    if not any(kept):
+                    retained = _kept(file, number, traces, space)
+                    if not any(retained):
                         continue
                 table = file.read_row_group(number, columns=columns)
-                if kept is not None:
-                    table = table.filter(pa.array(kept, pa.bool_()))
+                if retained is not None:
+                    table = table.filter(pa.array(retained, pa.bool_()))
                 yield from _spans(table)
     except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
         raise DataError(f"broken Parquet: {error}") from error

@@ -90,7 +90,7 @@ class CorrectedRate:
 
 @dataclass(frozen=True, slots=True)
 class CannotSay:
-    """No rate can be told, and why."""
+    """No rate can be determined, and why."""
 
     reason: str
 

@@ -53,9 +53,9 @@ class Diagnosis:
     """Share of good live records in the earlier window."""
     after: Correction
     difference: Interval
-    """Interval of the later share less the earlier one; (-1, 1) where one cannot be told."""
+    """Interval of the later share less the earlier one; (-1, 1) where one cannot be determined."""
     has_agent_drifted: bool | None
-    """None where the outcomes moved and it cannot be told why."""
+    """None where the outcomes moved and it cannot be determined why."""
     sentence: str
 
 
@@ -175,7 +175,7 @@ def _sentence(
             if p_value <= judge.level
         ]
         about_agent = {
-            None: "whether the agent did, too, cannot be told",
+            None: "whether the agent did, too, cannot be determined",
             True: "the agent did, too",
             False: "no drift of the agent is seen beside it",
         }

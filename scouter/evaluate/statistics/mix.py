@@ -75,7 +75,7 @@ def split_difference(
     Args:
         before: Results of the baseline.
         after: Results of the sample in question.
-        traffic: Traits that say what was asked for, such as tags.
+        traffic: Traits that say what was requested, such as tags.
         route: Traits that traffic and behaviour both may change, such as tools.
         is_open: True if a side may still get records: the intervals hold at every look.
 

@@ -171,7 +171,7 @@ def _cost(strata: Sequence[_Grid]) -> int:
 
 
 def _exact(strata: Sequence[_Grid], observed: int, *, mid: bool) -> float:
-    """Multiply the strata's distributions, each kept as one long number."""
+    """Multiply the strata's distributions, each stored as one long number."""
     choices = math.prod(map(_choices, strata))
     width = choices.bit_length() + 1
     ways = 1  # digit s, in base 2**width: in how many ways the new values sum up to s

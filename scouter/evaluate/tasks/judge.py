@@ -239,14 +239,14 @@ class LLMJudgeTask(TaskBase):
         condition: True makes the task a gate.
         required: True stops a release wherever the task does not pass.
         scope: `session` evaluates all records of a session together, once.
-        scale: The least and the greatest number at `context_path`; the judge is told, and an
+        scale: The least and the greatest number at `context_path`; the prompt states it, and an
             answer beyond them is errored (parse).
         may_abstain: True lets the judge answer `"abstain": true`, which is errored (abstained).
         rubric: Criteria that are answered one by one, `{id: question}` or a list of `Criterion`;
             they make the answer's schema. `context_path` then reads `score`, `all_met`,
             `failed`, `unclear` or `criteria`.
         reference: Path of a reference in the record. A reference is put behind the messages; if
-            there is none, the judge is told so.
+            there is none, the prompt says so.
         samples: Number of times that the question is asked, 1 to 25.
         vote: Result of the samples. `majority`: the outcome of more than half of `samples`;
             asking ends when it is decided. `median`: that of the numbers at `context_path`.

@@ -1,4 +1,4 @@
-"""Trajectories: the calls that an agent made, held against those that were expected."""
+"""Trajectories: the calls that an agent made, compared with those that were expected."""
 
 from typing import TYPE_CHECKING
 

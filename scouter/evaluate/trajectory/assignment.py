@@ -110,7 +110,7 @@ def fill_in_order(
         called: The calls of each step that was made.
         expected: The places of each expected step.
         choose: For the calls of a step, which of them fit a place.
-        spend: Is told how many choices were looked at.
+        spend: Is notified how many choices were looked at.
 
     Returns:
         By place its call; None where not all can be filled.
@@ -140,7 +140,7 @@ class Filling(Generic[P, C]):
     call_of: dict[P, C] = field(default_factory=dict[P, C])
     place_of: dict[C, P] = field(default_factory=dict[C, P])
     spend: Callable[[int], object] = int
-    """Is told how many choices were looked at."""
+    """Is notified how many choices were looked at."""
 
     def offer(self, places: Sequence[P], choose: Callable[[P], Sequence[C]]) -> bool:
         """Note which calls of a step fit; tells whether any does."""

@@ -26,7 +26,7 @@ class Call:
 
     name: str
     arguments: JsonValue
-    """Usually an object; an empty one where nothing was told."""
+    """Usually an object; an empty one where nothing was reported."""
     step: int
     """Calls of one step run side by side; steps are counted from 0."""
 

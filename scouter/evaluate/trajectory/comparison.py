@@ -72,7 +72,7 @@ class DiffLine:
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryComparison:
-    """A trajectory held against a reference; made by `compare_trajectories`.
+    """A trajectory compared with a reference; made by `compare_trajectories`.
 
     Scores and lines are computed when they are first read.
     """

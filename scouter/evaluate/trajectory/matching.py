@@ -268,11 +268,11 @@ def out_of_order(
         at = bisect_right(ends, step)
         before.append(last[at - 1] if at else -1)
         ends[at : at + 1], last[at : at + 1] = [step], [number]
-    kept, number = set[int](), last[-1] if last else -1
+    retained, number = set[int](), last[-1] if last else -1
     while number >= 0:
-        kept.add(number)
+        retained.add(number)
         number = before[number]
-    return {pair for number, pair in enumerate(pairs) if number not in kept}
+    return {pair for number, pair in enumerate(pairs) if number not in retained}
 
 
 def trajectory_from_spans(spans: Iterable[Span]) -> list[JsonValue]:
@@ -285,7 +285,7 @@ def trajectory_from_spans(spans: Iterable[Span]) -> list[JsonValue]:
 
     Returns:
         The calls as plain data, in the order in which they were made; one whose arguments nobody
-        told has none. Calls that one message asked for, or that ran at the same time under one
+        reported has none. Calls that one message requested, or that ran at the same time under one
         parent where no message did, stand in a list of their own, as a step.
 
     Raises:

@@ -289,10 +289,10 @@ def _without(value: dict[str, JsonValue], way: tuple[str, ...]) -> dict[str, Jso
         return left
     if not isinstance(inner, dict):
         return value
-    kept = _without(inner, tuple(rest))
-    if kept is inner:
+    retained = _without(inner, tuple(rest))
+    if retained is inner:
         return value
-    return {**left, head: kept} if kept else left
+    return {**left, head: retained} if retained else left
 
 
 def _check(rule: KeyRule, key_of: KeyOf) -> Callable[[_Found, _Found], bool] | None:

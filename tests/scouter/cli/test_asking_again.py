@@ -386,8 +386,8 @@ def test_save_keeps_the_runs_of_one_version(shop: Path, scouter: Scouter) -> Non
     assert "wrote v.json" in first.stderr
     second = scouter(*RUN, *save, "--agent-version", "7", WRONG=ALL_WRONG)
     assert (
-        "v.json: 2 runs of 2 scenarios are kept; a baseline that is picked among runs is too good "
-        "by luck"
+        "v.json: 2 runs of 2 scenarios are stored; a baseline that is picked among runs is too "
+        "good by luck"
     ) in second.stderr
     assert ScenarioEvalResults.load(shop / "v.json").repeats == 2
     other = scouter(*RUN, *save, "--agent-version", "8")

@@ -642,4 +642,4 @@ def test_a_baseline_keeps_no_run_that_regressed(project: Path, scouter: Scouter)
         assert (kept.runs, kept.repeats, kept.releases) == (1, 1, releases)
     good = scouter(*RUN, *onto, "--agent-version", "1")
     assert good.returncode == 0, good.stdout
-    assert "2 runs are kept; 2 releases compared with this baseline" in good.stderr
+    assert "2 runs are stored; 2 releases compared with this baseline" in good.stderr

@@ -38,8 +38,9 @@ def attempts(path: Path) -> list[bool]:
 def test_runs_of_one_version_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     assert save_run(run(1), path) == ""
-    assert save_run(run(2, passed=False), path) == f"{path}: 2 runs of 1 scenario are kept; {KEPT}"
-    assert save_run(run(3), path) == f"{path}: 3 runs of 1 scenario are kept; {KEPT}"
+    said = save_run(run(2, passed=False), path)
+    assert said == f"{path}: 2 runs of 1 scenario are stored; {KEPT}"
+    assert save_run(run(3), path) == f"{path}: 3 runs of 1 scenario are stored; {KEPT}"
     assert attempts(path) == [True, False, True]
     assert ScenarioEvalResults.load(path).runs == 3
 
@@ -49,7 +50,7 @@ def test_the_name_of_the_version_wins(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     save_run(run(1, agent_version="1.4", git_dirty=True), path)
     told = save_run(run(2, agent_version="1.4", git_revision=None), path)
-    assert "2 runs of 1 scenario are kept" in told
+    assert "2 runs of 1 scenario are stored" in told
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_a_committed_baseline_makes_no_other_version_of_itself(
     assert "replaced" in save_run(run(2, git_revision=revision), path)
     assert git_dirty(tmp_path) is True
     told = save_run(run(3, git_revision=revision, git_dirty=True), path)
-    assert "2 runs of 1 scenario are kept" in told
+    assert "2 runs of 1 scenario are stored" in told
     assert "3 runs" in save_run(run(4, git_revision=revision, git_dirty=True), path)
     other.write_text("2", encoding="utf-8")
     told = save_run(run(5, git_revision=revision, git_dirty=True), path)

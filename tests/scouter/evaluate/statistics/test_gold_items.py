@@ -94,7 +94,7 @@ def test_a_judge_gone_blind() -> None:
     assert isinstance(found.after, CannotSay)
     assert found.difference == (-1.0, 1.0)
     assert "specificity from 80% to 0%" in found.sentence
-    assert "cannot be told" in found.sentence
+    assert "cannot be determined" in found.sentence
 
 
 def test_no_gold_items() -> None:
