@@ -205,7 +205,7 @@ def _serve(work: "SimpleQueue[tuple[Work, Callable[[Answer], None]] | None]") ->
                 hand_over(answer)
             except RuntimeError:  # the loop closed in between: nobody waits any more
                 return
-            del item, function, hand_over, answer  # nothing is kept alive while it waits
+            del item, function, hand_over, answer  # nothing stays alive while it waits
 
 
 class _ThreadLoop:

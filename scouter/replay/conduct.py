@@ -61,7 +61,7 @@ class Conductor:
         options: Options of the run.
         filing: Sorts records and spans.
         runner: Takes what attempts bring.
-        progress: Is told of attempts that begin and end.
+        progress: Is notified of attempts that begin and end.
         journal: Takes ended attempts, if there is one.
     """
 
@@ -91,7 +91,7 @@ class Conductor:
 
         Args:
             runner: Takes what the further ones bring.
-            progress: Is told how far they are.
+            progress: Is notified how far they are.
         """
         self._filing.go_on(runner)
         self._runner = runner
@@ -151,7 +151,7 @@ class Conductor:
 
     async def _try(self, job: Job, calls: Calls, *, is_last: bool) -> Exception | None:
         """Make one try; give back its exception if it is worth another one."""
-        told = _Told()
+        reported = _Told()
         tried: Try | None = None
         failure: Exception | None = None
         hooks = self._hooks_of(job)
@@ -160,7 +160,7 @@ class Conductor:
             with self._outside(job):
                 await calls.call(hooks.on_scenario_start, job.scenario)
             tried = self._filing.begin(job)
-            response = await self._response(tried, calls, told)
+            response = await self._response(tried, calls, reported)
             self._filing.sort_records()
             with self._outside(job):
                 await calls.call(hooks.on_scenario_complete, job.scenario, response)
@@ -174,7 +174,7 @@ class Conductor:
             failure = RuntimeError("the agent or a hook raised CancelledError")
             failure.__cause__ = error
         still_runs = isinstance(calls, LoopCalls) and calls.was_given_up
-        if failure is not None and told.is_conversing and tried is not None and not is_last:
+        if failure is not None and reported.is_conversing and tried is not None and not is_last:
             self._filing.give_up(tried, still_runs=still_runs)
             return failure
         if failure is not None and self._options.on_error == "raise":
@@ -182,7 +182,7 @@ class Conductor:
         tried = tried or self._filing.begin(job)
         if not still_runs:
             await settle(self._filing, calls, self._options.grace_s, tried)
-        self._end(tried, told, failure, self._filing.end(tried, still_runs=still_runs))
+        self._end(tried, reported, failure, self._filing.end(tried, still_runs=still_runs))
         return None
 
     @contextmanager
@@ -377,7 +377,7 @@ def _is_cancelled() -> bool:
 
 
 def _reason(told: _Told, failure: Exception | None) -> Reason | None:
-    """The kind of what kept an attempt from its end; None if nothing did."""
+    """The kind of what ended an attempt early; None if nothing did."""
     if failure is None:
         return Reason.INCOMPLETE if told.cut else None
     return told.speaker if told.is_conversing else Reason.AGENT

@@ -106,7 +106,7 @@ class Filing:
         queue: Captures records.
         capture: Captures spans.
         runner: Takes spans, and the records that come after the end of their attempt.
-        on_late: Is told of items that come after the end of their attempt.
+        on_late: Is notified of items that come after the end of their attempt.
         is_alone: Whether attempts run one at a time.
     """
 

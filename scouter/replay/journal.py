@@ -199,7 +199,7 @@ class Journal:
         ]
         if changed:
             raise ConfigError(
-                f"{self._path}: {' and '.join(changed)} changed since this journal was begun, so "
+                f"{self._path}: {' and '.join(changed)} changed since this journal was started, so "
                 "its attempts cannot be mixed with new ones; delete it, or name another file"
             )
 

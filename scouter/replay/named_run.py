@@ -195,7 +195,7 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
                 replay.check_accepted(run.accept_changed)
                 ran = _ran(replay)
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
-    told = partial(
+    reported = partial(
         _told,
         asking=asking,
         named=tuple(profiles),
@@ -204,8 +204,10 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
     )
     baseline = ran.baseline
     if baseline is not None and run.interleave is not None:
-        baseline = told(baseline, run.interleave, "")
-    return replace(ran, results=told(ran.results, run.agent, run.agent_version), baseline=baseline)
+        baseline = reported(baseline, run.interleave, "")
+    return replace(
+        ran, results=reported(ran.results, run.agent, run.agent_version), baseline=baseline
+    )
 
 
 def _ran(run: Run) -> Ran:
@@ -276,7 +278,7 @@ def answering_judge(
     """Give a judge that can be asked: the user's own one, or else the provider entries.
 
     Args:
-        run: Names the judge, and the place of kept answers.
+        run: Names the judge, and the place of stored answers.
         profiles: Profiles by alias; their tasks ask.
         scenarios: Scenarios; their own tasks ask, too.
         judge: Result of `run.own_judge()`.
@@ -303,7 +305,7 @@ def answering_judge(
 
 
 def _cache(run: NamedJudging, *, is_own: bool) -> JudgeCache | None:
-    """Open the cache for the judge's answers; None where they are not kept."""
+    """Open the cache for the judge's answers; None where they are not stored."""
     named = run.judge_cache
     if named is None:
         if is_own or run.usual_cache is not None:

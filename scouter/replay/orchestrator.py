@@ -122,7 +122,7 @@ class EvalOrchestrator:
                 error.
             grace_s: Most seconds that an attempt waits, after its answer, for spans, threads and
                 tasks that it has left open; where there are none it does not wait. Later records
-                and spans are still its own if that can be told, and else in `results.lost`.
+                and spans are still its own if that can be determined, and else in `results.lost`.
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
                 `JudgeRequest` to the answer. By default the models that the prompts name are
                 asked: `ModelJudge()`.

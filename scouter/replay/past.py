@@ -402,11 +402,11 @@ def all_results(tasks: Sequence[FileTask]) -> EvalResults:
     Cost: all results are in memory.
     """
     found = [EvalResults.load(each.results) for each in tasks]
-    told = [each.provenance for each in found if each.provenance is not None]
-    whole = told[0].model_copy(
+    reported = [each.provenance for each in found if each.provenance is not None]
+    whole = reported[0].model_copy(
         update={
-            "started_ns": min(each.started_ns for each in told),
-            "ended_ns": max(each.ended_ns for each in told),
+            "started_ns": min(each.started_ns for each in reported),
+            "ended_ns": max(each.ended_ns for each in reported),
         }
     )
     rows = [row for each in found for row in each.records]

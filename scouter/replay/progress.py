@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Is told how far a replay is."""
+    """Is notified how far a replay is."""
 
     def started(self, name: str) -> None:
         """An attempt begins.

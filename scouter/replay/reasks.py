@@ -84,13 +84,13 @@ class Reasks:
             part = picked(
                 found, {number: earlier.repeats + at for at, number in enumerate(attempts)}
             )
-            kept = {
+            retained = {
                 "rounds": earlier.rounds + (self.ask is Ask.SUITE),
                 "planned": earlier.planned,
                 "runs": 1,
                 "lost": found.lost,
             }
-            self._results = joined([earlier, part]).model_copy(update=kept)
+            self._results = joined([earlier, part]).model_copy(update=retained)
         else:
             self._alone.append(picked(found, {attempts[0]: len(self._alone)}))
         self._trial = self._made()

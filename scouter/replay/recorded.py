@@ -179,8 +179,8 @@ def _by_trace(spans: Iterable[Span]) -> list[list[Span]]:
 def _unmarked(span: Span) -> Span:
     if SCENARIO_ID not in span.attributes:
         return span
-    kept = {key: value for key, value in span.attributes.items() if key != SCENARIO_ID}
-    return replace(span, attributes=kept)
+    retained = {key: value for key, value in span.attributes.items() if key != SCENARIO_ID}
+    return replace(span, attributes=retained)
 
 
 def _conversations(turns: Iterable[_Turn]) -> list[list[_Turn]]:

@@ -196,10 +196,10 @@ def _all_turns(initial_query: str, agent_response: object, history: Sequence[Tur
 
     A running replay knows it; elsewhere only that of a first exchange is known.
     """
-    told = turns_of_attempt()
+    reported = turns_of_attempt()
     last = None if history else initial_query
-    if len(told) == len(history) + 1:
-        last = told[-1]["user"]
+    if len(reported) == len(history) + 1:
+        last = reported[-1]["user"]
     return [*history, {"user": last, "agent": agent_response}]
 
 

@@ -221,7 +221,7 @@ class Question:
         for at, answer in enumerate(answers):
             try:
                 if at >= self._making.count:
-                    raise ConfigError("more cases than were asked for")
+                    raise ConfigError("more cases than were requested")
                 written = _Written.model_validate(answer)
                 self._check(written)
                 said = written.initial_query, *written.turns
@@ -331,7 +331,7 @@ async def make_cases(making: Making, asked: AskedJudge, progress: Progress) -> M
     Args:
         making: What they are made of.
         asked: The model, which keeps to the limits of its provider entry.
-        progress: Is told of questions that begin and end.
+        progress: Is notified of questions that begin and end.
 
     Returns:
         Cases by story and kind of attack, in the order in which the model wrote them; a question

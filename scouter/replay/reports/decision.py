@@ -276,9 +276,9 @@ def _without_records(results: ScenarioEvalResults) -> Iterator[str]:
     """
     if not results.conversations and all(item.error for item in results.scenario_results):
         return
-    told, wanted = results.provenance, results.provenance.named_aliases
+    reported, wanted = results.provenance, results.provenance.named_aliases
     if not results.dataset_results:
-        wanted = tuple(told.profile_digests)
+        wanted = tuple(reported.profile_digests)
     for alias in wanted:
         if alias not in results.dataset_results:
             yield alias

@@ -198,7 +198,7 @@ def _scenario_cases(scenario: ScenarioView) -> Iterator[_TestCase]:
             seconds = 0.0
         for check in attempt.checks:
             yield _check_case(suite, f"{check.task_id}{end}", check, seconds)
-            seconds = 0.0  # the time is the agent's, told once
+            seconds = 0.0  # the time is the agent's, counted once
 
 
 def _record_cases(scenario: ScenarioView) -> Iterator[_TestCase]:

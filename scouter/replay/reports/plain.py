@@ -20,8 +20,8 @@ MAX_INDENT: Final = 12
 
 def detail(span: SpanView) -> str:
     """Write tool, agent, model and tokens of a span; empty if it tells none of them."""
-    told = (("tool", span.tool), ("agent", span.agent), ("model", span.model))
-    parts = [f"{word} {value}" for word, value in told if value]
+    reported = (("tool", span.tool), ("agent", span.agent), ("model", span.model))
+    parts = [f"{word} {value}" for word, value in reported if value]
     if span.input_tokens is not None or span.output_tokens is not None:
         parts.append(tokens_text(span.input_tokens, span.output_tokens))
     return clip(" · ".join(parts), NAME)
@@ -53,11 +53,11 @@ def values(span: SpanView) -> Iterator[tuple[str, JsonValue]]:
 
 def _said_of(result: ForeignResult) -> JsonValue:
     """Write the fields that a result of another evaluator has, without the empty ones."""
-    told: dict[str, JsonValue] = {
+    reported: dict[str, JsonValue] = {
         "label": result.label, "score": result.score, "explanation": result.explanation,
         "error": result.error,
     }  # fmt: skip
-    return {name: value for name, value in told.items() if value not in (None, "")}
+    return {name: value for name, value in reported.items() if value not in (None, "")}
 
 
 def said(what: str, message: JsonValue) -> tuple[str, JsonValue]:
@@ -179,7 +179,7 @@ def _trace(attempt: AttemptView) -> Iterator[str]:
         drawn = (" " * min(round(left * _BAR), _BAR - 1) + "█" * max(1, round(length * _BAR)))[
             :_BAR
         ]
-        more = f"  {told}" if (told := detail(span)) else ""
+        more = f"  {reported}" if (reported := detail(span)) else ""
         more += f"  ERROR {clip(span.error, _ERROR)}" if span.error else ""
         lasted = duration(span.duration_ns)
         yield f"  {clip(name, 60):<{width}}  |{drawn:<{_BAR}}| {lasted:>8}{more}"

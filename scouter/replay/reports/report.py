@@ -233,8 +233,8 @@ class Report:
 
     def why(self, shown: Sequence[Example]) -> list[str]:
         """Name the reasons of the decision that none of these examples tells."""
-        told = {example.why for example in shown}
-        return [reason for reason in self.decision.reasons if reason not in told]
+        reported = {example.why for example in shown}
+        return [reason for reason in self.decision.reasons if reason not in reported]
 
     @cached_property
     def notes(self) -> list[str]:

@@ -270,7 +270,7 @@ def test_a_run_is_taken_up(folder: Path, scouter: Scouter) -> None:
     (folder / "hr.json").write_text(json.dumps(hr(user_prompts=["I am nwaters"])), "utf-8")
     other = scouter(*run)  # another user has led the conversation in the journal
     assert other.returncode == 2
-    assert "the scenarios changed since this journal was begun" in other.stderr
+    assert "the scenarios changed since this journal was started" in other.stderr
 
 
 def test_means_of_measures_are_gates(folder: Path, scouter: Scouter) -> None:

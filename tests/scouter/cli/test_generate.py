@@ -237,7 +237,7 @@ def test_what_cannot_be_is_thrown_away_and_named(
 def test_more_than_was_asked_for_is_named(desk: Path, generate: Scouter) -> None:
     with LLMTestServer(cases(LAMP, LATE)):
         done = generate("--count", "1")
-    assert done.stderr.count("more cases than were asked for") == 2  # of each story
+    assert done.stderr.count("more cases than were requested") == 2  # of each story
     assert len(EvalScenarios.from_path(desk / "made.yaml")) == 2
 
 
