@@ -20,7 +20,7 @@ def unread_fields(items: Iterable[Mapping[str, JsonValue]], what: str) -> list[s
         what: One of them, as in `3 of 5 rows`.
 
     Returns:
-        Each field with the number of its items; none where nothing is asked for.
+        Each field with the number of its items; none where nothing is requested.
     """
     found = list(items)
     counts = {name: sum(bool(item.get(name)) for item in found) for name in ASKING}

@@ -79,8 +79,8 @@ class AgentSpans:
     ) -> str:
         """Add an agent (`invoke_agent`), which `close` ends, or a call of a model (`chat`)."""
         key = "gen_ai.agent.name" if operation == "invoke_agent" else "gen_ai.request.model"
-        told: Object = {"gen_ai.operation.name": operation, key: name, **more}
-        return self.add(f"{operation} {name}".strip(), parent, times_ns, told, error)
+        reported: Object = {"gen_ai.operation.name": operation, key: name, **more}
+        return self.add(f"{operation} {name}".strip(), parent, times_ns, reported, error)
 
     def tool(
         self,
@@ -92,14 +92,14 @@ class AgentSpans:
     ) -> str:
         """Add a call of a tool: its name, id and arguments; a result of None is not known."""
         name, call_id, arguments = call
-        told: Object = {
+        reported: Object = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.call.id": call_id,
             "gen_ai.tool.call.arguments": arguments,
             TOOL_RESULT: result,
         }
-        return self.add(f"execute_tool {name}", parent, times_ns, told, error)
+        return self.add(f"execute_tool {name}", parent, times_ns, reported, error)
 
     def close(
         self, span_id: str, end_ns: int = 0, *, events: Iterable[SpanEvent] = (), error: str = ""

@@ -177,14 +177,14 @@ class _Trajectory:
     ) -> None:
         made = self._made
         if step.get("llm_call_count") != 0:
-            told: Object = {
+            reported: Object = {
                 "gen_ai.input.messages": list(self._history) if self._is_asked else None,
                 "gen_ai.output.messages": [answer],
                 "atif.observation": rest,
                 **_usage(step.get("metrics"), ""),
             }
             model = text(step.get("model_name")) or self._model
-            made.act("chat", model, self.root, (self._at_ns, at_ns), told)
+            made.act("chat", model, self.root, (self._at_ns, at_ns), reported)
             self._is_asked = False
         for call in calls:
             call_id = text(call.get("tool_call_id"))
@@ -316,22 +316,24 @@ def _of_trial(file: Path, trial: Object, tell: Tell) -> Iterator[list[Span]]:
 
 def _fault(trial: Object) -> str:
     """What ended the agent; empty where it ended by itself, whatever the verifier did then."""
-    told = trial.get("exception_info")
-    kind = text(field(told, "exception_type"))
-    return f"{kind}: {text(field(told, 'exception_message'))}" if kind not in _OF_VERIFIER else ""
+    reported = trial.get("exception_info")
+    kind = text(field(reported, "exception_type"))
+    return (
+        f"{kind}: {text(field(reported, 'exception_message'))}" if kind not in _OF_VERIFIER else ""
+    )
 
 
 def _rewards(trial: Object) -> list[SpanEvent]:
     """Give the rewards; where anything but the agent ended the trial, they measure nothing."""
-    told, result = trial.get("exception_info"), trial.get("verifier_result")
+    reported, result = trial.get("exception_info"), trial.get("verifier_result")
     at_ns = ns_of(trial.get("finished_at") or trial.get("started_at"), "finished_at")
-    rewards, kind = field(result, "rewards"), text(field(told, "exception_type"))
+    rewards, kind = field(result, "rewards"), text(field(reported, "exception_type"))
     known = {
         name: each
         for name, each in (rewards.items() if isinstance(rewards, dict) else ())
         if number_of(each) is not None
     }
     if not known or kind not in _OF_AGENT:
-        said = field(told, "exception_message")
+        said = field(reported, "exception_message")
         return [score_of("reward", at_ns, None, explanation=said, error=kind or "no_reward")]
     return [score_of(name, at_ns, each) for name, each in known.items()]

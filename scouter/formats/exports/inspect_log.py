@@ -161,8 +161,8 @@ def sample_traces(samples: Iterable[Sample], tell: Tell) -> Iterator[list[Span]]
 def scores_of(value: Object) -> dict[str, tuple[JsonValue, JsonValue]]:
     """Give the value and the explanation of each score of a sample; of an object each part."""
     found: dict[str, tuple[JsonValue, JsonValue]] = {}
-    told = value.get("scores")
-    for name, score in told.items() if isinstance(told, dict) else ():
+    reported = value.get("scores")
+    for name, score in reported.items() if isinstance(reported, dict) else ():
         given, why = field(score, "value"), field(score, "explanation")
         if isinstance(given, dict):
             found |= {f"{name}.{key}": (each, why) for key, each in given.items()}

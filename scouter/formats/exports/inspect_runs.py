@@ -32,7 +32,7 @@ def runs_of(*paths: Path) -> list[ScenarioEvalResults]:
     """Read logs as runs, for `compare_to`.
 
     Args:
-        paths: Logs of one task. Whether a score passes is told by the scores of all of them.
+        paths: Logs of one task. Whether a score passes is reported by the scores of all of them.
 
     Raises:
         ConfigError: A log cannot be read, or has no sample.

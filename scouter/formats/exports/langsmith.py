@@ -62,8 +62,8 @@ def traces(rows: Iterable[Row], tell: Tell) -> Iterator[list[Span]]:
         spans: list[Span] = []
         for run_id, row in members.items():
             try:
-                told = list(_told(feedback.pop(run_id, {}), tell)) or _stats(row.value)
-                spans.append(_span(name, row.value, told))
+                reported = list(_told(feedback.pop(run_id, {}), tell)) or _stats(row.value)
+                spans.append(_span(name, row.value, reported))
             except DataError as error:
                 tell(row.fault(error))
         if spans:

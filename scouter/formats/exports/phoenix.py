@@ -75,8 +75,8 @@ def traces(rows: Iterable[Row], tell: Tell) -> Iterator[list[Span]]:
         spans: list[Span] = []
         for span_id, row in members.items():
             try:
-                told = _scores(scores.pop(span_id, ()), tell)
-                spans.append(_span(trace, span_id, row.value, told))
+                reported = _scores(scores.pop(span_id, ()), tell)
+                spans.append(_span(trace, span_id, row.value, reported))
             except DataError as error:
                 tell(row.fault(error))
         if spans:
@@ -140,8 +140,8 @@ def _put(found: Attributes, name: str, value: JsonValue) -> None:
 
 def _events(value: JsonValue, at_ns: int) -> Iterator[SpanEvent]:
     for each in items(open_json(value)):
-        told, time = field(each, "attributes"), field(each, "timestamp")
-        attributes = dict(told) if isinstance(told, dict) else {}
+        reported, time = field(each, "attributes"), field(each, "timestamp")
+        attributes = dict(reported) if isinstance(reported, dict) else {}
         attributes.setdefault("exception.message", field(each, "message"))
         yield SpanEvent(
             name=text(field(each, "name")) or "event",
@@ -153,12 +153,12 @@ def _events(value: JsonValue, at_ns: int) -> Iterator[SpanEvent]:
 def _scores(rows: Iterable[Row], tell: Tell) -> Iterator[SpanEvent]:
     for row in rows:
         value, result = row.value, open_json(row.value.get("result"))
-        told = {
+        reported = {
             name: value.get(f"result.{name}", field(result, name))
             for name in ("score", "label", "explanation")
         }
         time = value.get("updated_at") or value.get("created_at")
-        score, label = told["score"], told["label"]
+        score, label = reported["score"], reported["label"]
         if score is None and label is None:
             tell(row.fault("neither score nor label"))
             continue
@@ -168,7 +168,7 @@ def _scores(rows: Iterable[Row], tell: Tell) -> Iterator[SpanEvent]:
                 ns_of(time, "updated_at"),
                 label if score is None else score,
                 label=None if score is None else label,
-                explanation=told["explanation"],
+                explanation=reported["explanation"],
                 by_person=value.get("annotator_kind") == "HUMAN",
             )
         except DataError as error:

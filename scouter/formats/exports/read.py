@@ -37,7 +37,7 @@ _OPERATION: Final = "gen_ai.operation.name"
 
 
 def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[Span]]]:
-    """Read exports of other systems, each told by its content.
+    """Read exports of other systems, each recognised by its content.
 
     Args:
         paths: Files; or folders, of Harbor's trials and jobs. Rows of one trace may be in

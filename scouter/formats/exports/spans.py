@@ -211,7 +211,7 @@ def score_of(
     if label is None:
         label = str(value).lower() if isinstance(value, bool) else None
         label = label if number is not None else value
-    told: Object = {
+    reported: Object = {
         "gen_ai.evaluation.name": name,
         "gen_ai.evaluation.score.value": number,
         "gen_ai.evaluation.score.label": None if label is None else shown(label),
@@ -219,4 +219,4 @@ def score_of(
         "gen_ai.evaluation.source": "human" if by_person else None,
         "error.type": error,
     }
-    return SpanEvent(name=RESULT_EVENT, time_ns=at_ns, attributes=attributes_of(told))
+    return SpanEvent(name=RESULT_EVENT, time_ns=at_ns, attributes=attributes_of(reported))

@@ -166,13 +166,13 @@ class Cases:
         if plain_json(item.entry.get(key)) is None:
             failure = str(plain_json(item.entry.get(FAILURE)) or f"the row has no {key!r}")
         steps = read_steps(item.entry.get(self.structure.trajectory_key))
-        untold = str(plain_json(item.entry.get(UNTOLD)) or "")
+        missing = str(plain_json(item.entry.get(UNTOLD)) or "")
         if plain_json(item.entry.get(self.structure.trajectory_key)) is None:
-            untold = f"the row has no {self.structure.trajectory_key!r}"
+            missing = f"the row has no {self.structure.trajectory_key!r}"
         earlier = {turn_id(each, at): each.steps for at, each in enumerate(before)}
         if not has_refs(item.entry.get(EXPECTED_CALLS_KEY)):
             earlier = {}
-        return replace(item, steps=steps, earlier=earlier, failure=failure, untold=untold)
+        return replace(item, steps=steps, earlier=earlier, failure=failure, untold=missing)
 
 
 def _scenario(

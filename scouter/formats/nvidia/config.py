@@ -235,12 +235,12 @@ def read_config(path: str | Path, environ: Mapping[str, str] | None = None) -> E
     """
     document = read_document(path)
     environ = os.environ if environ is None else environ
-    told = document.value if isinstance(document.value, dict) else {}
-    section = told.get("eval")
+    reported = document.value if isinstance(document.value, dict) else {}
+    section = reported.get("eval")
     if not isinstance(section, dict):
         raise document.error("there is no section 'eval'", expected="eval: {general, evaluators}")
     general = _model(document, environ, _General, section.get("general"), ("eval", "general"))
-    notes = [*_ignored(told, section, general)]
+    notes = [*_ignored(reported, section, general)]
     left_out: list[str] = []
     evaluators: dict[str, EvaluatorConfig] = {}
     for name, value in _objects(document, section.get("evaluators"), ("eval", "evaluators")):
@@ -315,8 +315,8 @@ def _objects(
 
 def _llms_of(document: Document, evaluators: Mapping[str, EvaluatorConfig]) -> set[str]:
     """The names of the models that evaluators ask; the agent's own may be of any kind."""
-    told = document.value if isinstance(document.value, dict) else {}
-    known = dict(_objects(document, told.get("llms"), ("llms",)))
+    reported = document.value if isinstance(document.value, dict) else {}
+    known = dict(_objects(document, reported.get("llms"), ("llms",)))
     found: set[str] = set()
     for name, each in evaluators.items():
         if isinstance(each, CheckConfig):
@@ -337,8 +337,8 @@ def _llms_of(document: Document, evaluators: Mapping[str, EvaluatorConfig]) -> s
 def _models(
     document: Document, environ: Mapping[str, str], model: type[M], section: str, used: set[str]
 ) -> dict[str, M]:
-    told = document.value if isinstance(document.value, dict) else {}
-    found = _objects(document, told.get(section), (section,))
+    reported = document.value if isinstance(document.value, dict) else {}
+    found = _objects(document, reported.get(section), (section,))
     return {
         name: _model(document, environ, model, value, (section, name))
         for name, value in found

@@ -46,8 +46,8 @@ def read_dataset(
         compat: In `sound` values stay as in the file, and missing values are absent. The others
             give the values of the toolkit, which uses pandas.
         sizing: Number of times that rows are asked.
-        note: Is told of rows that are left out.
-        lost: Is told of those of them whose id another row has, and that ask something else.
+        note: Is notified of rows that are left out.
+        lost: Is notified of those of them whose id another row has, and that ask something else.
 
     Raises:
         FileFormatError: The file cannot be read.

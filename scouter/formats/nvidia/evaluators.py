@@ -75,10 +75,10 @@ class CheckEvaluator(ItemEvaluator):
         if item.failure:
             return errored(item, f"the agent failed: {item.failure}")
         try:
-            value, told = run_check(self._check, self._row_of(item), (), _LIMIT_S)
+            value, reported = run_check(self._check, self._row_of(item), (), _LIMIT_S)
         except TaskFault as fault:
             return errored(item, str(fault), fault.reason)
-        return ItemVerdict(id=item.id, score=float(value), reasoning=told)
+        return ItemVerdict(id=item.id, score=float(value), reasoning=reported)
 
 
 class Evaluators:
@@ -198,13 +198,13 @@ class Evaluators:
     def _report(self, name: str, config: ReportConfig) -> Evaluator:
         path = self._file.beside(config.eval_metrics_config_path)
         metrics = MetricsConfig.from_file(path, self._compat)
-        told, judge, prompt = config.metric_configs.llm_judge, None, None
-        if told is not None:
-            judge = self._llms.judge(told.llm_name, told.max_retries)
-            single = told.single_field_comparison_prompt or SINGLE_FORM
-            discovery = told.multi_field_discovery_prompt or DISCOVERY_FORM
+        reported, judge, prompt = config.metric_configs.llm_judge, None, None
+        if reported is not None:
+            judge = self._llms.judge(reported.llm_name, reported.max_retries)
+            single = reported.single_field_comparison_prompt or SINGLE_FORM
+            discovery = reported.multi_field_discovery_prompt or DISCOVERY_FORM
             if JUDGE in metrics.methods():
-                prompt = self._llms.prompt(told.llm_name, [single, discovery])
+                prompt = self._llms.prompt(reported.llm_name, [single, discovery])
         scorer = ReportEvaluator(
             metrics,
             store=self._store(config.object_store),
@@ -214,12 +214,12 @@ class Evaluators:
             evaluation_method_id=config.evaluation_method_id,
             include_vlm_output=config.include_vlm_output,
             vlm_related_fields=config.vlm_related_fields,
-            single_field_comparison_prompt=told and told.single_field_comparison_prompt,
-            multi_field_discovery_prompt=told and told.multi_field_discovery_prompt,
+            single_field_comparison_prompt=reported and reported.single_field_comparison_prompt,
+            multi_field_discovery_prompt=reported and reported.multi_field_discovery_prompt,
             compat=self._compat,
         )
         tree = metrics.root.model_dump(mode="json", exclude_defaults=True)
-        retries = 0 if told is None else told.max_retries
+        retries = 0 if reported is None else reported.max_retries
         return self._made(name, scorer, config, prompt, retries, metrics={metrics.root_key: tree})
 
     def _store(self, name: str) -> FolderStore:
@@ -275,8 +275,8 @@ class _Scoring:
         self.cases.judged[self.name, uid] = found
         if found.score is None and not found.is_skipped:
             raise TaskFault(found.reason or Reason.TYPE, found.error)
-        told = found.reasoning
-        why = told.get("reasoning") if isinstance(told, dict) else told
+        reported = found.reasoning
+        why = reported.get("reasoning") if isinstance(reported, dict) else reported
         return {"score": found.score, "reason": found.error or why}
 
     def at_once(self, row: Row) -> Mapping[str, JsonValue]:

@@ -45,7 +45,7 @@ class NamedLlms:
         Args:
             llms: By name.
             settings: The user's entries.
-            note: Is told of addresses that get no key.
+            note: Is notified of addresses that get no key.
 
         Raises:
             ConfigError: A model has a kind that is not known here, or a wrong address.

@@ -57,7 +57,7 @@ def conversations_of(
 ) -> list[Conversation]:
     """Expand rows into their turns, and keep those with a wanted method.
 
-    A conversation is kept as a whole if any of its turns is wanted, as the agent has to hear all
+    A conversation is stored as a whole if any of its turns is wanted, as the agent has to hear all
     of them. Methods that are not wanted are taken out of the turns, so that evaluators skip these.
     With a filter, rows that are no conversations come first.
 
@@ -73,10 +73,11 @@ def conversations_of(
     found = [_expanded(item, named) for item in items]
     if not wanted:
         return found
-    kept = [each for each in found if any(wanted & _methods(turn) for turn in each.turns)]
-    kept.sort(key=lambda each: not each.is_single)
+    retained = [each for each in found if any(wanted & _methods(turn) for turn in each.turns)]
+    retained.sort(key=lambda each: not each.is_single)
     return [
-        replace(each, turns=tuple(_narrowed(turn, wanted) for turn in each.turns)) for each in kept
+        replace(each, turns=tuple(_narrowed(turn, wanted) for turn in each.turns))
+        for each in retained
     ]
 
 
@@ -128,12 +129,12 @@ def _rejoined(turns: Sequence[EvalItem]) -> Conversation:
 
 
 def _expanded(item: EvalItem, structure: Structure) -> Conversation:
-    told = item.entry.get(CONVERSATION_KEY)
-    if not isinstance(told, list) or not told:
+    reported = item.entry.get(CONVERSATION_KEY)
+    if not isinstance(reported, list) or not reported:
         return Conversation(id=str(item.id), turns=(item,))
     key = f"multi_turn_{item.id}_{uuid4().hex[:8]}"
     turns: list[EvalItem] = []
-    for at, turn in enumerate(told, start=1):
+    for at, turn in enumerate(reported, start=1):
         if not isinstance(turn, dict):
             raise ConfigError(f"item {item.id!r}: turn {at} is no object")
         entry = {**turn, CONVERSATION_ID_KEY: cast("JsonValue", key)}

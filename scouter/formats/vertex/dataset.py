@@ -139,7 +139,7 @@ def _cell(name: str, cell: str) -> object:
 def _read_parquet(path: str) -> list[Row]:
     """Read Parquet; of a struct, fields that are null are left out.
 
-    Its type gives every object the keys of all, so that an absent key cannot be told from null.
+    Its type gives every object the keys of all, so that an absent key is like one with null.
     """
     try:
         pa: Any = import_module("pyarrow")  # its types are not complete

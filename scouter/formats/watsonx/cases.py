@@ -106,7 +106,7 @@ def scenarios_of(
 def _scenario(
     case: Case, config: WatsonxConfig, compat: Compat, judge: Provider | None
 ) -> EvalScenario:
-    told = {name: case.source[name] for name in (_PROMPTS, *GIVEN) if case.source.get(name)}
+    reported = {name: case.source[name] for name in (_PROMPTS, *GIVEN) if case.source.get(name)}
     try:
         return EvalScenario(
             case.starting_sentence or "",
@@ -114,7 +114,7 @@ def _scenario(
             case.name,
             simulated_user_persona=case.story,
             max_turns=case.max_user_turns or config.max_user_turns,
-            metadata=told or None,
+            metadata=reported or None,
             tags=[tag for tag in case.tags if tag],
         )
     except ValidationError as error:

@@ -49,20 +49,20 @@ def dataset_of(
     """
     is_original = compat == WXO
     named = [call for call in calls if call.name]
-    kept = _without_repeats(
+    retained = _without_repeats(
         call
         for call in named
         if not _says_failed(call) and (call.has_result if is_original else not call.error)
     )
-    details = _in_rows(kept) if is_original else [_goal(call) for call in kept]
+    details = _in_rows(retained) if is_original else [_goal(call) for call in retained]
     names = _name(details)
     if is_original and answer is None and named and named[-1].has_result:
         answer = as_text(named[-1].result)
     if answer:
         names.append(_free(SUMMARY_GOAL, names))
-        told: dict[str, JsonValue] = {"response": answer, "keywords": []}
-        told |= {} if summary is None else {"summary": summary}
-        details.append({"type": "text", "name": names[-1], **told})
+        reported: dict[str, JsonValue] = {"response": answer, "keywords": []}
+        reported |= {} if summary is None else {"summary": summary}
+        details.append({"type": "text", "name": names[-1], **reported})
     if not names:
         return None
     if is_original:
@@ -93,12 +93,12 @@ def _says_failed(call: ToolCall) -> bool:
 
 
 def _without_repeats(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    kept: dict[object, ToolCall] = {}
+    retained: dict[object, ToolCall] = {}
     for call in calls:
         key = (call.name, identity(call.arguments))
-        kept.pop(key, None)
-        kept[key] = call
-    return list(kept.values())
+        retained.pop(key, None)
+        retained[key] = call
+    return list(retained.values())
 
 
 def _goal(call: ToolCall) -> dict[str, JsonValue]:

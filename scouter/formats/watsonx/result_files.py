@@ -202,8 +202,10 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
-        kept = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in name)
-        cut = kept.lstrip(".").encode("utf-8", "ignore")[:_MAX_STEM].decode("utf-8", "ignore")
+        retained = "".join(
+            letter if letter.isalnum() or letter in "-_. " else "_" for letter in name
+        )
+        cut = retained.lstrip(".").encode("utf-8", "ignore")[:_MAX_STEM].decode("utf-8", "ignore")
         stem = first = cut or "case"
         number = 1
         while stem.casefold() in taken:  # some file systems do not tell A from a
