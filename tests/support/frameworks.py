@@ -21,6 +21,8 @@ _PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "llama-index-core==0.14.25", "llama-index-llms-openai==0.8.3",
         "openinference-instrumentation-llama-index==4.6.1", _EXPORTER,
     ),
+    "langfuse": ("langfuse==5.0.4", _EXPORTER),
+    "openllmetry": ("traceloop-sdk==0.62.4", "openai==3.57.0", "httpx==0.28.1"),
 }  # fmt: skip
 OWN: Final = frozenset(_PACKAGES)
 """Those with an environment of their own."""
