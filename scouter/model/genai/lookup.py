@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from scouter.model.genai.convention import ASKING_KINDS, Convention, Field, Names
 from scouter.model.genai.conventions import CONVENTIONS
 from scouter.model.genai.facts import Kind
+from scouter.model.genai.tool_definitions import LISTS, NUMBERED
 from scouter.model.span import Attributes
 
 
@@ -125,6 +126,8 @@ KNOWN: Final = frozenset(
      *(name for convention in CONVENTIONS for name in convention.only_with)}
 )  # fmt: skip
 """Attributes of any use."""
+_READ: Final = KNOWN.union(LISTS)
+_NUMBERED: Final = (*PREFIXES, *NUMBERED)
 Plan: TypeAlias = Mapping[Field, tuple[Use, ...]]
 """Uses of the attributes that fill a field, the one that counts most first."""
 
@@ -143,6 +146,8 @@ class Shape:
     kind_keys: tuple[KindKey, ...]
     mark: tuple[Kind, Convention] | None
     """Kind that the attributes are a sign of."""
+    has_tools: bool
+    """True if some tell definitions of tools."""
     plans: dict[Kind, Plan] = field(default_factory=dict[Kind, Plan])
 
     def plan(self, kind: Kind) -> Plan:
@@ -164,8 +169,8 @@ class Shape:
 
 def shape_of(attributes: Attributes) -> Shape:
     """Find the shape of a span's attributes. Cost: about 2 µs for fifteen attributes."""
-    names = KNOWN.intersection(attributes)
-    numbered = [name for name in attributes if name.startswith(PREFIXES)]
+    names = _READ.intersection(attributes)
+    numbered = [name for name in attributes if name.startswith(_NUMBERED)]
     return _shape(names, frozenset(map(_prefix, numbered)) if numbered else _NO_PREFIXES)
 
 
@@ -176,11 +181,12 @@ _NO_PREFIXES: Final = frozenset[str]()
 def _shape(names: frozenset[str], prefixes: frozenset[str]) -> Shape:
     keys = tuple(key for key in KIND_KEYS if key.name in names)
     mark = next((told for name, told in MARKS.items() if name in names), None)
-    return Shape(names, prefixes, keys, mark)
+    has_tools = not (names.isdisjoint(LISTS) and prefixes.isdisjoint(NUMBERED))
+    return Shape(names, prefixes, keys, mark, has_tools)
 
 
 def _prefix(name: str) -> str:
-    return next(each for each in PREFIXES if name.startswith(each))
+    return next(each for each in _NUMBERED if name.startswith(each))
 
 
 def _rank(use: Use) -> int:

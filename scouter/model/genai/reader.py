@@ -98,7 +98,7 @@ class Held:
         self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue], shape: Shape
     ) -> None:
         self._span, self._kind, self._attributes = span, kind, attributes
-        self._plan = shape.plan(kind)
+        self._plan, self._has_tools = shape.plan(kind), shape.has_tools
         details = (plain(each.attributes) for each in span.events if each.name == DETAILS)
         self._details = [(each, shape_of(each).plan(kind)) for each in details]
 
@@ -337,7 +337,8 @@ class Held:
         }
         if self._kind in ASKING_KINDS:
             found[PROMPT_DIGEST] = found[PROMPT_DIGEST] or self._prompt_digest()
-            found[TOOLS_DIGEST] = tools_digest(self._span)
+            if self._has_tools or self._span.events:
+                found[TOOLS_DIGEST] = tools_digest(self._span)
             found[FINGERPRINT] = self.text(Field.FINGERPRINT) or self._fingerprint()
         if self._kind in MODEL_CALLS:
             found[RESPONSE_MODEL] = self.response_model()

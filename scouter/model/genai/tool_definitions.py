@@ -12,11 +12,12 @@ from scouter.model.json_value import to_json_value
 from scouter.model.span import AttributeValue, Span
 
 TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
-_LISTS: Final = (TOOL_DEFINITIONS, "ai.prompt.tools")
+LISTS: Final = (TOOL_DEFINITIONS, "ai.prompt.tools")
 """Attributes with all tools: OpenTelemetry's, and those of the Vercel AI SDK 6."""
 _SCHEMA: Final = re.compile(r"llm\.tools\.(\d{1,9})\.tool\.json_schema")
 """OpenInference's, one attribute for each tool."""
-_NUMBERED: Final = ("llm.tools.", "llm.request.functions.")
+NUMBERED: Final = ("llm.tools.", "llm.request.functions.")
+"""Prefixes of attributes that each hold one, or a part of one."""
 _FUNCTION: Final = re.compile(r"llm\.request\.functions\.(\d{1,9})\.(name|description|parameters)")
 """OpenLLMetry's, three attributes for each tool."""
 
@@ -43,18 +44,18 @@ def tool_definitions(spans: Iterable[Span]) -> list[JsonValue]:
 
 def tells_tools(name: str) -> bool:
     """Tell whether an attribute holds definitions of tools, or a part of one."""
-    return name.startswith(_NUMBERED) or name in _LISTS
+    return name.startswith(NUMBERED) or name in LISTS
 
 
 def definitions_in(attributes: Mapping[str, AttributeValue]) -> Iterator[JsonValue]:
     """Read the definitions of tools in the attributes of a span or an event."""
-    for name in _LISTS:
+    for name in LISTS:
         if name in attributes:
             yield from _opened(open_json(to_json_value(attributes[name])))
     schemas: dict[int, JsonValue] = {}
     functions: dict[int, dict[str, JsonValue]] = {}
     for name, value in attributes.items():
-        if not name.startswith(_NUMBERED):
+        if not name.startswith(NUMBERED):
             continue
         if schema := _SCHEMA.fullmatch(name):
             schemas[int(schema[1])] = open_json(to_json_value(value))

@@ -137,10 +137,28 @@ def open_json(value: JsonValue) -> JsonValue:
 
 
 def _loads(text: str) -> JsonValue:
-    """Read JSON; only what can hold more than `to_json_value` lets through is copied by it."""
-    read = _DECODER.decode(text)
+    return _read_json(_DECODER.decode(text), text)
+
+
+def _read_json(read: JsonValue, text: str) -> JsonValue:
+    """What a text holds; what may be more than `to_json_value` lets through is copied by it."""
     is_small = len(text) < _SMALL and text.count("{") + text.count("[") < MAX_DEPTH
     return read if is_small and "\\u" not in text else to_json_value(read)
+
+
+def first_item(text: str) -> JsonValue:
+    """The first item of a list that is written as JSON, without the rest being read; else None."""
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] != "[":
+        return None
+    start += 1
+    while text[start : start + 1].isspace():
+        start += 1
+    try:
+        read, end = _DECODER.raw_decode(text, start)
+        return _read_json(read, text[start:end])
+    except (ValueError, RecursionError, DataError):
+        return None
 
 
 def _none(_: str) -> None:
