@@ -20,6 +20,7 @@ from collector.api.export import export_router
 from collector.api.facets import facets_router
 from collector.api.front import IS_BEHIND, ApiFront, WireFront
 from collector.api.genai import genai_router
+from collector.api.halves import halves_router
 from collector.api.judges import judge_answers_router, judges_router
 from collector.api.labelled import labelled_router
 from collector.api.labels import labels_router
@@ -69,6 +70,7 @@ ROUTERS: Final = (
     spans_router,
     traces_router,
     trace_parts_router,
+    halves_router,
     trace_span_router,
     genai_router,
     evaluations_router,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from collector.api.parameters import (
     NOT_FOUND,
+    Attributes,
     Cursor,
     Limit,
     Profile,
@@ -17,6 +18,7 @@ from collector.api.parameters import (
     Time,
     answer_of,
     api_router,
+    read_attributes,
     read_cursor,
     read_tags,
     read_time,
@@ -73,6 +75,8 @@ async def evaluation_filter(
     environment: Text = None,
     tag: Tags = [],  # noqa: B006 FastAPI copies it
     setup: Setup = None,
+    user_id: Text = None,
+    attributes: Attributes = [],  # noqa: B006 FastAPI copies it
     since: Time = None,
     until: Time = None,
 ) -> EvaluationQuery:
@@ -91,6 +95,8 @@ async def evaluation_filter(
         environment=environment,
         tags=read_tags(tag),
         setup=_read_setup(setup),
+        user_id=user_id,
+        attributes=read_attributes(attributes),
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
     )

@@ -324,20 +324,22 @@ def _fields(model: type[BaseModel], *without: str) -> tuple[str, ...]:
 
 
 _CONTEXT: Final = "context"
-_MATCH: Final = "match"
-"""Field of a list that a text filters; an export is none."""
-_NOT_EXPORTED: Final = frozenset({_MATCH, "duration_ms", "cost", "unpriced_models"})
-"""Besides, what is read from the spans of each record."""
+_NOT_EXPORTED: Final = frozenset(
+    {"match", "more_matches", "duration_ms", "cost", "unpriced_models"}
+)
+"""Fields of a list that a text filters, as an export is none; and what is read from the spans of
+each record."""
 _OF_EVALUATION: Final = (
     "evaluation_id", "scope", "record_id", "uid", "session_id", "trace_id", "profile",
     "profile_name", "profile_version", "revision", "service_name", "service_version",
     "environment", "evaluated_at",
 )  # fmt: skip
 _OF_RECORDS: Final = (
-    "space", "profile", "record_id", "session_id", "trace_id", "since_ns", "until_ns",
+    "space", "profile", "record_id", "session_id", "trace_id", "user_id", "attributes",
+    "since_ns", "until_ns",
 )  # fmt: skip
 """Filters that records and evaluations have in common."""
-_PARAMETERS: Final = {"tags": "tag"}
+_PARAMETERS: Final = {"tags": "tag", "attributes": "attribute"}
 """Parameters that are called otherwise than their fields."""
 _COLUMNS: Final = {
     ExportKind.RECORDS: (*_fields(RecordItem, *_NOT_EXPORTED), _CONTEXT),

@@ -14,7 +14,7 @@ from fastapi._compat import ModelField
 from fastapi.concurrency import run_in_threadpool
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from collector.access.caller import Caller, Needs, Scope, let_in
 from collector.access.gate import BEARER
@@ -23,6 +23,7 @@ from collector.items.times import parse_asked_ns
 from collector.prices import Cost
 from collector.problem import ProblemError, problems
 from collector.store.json_text import dump_json
+from collector.store.span_rows import LONGEST, MOST, is_searched
 from collector.worker.worker import CATCH_UP_S
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
@@ -58,6 +59,19 @@ Tags = Annotated[
 Bucket = Annotated[
     str, Query(max_length=8, description="Seconds, minutes, hours or days, such as 5m, 1h, 7d.")
 ]
+Attributes = Annotated[
+    list[str],
+    Query(
+        max_length=16,
+        alias="attribute",
+        description="`key=value` of an attribute of a span, the value as text; all of several have "
+        f"to match. Keys and values of more than {LONGEST} characters are refused: they are not "
+        f"searched, nor more than {MOST} attributes of a span.",
+    ),
+]
+Texts = list[Annotated[str, Field(min_length=1, max_length=512)]]
+"""Texts that are searched: every one of them is there."""
+MOST_TEXTS: Final = 8
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(max_length=100)]
 _UNITS: Final = {"s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
@@ -218,6 +232,27 @@ def read_tags(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
         if pairs.setdefault(key, value) != value:
             raise ProblemError(400, f"tag: {key[:100]!r} cannot have two values at once")
     return tuple(pairs.items())
+
+
+def read_attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Read attributes given as `key=value`; a key ends at the first equals sign.
+
+    Raises:
+        ProblemError: 400; a value has none, or is longer than what is searched.
+    """
+    pairs: list[tuple[str, str]] = []
+    for text in values:
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise ProblemError(400, f"attribute: expected key=value, got {text[:100]!r}")
+        if not is_searched(key, value):
+            raise ProblemError(
+                400,
+                f"attribute: {key[:100]!r} with a value of {len(value):,} characters cannot be "
+                f"searched for: key and value have at most {LONGEST} characters",
+            )
+        pairs.append((key, value))
+    return tuple(pairs)
 
 
 def read_cursor(text: str | None) -> tuple[tuple[int, int] | None, int | None]:

@@ -12,17 +12,21 @@ from starlette.responses import Response
 
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
+    MOST_TEXTS,
     NOT_FOUND,
     SEARCH_S,
+    Attributes,
     Cursor,
     Limit,
     Profile,
     Reader,
     Text,
+    Texts,
     Time,
     answer_of,
     api_router,
     cost_fields,
+    read_attributes,
     read_cursor,
     read_time,
     write_cursor,
@@ -120,6 +124,8 @@ async def record_filter(
     record_id: Text = None,
     session_id: Text = None,
     trace_id: Text = None,
+    user_id: Text = None,
+    attributes: Attributes = [],  # noqa: B006 FastAPI copies it
     state: RecordState | None = None,
     since: Time = None,
     until: Time = None,
@@ -131,6 +137,8 @@ async def record_filter(
         record_id=record_id,
         session_id=session_id,
         trace_id=trace_id.lower() if trace_id else None,
+        user_id=user_id,
+        attributes=read_attributes(attributes),
         state=state,
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
@@ -149,13 +157,13 @@ def records_router() -> APIRouter:
         prices: ThePrices,
         query: Annotated[RecordQuery, Depends(record_filter)],
         text: Annotated[
-            str | None,
+            Texts,
             Query(
-                min_length=1,
-                max_length=512,
-                description="In a value or a name of the context, in upper or lower case.",
+                max_length=MOST_TEXTS,
+                description="In a value or a name of the context, in upper or lower case; all of "
+                "several have to be there.",
             ),
-        ] = None,
+        ] = [],  # noqa: B006 FastAPI copies it
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Searched[RecordItem]:
@@ -165,7 +173,7 @@ def records_router() -> APIRouter:
         search looked.
         """
         query = replace(query, limit=limit, before=read_cursor(cursor)[0])
-        if text is not None:
+        if text:
             return _search(store, prices, query, text)
         page = store.records(query)
         if not page.items and cursor is None:
@@ -271,10 +279,10 @@ def _read(
 
 
 def _search(
-    store: Store, prices: PriceTable, query: RecordQuery, text: str
+    store: Store, prices: PriceTable, query: RecordQuery, texts: Sequence[str]
 ) -> Searched[RecordItem]:
     end = time.monotonic() + SEARCH_S
-    page = store.search_records(query, text, lambda: time.monotonic() >= end)
+    page = store.search_records(query, texts[0], lambda: time.monotonic() >= end, texts[1:])
     at = page.looked_until_ns
     return Searched[RecordItem](
         items=record_items(store, prices, query.space, page.items),
@@ -324,6 +332,7 @@ def record_item(
         context_bytes=summary.context_bytes,
         match=summary.match,
         **_of_trace(totals, prices),
+        more_matches=summary.more_matches,
     )
 
 

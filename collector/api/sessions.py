@@ -10,17 +10,21 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
+    MOST_TEXTS,
     NOT_FOUND,
     SEARCH_S,
+    Attributes,
     Cursor,
     Limit,
     Profile,
     Reader,
     Tags,
     Text,
+    Texts,
     Time,
     api_router,
     cost_fields,
+    read_attributes,
     read_cursor,
     read_tags,
     read_time,
@@ -55,6 +59,8 @@ async def session_filter(
     tag: Tags = [],  # noqa: B006 FastAPI copies it
     tool_name: Text = None,
     response_model: Text = None,
+    user_id: Text = None,
+    attributes: Attributes = [],  # noqa: B006 FastAPI copies it
     min_duration_ms: Annotated[
         float | None,
         Query(ge=0, le=1e12, description="From the start of its first span to the end of its last"),
@@ -76,6 +82,8 @@ async def session_filter(
         tags=read_tags(tag),
         tool_name=tool_name,
         response_model=response_model,
+        user_id=user_id,
+        attributes=read_attributes(attributes),
         min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
         min_tokens=min_tokens or None,
         since_ns=read_time("since", since),
@@ -95,14 +103,13 @@ def sessions_router() -> APIRouter:
         prices: ThePrices,
         query: Annotated[SessionQuery, Depends(session_filter)],
         text: Annotated[
-            str | None,
+            Texts,
             Query(
-                min_length=1,
-                max_length=512,
+                max_length=MOST_TEXTS,
                 description="In a record's context, or in a span of its trace: as that of "
-                "`/records`, or that of `/traces`.",
+                "`/records`, or that of `/traces`. One record and its trace have all of several.",
             ),
-        ] = None,
+        ] = [],  # noqa: B006 FastAPI copies it
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Searched[SessionItem]:
@@ -116,10 +123,10 @@ def sessions_router() -> APIRouter:
         before, as_of = read_cursor(cursor)
         end = time.monotonic() + SEARCH_S
         query = replace(query, as_of=as_of, limit=limit, before=before)
-        if text is None:
-            page = store.sessions(query, lambda: time.monotonic() >= end)
+        if text:
+            page = store.search_sessions(query, text[0], lambda: time.monotonic() >= end, text[1:])
         else:
-            page = store.search_sessions(query, text, lambda: time.monotonic() >= end)
+            page = store.sessions(query, lambda: time.monotonic() >= end)
         if not page.items and cursor is None:
             names.check(query.space, query.profile, query.task_id)
         at = page.looked_until_ns
@@ -173,4 +180,5 @@ def _counts(summary: SessionSummary, prices: PriceTable) -> dict[str, Any]:
         "output_tokens": summary.output_tokens,
         "match": summary.match,
         **cost_fields(prices.total(summary.models)),
+        "more_matches": summary.more_matches,
     }

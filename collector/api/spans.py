@@ -4,7 +4,6 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from enum import StrEnum
 from functools import cache
@@ -15,6 +14,7 @@ from fastapi import APIRouter, Depends, Query
 from collector.api.parameters import (
     BAD_CURSOR,
     NOT_FOUND,
+    Attributes,
     Cursor,
     Limit,
     Reader,
@@ -22,6 +22,7 @@ from collector.api.parameters import (
     Text,
     Time,
     api_router,
+    read_attributes,
     read_tags,
     read_time,
 )
@@ -29,7 +30,6 @@ from collector.api.parts import KnownNames, TheNames, TheStore
 from collector.items.times import time_at
 from collector.problem import ProblemError
 from collector.store.span_queries import JudgedBy, SpanPosition, SpanQuery, SpanSummary, TraceQuery
-from collector.store.span_rows import LONGEST, is_searched
 from scouter.client.models.answer import Page
 from scouter.client.models.traces import SpanItem
 from scouter.evaluate.outcome import Outcome
@@ -39,16 +39,6 @@ _CURSOR: Final = struct.Struct(">QQQ16s8s")
 """As of which commit (0 for none), commit, start, trace id, span id."""
 _MOST_NS: Final = 2**63
 _Q = TypeVar("_Q", bound=SpanQuery)
-
-Attribute = Annotated[
-    list[str],
-    Query(
-        max_length=16,
-        description="`key=value` of any other attribute, the value as text; all of several have to "
-        f"match. Keys and values of more than {LONGEST} characters are refused: they are not "
-        "searched.",
-    ),
-]
 
 
 class SpanStatus(StrEnum):
@@ -100,7 +90,8 @@ async def _of_spans(
     error_type: Text = None,
     session_id: Text = None,
     finish_reason: Text = None,
-    attribute: Attribute = [],  # noqa: B006 FastAPI copies it
+    user_id: Text = None,
+    attributes: Attributes = [],  # noqa: B006 FastAPI copies it
     status: SpanStatus | None = None,
     min_duration_ms: Annotated[float | None, Query(ge=0, le=1e12)] = None,
     min_tokens: Annotated[
@@ -125,12 +116,13 @@ async def _of_spans(
         "error_type": error_type,
         "session_id": session_id,
         "finish_reason": finish_reason,
+        "user_id": user_id,
     }
     return SpanQuery(
         space=caller.space,
         name=name,
         columns={key: value for key, value in columns.items() if value is not None},
-        attributes=_attributes(attribute),
+        attributes=read_attributes(attributes),
         status=None if status is None else StatusCode[status.name],
         min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
         min_tokens=min_tokens or None,
@@ -196,22 +188,6 @@ def check_judged(names: KnownNames, query: SpanQuery) -> None:
 def _at_page(query: _Q, limit: int, cursor: str | None) -> _Q:
     before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
     return replace(query, limit=limit, before=before, as_of=as_of)
-
-
-def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    pairs: list[tuple[str, str]] = []
-    for text in values:
-        key, sign, value = text.partition("=")
-        if not sign or not key:
-            raise ProblemError(400, f"attribute: expected key=value, got {text[:100]!r}")
-        if not is_searched(key, value):
-            raise ProblemError(
-                400,
-                f"attribute: {key[:100]!r} with a value of {len(value):,} characters cannot be "
-                f"searched for: key and value have at most {LONGEST} characters",
-            )
-        pairs.append((key, value))
-    return tuple(pairs)
 
 
 def write_span_cursor(position: SpanPosition | None, as_of: int | None = None) -> str | None:

@@ -8,9 +8,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import JsonValue, TypeAdapter
 
+from collector.api.halves import TraceId, read_stored
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up, json_response
 from collector.api.parts import TheStore
-from collector.api.traces import TraceId, file_headers, read_stored, results_of
+from collector.api.traces import file_headers, results_of
 from collector.problem import ProblemError
 from collector.store.store import Store
 from scouter.client.models.traces import CutText, SpanDetail
@@ -96,15 +97,14 @@ def trace_span_router() -> APIRouter:
     )
 
     def span_view(store: Store, space: str, trace_id: str, span_id: str) -> tuple[str, JsonValue]:
-        wanted, found = read_stored(store, space, trace_id)
-        tree = SpanTree(found.spans)
-        try:
-            at = tree.span_ids.index(span_id.lower())
-        except ValueError:
-            raise ProblemError(
-                404, f"the trace {wanted} has no span {span_id!r} that is stored"
-            ) from None
-        return wanted, _SPAN.dump_python(view_span(tree, at, results_of(found)), mode="json")
+        for joined in (False, True):  # it may be one of a trace that belongs to it
+            wanted, found = read_stored(store, space, trace_id, joined=joined)
+            tree = SpanTree(found.spans)
+            if span_id.lower() in tree.span_ids:
+                at = tree.span_ids.index(span_id.lower())
+                view = view_span(tree, at, results_of(found))
+                return wanted, _SPAN.dump_python(view, mode="json")
+        raise ProblemError(404, f"the trace {wanted} has no span {span_id!r} that is stored")
 
     @router.get("/{span_id}", response_model=SpanDetail)
     def span(

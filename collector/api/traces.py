@@ -2,33 +2,33 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from collector.api.evaluations import evaluation_answer
+from collector.api.halves import MOST_EVALUATIONS, Joined, TraceId, read_stored, trace_item
 from collector.api.parameters import (
     COMMON,
+    MOST_TEXTS,
     NOT_FOUND,
     PROBLEMS,
     SEARCH_S,
     Limit,
     Reader,
+    Texts,
     answer_of,
     api_router,
     caught_up,
-    cost_fields,
     json_response,
-    read_trace_id,
 )
 from collector.api.parts import TheJudges, TheNames, ThePrices, TheStore
 from collector.api.spans import check_judged, trace_query, write_span_cursor
 from collector.items.times import time_at
-from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.store import span_queries
 from collector.store.rows import EvaluationRow, StoredTrace, TaskRow
@@ -47,7 +47,7 @@ from scouter.client.models.traces import (
 )
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
-from scouter.evaluate.show.agent_lines import agent_lines, view_turn
+from scouter.evaluate.show.agent_lines import TurnText, agent_lines, view_question, view_turn
 from scouter.evaluate.show.trace_view import (
     ResultView,
     TraceColumns,
@@ -62,14 +62,11 @@ from scouter.model.log_event import ForeignResult, foreign_results
 from scouter.model.otlp_json import spans_to_flat_json, spans_to_otlp_json
 from scouter.model.span import Span
 
-_TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
-MOST_EVALUATIONS: Final = 1000
 _SEARCHED_NS: Final = 24 * 3600 * 10**9
 """Time that a search for a text looks at where none is given."""
+_MOST_READ: Final = 2_000
+"""Spans that are read for the questions of a list."""
 _VIEWS: Final = TypeAdapter(TraceView)
-TraceId = Annotated[
-    str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
-]
 
 
 @cache
@@ -84,14 +81,16 @@ def traces_router() -> APIRouter:
         prices: ThePrices,
         query: Annotated[TraceQuery, Depends(trace_query)],
         text: Annotated[
-            str | None,
+            Texts,
             Query(
-                min_length=1,
-                max_length=512,
+                max_length=MOST_TEXTS,
                 description="In a span's name, its status, the value of an attribute, or an event; "
-                "in upper or lower case.",
+                "in upper or lower case. All of several have to be in spans of the trace.",
             ),
-        ] = None,
+        ] = [],  # noqa: B006 FastAPI copies it
+        questions: Annotated[
+            bool, Query(description="With what the user asked, of traces that are not long.")
+        ] = False,
     ) -> Searched[TraceItem]:
         """Traces that have, for each filter by spans, a span that meets it.
 
@@ -102,12 +101,13 @@ def traces_router() -> APIRouter:
         now, unless `since` is given. It ends after a second: the answer then is partial and says
         how far the search looked.
         """
-        page = store.traces(query) if text is None else _search(store, query, text)
+        page = _search(store, query, text) if text else store.traces(query)
         if not page.items and query.before is None:
             check_judged(names, query)
         at = page.looked_until_ns
+        asked = _questions(store, query.space, page.items if questions else ())
         return Searched[TraceItem](
-            items=tuple(_item(each, prices) for each in page.items),
+            items=tuple(trace_item(each, prices, asked.get(each.trace_id)) for each in page.items),
             next_cursor=write_span_cursor(page.next_before, page.as_of),
             is_partial=at is not None,
             looked_until=None if at is None else time_at(at),
@@ -139,9 +139,10 @@ def traces_router() -> APIRouter:
         caller: Reader,
         trace_id: TraceId,
         limit: Limit = MOST_EVALUATIONS,
+        joined: Joined = False,
     ) -> Response:
         """One trace as people read it: a tree with values, and results beside their spans."""
-        wanted, found = read_stored(store, caller.space, trace_id)
+        wanted, found = read_stored(store, caller.space, trace_id, joined=joined)
         view = view_trace(found.spans, results_of(found), limit)
         return json_response(
             {
@@ -157,28 +158,25 @@ def traces_router() -> APIRouter:
     return router
 
 
-def _search(store: Store, query: TraceQuery, text: str) -> span_queries.TracePage:
+def _search(store: Store, query: TraceQuery, texts: Sequence[str]) -> span_queries.TracePage:
     if query.since_ns is None:
         until_ns = time.time_ns() if query.until_ns is None else query.until_ns
         query = replace(query, since_ns=until_ns - _SEARCHED_NS)
     end = time.monotonic() + SEARCH_S
-    return store.search_traces(query, text, lambda: time.monotonic() >= end)
+    return store.search_traces(query, texts[0], lambda: time.monotonic() >= end, texts[1:])
 
 
-def read_stored(store: Store, space: str, trace_id: str) -> tuple[str, StoredTrace]:
-    """Read a trace that a path names; gives its id in lower case, too.
-
-    Raises:
-        ProblemError: 400, that is no trace id; 404, no span of it is stored.
-    """
-    try:
-        wanted = read_trace_id(trace_id)
-    except ValueError as error:
-        raise ProblemError(400, f"trace_id: {error}") from error
-    found = store.trace(space, wanted, MOST_EVALUATIONS)
-    if not found.spans:
-        raise ProblemError(404, f"no span of the trace {wanted} is stored")
-    return wanted, found
+def _questions(
+    store: Store, space: str, traces: Sequence[TraceSummary]
+) -> Mapping[str, TurnText | None]:
+    """What the user asked, by trace, as far as their spans are few enough to be read for a list."""
+    left, wanted = _MOST_READ, list[str]()
+    for each in traces:
+        if each.spans <= left:
+            left -= each.spans
+            wanted.append(each.trace_id)
+    found = store.spans_of(space, wanted)
+    return {each: view_question(SpanTree(spans)) for each, spans in found.items()}
 
 
 def results_of(found: StoredTrace) -> list[ResultView]:
@@ -206,23 +204,6 @@ def _foreign(result: ForeignResult) -> dict[str, JsonValue]:
     )
 
 
-def _item(trace: TraceSummary, prices: PriceTable) -> TraceItem:
-    records = trace.records
-    return answer_of(
-        TraceItem,
-        trace,
-        start=time_at(trace.start_ns),
-        duration_ms=max(0, trace.end_ns - trace.start_ns) / 1e6,
-        tools=tuple(trace.tools),
-        records=0 if records is None else records.count,
-        uid=None if records is None else records.uid,
-        record_id=None if records is None else records.record_id,
-        outcomes=() if records is None else tuple(records.outcomes),
-        match=trace.match,
-        **cost_fields(prices.total(trace.models)),
-    )
-
-
 _MOST_FILTER: Final = 10_000
 _RESULTS: Final = TypeAdapter(list[ResultView])
 
@@ -244,12 +225,13 @@ def trace_parts_router() -> APIRouter:
         caller: Reader,
         trace_id: TraceId,
         limit: Annotated[int | None, Query(ge=1)] = None,
+        joined: Joined = False,
     ) -> Response:
         """The rows of a waterfall as one array a field: 30,000 spans are about 1.3 MB.
 
         Without `limit` all rows are there.
         """
-        wanted, found = read_stored(store, caller.space, trace_id)
+        wanted, found = read_stored(store, caller.space, trace_id, joined=joined)
         results = results_of(found)
         tree = SpanTree(found.spans)
         known = set(tree.span_ids)
@@ -272,10 +254,14 @@ def trace_parts_router() -> APIRouter:
 
     @router.get("/agents")
     def agents(
-        store: TheStore, prices: ThePrices, caller: Reader, trace_id: TraceId
+        store: TheStore,
+        prices: ThePrices,
+        caller: Reader,
+        trace_id: TraceId,
+        joined: Joined = False,
     ) -> TraceAgents:
         """The work of each agent: calls, tools, retries, tokens, cost, failures, hand-overs."""
-        _, found = read_stored(store, caller.space, trace_id)
+        _, found = read_stored(store, caller.space, trace_id, joined=joined)
         return TraceAgents(items=tuple(agent_lines(SpanTree(found.spans), prices.of_call)))
 
     @router.get("/turn")
@@ -298,10 +284,11 @@ def trace_parts_router() -> APIRouter:
                 "searched for in names.",
             ),
         ],
+        joined: Joined = False,
     ) -> TraceMatches:
         """The spans that a filter of the profiles' language selects."""
         select = _read_filter(filter)
-        _, found = read_stored(store, caller.space, trace_id)
+        _, found = read_stored(store, caller.space, trace_id, joined=joined)
         try:
             matched = select(SpanTree(found.spans))
             return TraceMatches(span_ids=tuple(span.span_id for span in matched))

@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from collector.store.commit import tag_texts
 from collector.store.reads import Values
 from collector.store.rows import EvaluationRow, TaskRow
+from collector.store.spans import traces_with
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import struct
 
@@ -49,6 +50,12 @@ class EvaluationQuery:
     """Keys and values that are all among the evaluation's tags."""
     setup: str | None = None
     """Value that a span of its trace tells, in the form of `setup_text`."""
+    user_id: str | None = None
+    """That a span of its trace names."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Each of some span of its trace, as of `SpanQuery.attributes`."""
+    spans_in: tuple[int, int] | None = None
+    """The first and the last commit with spans of these traces, where that was looked up."""
     since_ns: int | None = None
     until_ns: int | None = None
     as_of: int | None = None
@@ -190,12 +197,15 @@ def _parts(query: EvaluationQuery, first: int, last: int, values: Values) -> Ite
     yield from time_conditions(query.since_ns, query.until_ns, values)
     if query.tags:
         texts = [text for pair in query.tags for text in tag_texts(dict([pair]))]
-        yield " AND ".join(f"{values.of(text)} = ANY(e.tags)" for text in texts)
+        yield f"e.tags @> {values.of(texts, _TEXTS)}"  # in DuckDB a tenth of the time of `= ANY`
     if query.setup is not None:
         yield (
             f"e.trace_id IN (SELECT s.trace_id FROM spans s WHERE s.space = {space}"
-            f" AND {values.of(query.setup)} = ANY(s.setup))"
+            f" AND s.setup @> {values.of([query.setup], _TEXTS)})"
         )
+    yield from traces_with(
+        query.space, query.user_id, query.attributes, "e.trace_id", values, query.spans_in
+    )
     yield from _service(query, space, values)
     if query.task_id is not None or query.task_outcome is not None:
         task = " AND ".join(task_conditions(query, values))

@@ -42,6 +42,10 @@ _ALIASES: Final = """
     WHERE space = $1::TEXT AND $2::TEXT IN (alias, name, uid, digest)
 """
 _ONE: Final = "SELECT body FROM evaluations WHERE space = $1 AND evaluation_id = $2"
+_SPANS_OF: Final = """
+    SELECT min(seq), max(seq) FROM bodies WHERE space = $1 AND trace_id IN (
+        SELECT trace_id FROM evaluations WHERE space = $1 AND seq BETWEEN $2 AND $3)
+"""
 _AFTER: Final = """
     SELECT e.seq, e.ordinal, e.body FROM evaluations e
     WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT)
@@ -104,6 +108,8 @@ class EvaluationReads(Reads):
         before, last_seq = query.before, query.as_of or 0
         for first, last in commit_steps(last_seq if before is None else min(last_seq, before[0])):
             values = Values()
+            if query.attributes:
+                query = replace(query, spans_in=self._commits_of_spans(query.space, first, last))
             where = evaluation_condition(query, first, last, values)
             if before is not None and last == before[0]:
                 place = ", ".join(values.of(each, _N) for each in before)
@@ -118,6 +124,11 @@ class EvaluationReads(Reads):
             if len(found) == limit:
                 break
         return found
+
+    def _commits_of_spans(self, space: str, first: int, last: int) -> tuple[int, int]:
+        """The first and the last commit with spans of what some commits evaluated."""
+        ((begin, end),) = self.read(_SPANS_OF, [space, first, last])
+        return (0, -1) if begin is None else (begin, end)
 
     def _evaluation_texts(self, places: Sequence[_Place]) -> dict[tuple[int, int], str]:
         """The texts at some places; what went meanwhile is left out."""

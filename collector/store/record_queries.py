@@ -22,6 +22,10 @@ class RecordQuery:
     session_id: str | None = None
     """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None
+    user_id: str | None = None
+    """That a span of its trace names."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Each of some span of its trace, as of `SpanQuery.attributes`."""
     state: RecordState | None = None
     since_ns: int | None = None
     """Received from then on."""
@@ -51,6 +55,8 @@ class RecordSummary:
     """As JSON, where it was asked for."""
     match: TextMatch | None = None
     """In the context, where a text was searched."""
+    more_matches: tuple[TextMatch, ...] = ()
+    """Likewise of further texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +108,10 @@ class SessionQuery:
     """Of a span of the session's traces."""
     response_model: str | None = None
     """Likewise."""
+    user_id: str | None = None
+    """Likewise."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Each of some span of these traces, as of `SpanQuery.attributes`."""
     min_duration_ns: int | None = None
     """From the start of the first span of the session's traces to the end of the last."""
     min_tokens: int | None = None
@@ -118,9 +128,9 @@ class SessionQuery:
         """True if a condition is about whole sessions."""
         asked = (
             self.outcome, self.task_id, self.task_outcome, self.tool_name, self.response_model,
-            self.min_duration_ns, self.min_tokens,
+            self.user_id, self.min_duration_ns, self.min_tokens,
         )  # fmt: skip
-        return bool(self.tags) or any(each is not None for each in asked)
+        return bool(self.tags or self.attributes) or any(each is not None for each in asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +158,8 @@ class SessionSummary:
     """The calls of models of its traces."""
     match: TextMatch | None = None
     """In a record or a span, where a text was searched."""
+    more_matches: tuple[TextMatch, ...] = ()
+    """Likewise of further texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

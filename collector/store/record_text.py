@@ -16,7 +16,7 @@ from collector.store.record_queries import RecordPage, RecordQuery, SessionPage,
 from collector.store.records import GROWTH, MOST, PART_BYTES, Candidate, Place, RecordReads
 from collector.store.sessions import SessionReads
 from collector.store.span_queries import SpanQuery, text_match
-from collector.store.trace_text import SpanText, TraceTextReads
+from collector.store.trace_text import Matches, SpanText, TraceTextReads, all_of, matched
 from scouter.client.models.answer import TextMatch
 
 _FIRST: Final = 16
@@ -67,7 +67,7 @@ class RecordTextReads(RecordReads):
     """Searches of records."""
 
     def search_records(
-        self, query: RecordQuery, text: str, is_over: Callable[[], bool]
+        self, query: RecordQuery, text: str, is_over: Callable[[], bool], more: Sequence[str] = ()
     ) -> RecordPage:
         """List accepted records whose context has a text in a value or a name, newest first.
 
@@ -75,19 +75,20 @@ class RecordTextReads(RecordReads):
             query: The other filters.
             text: Not empty; upper and lower case are the same.
             is_over: Asked between two parts; true ends the search there.
+            more: Texts that the context has, too.
 
         Cost: linear in the bytes of the contexts that are read.
         """
-        finder = ContextText(text)
+        finders = [ContextText(each) for each in (text, *more)]
         found: list[Candidate] = []
-        matches: dict[tuple[int, str], TextMatch] = {}
+        matches: dict[tuple[int, str], Matches] = {}
         last: Place | None = None
         looked_until_ns = None
         for part in _parts(self.matching_places(query)):
             if last is not None and is_over():
                 looked_until_ns = last.received_ns
                 break
-            hits = self.context_matches(query.space, part, finder)
+            hits = self.context_matches(query.space, part, finders)
             found += self.stated(query, [each for each in part if each.key in hits])
             matches |= hits
             last = part[-1]
@@ -99,25 +100,26 @@ class RecordTextReads(RecordReads):
             last = None
         items = self.record_summaries(query.space, found)
         return RecordPage(
-            items=tuple(
-                replace(each, match=matches[each.record.seq, each.record.uid]) for each in items
-            ),
+            items=tuple(matched(each, matches[each.record.seq, each.record.uid]) for each in items),
             next_before=None if last is None else last[:2],
             looked_until_ns=looked_until_ns,
         )
 
     def context_matches(
-        self, space: str, places: Sequence[Place], finder: ContextText
-    ) -> dict[tuple[int, str], TextMatch]:
-        """Places of a text in the contexts of some records, by commit and uid.
+        self, space: str, places: Sequence[Place], finders: Sequence[ContextText]
+    ) -> dict[tuple[int, str], Matches]:
+        """Places of texts in the contexts of some records, by commit and uid.
 
         Args:
             space: Their space.
             places: Newest first.
-            finder: Looks for the text.
+            finders: Look for one text each.
         """
-        matches = ((key, finder.match(context)) for key, context in self.contexts(space, places))
-        return {key: match for key, match in matches if match is not None}
+        return {
+            key: matches
+            for key, context in self.contexts(space, places)
+            if (matches := all_of(each.match(context) for each in finders))
+        }
 
 
 def _parts(found: Iterator[Sequence[Place]]) -> Iterator[list[Place]]:
@@ -156,7 +158,7 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
     """Searches of sessions."""
 
     def search_sessions(
-        self, query: SessionQuery, text: str, is_over: Callable[[], bool]
+        self, query: SessionQuery, text: str, is_over: Callable[[], bool], more: Sequence[str] = ()
     ) -> SessionPage:
         """List sessions, the one with the newest record first that has a text and is asked for.
 
@@ -167,27 +169,28 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
             query: The other filters.
             text: Not empty; upper and lower case are the same.
             is_over: Asked between two parts; true ends the search there.
+            more: Texts that the same record or its trace has, too.
 
         Cost: linear in the bytes of the contexts and spans that are read.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of
         query = replace(query, as_of=as_of)
-        finder = _Text(query, text)
-        found: dict[str, tuple[_Record, TextMatch]] = {}
+        finders = [_Text(query, each) for each in (text, *more)]
+        found: dict[str, tuple[_Record, Matches]] = {}
         seen: set[str] = set()
         last: _Record | None = None
         next_before, looked_until_ns = None, None
-        for part, last_of_part in self._session_parts(query, finder):
+        for part, last_of_part in self._session_parts(query, finders[0]):
             if last is not None and is_over():
                 next_before, looked_until_ns = last.place[:2], last.place.received_ns
                 break
-            new: dict[str, tuple[_Record, TextMatch]] = {}
-            for each, match in self._with_text(
-                query.space, finder, [each for each in part if each.session_id not in seen]
+            new: dict[str, tuple[_Record, Matches]] = {}
+            for each, match in self._with_texts(
+                query.space, finders, [each for each in part if each.session_id not in seen]
             ):
                 new.setdefault(each.session_id, (each, match))
             seen.update(new)
-            earlier = self._shown_before(query, finder, new, is_over)
+            earlier = self._shown_before(query, finders, new, is_over)
             found |= {each: hit for each, hit in new.items() if each not in earlier}
             if len(found) > query.limit:
                 record, _ = list(found.values())[query.limit - 1]
@@ -197,9 +200,7 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
         ids = list(found)[: query.limit]
         counts = self.session_summaries(query.space, ids)
         return SessionPage(
-            items=tuple(
-                replace(counts[each], match=found[each][1]) for each in ids if each in counts
-            ),
+            items=tuple(matched(counts[each], found[each][1]) for each in ids if each in counts),
             next_before=next_before,
             as_of=as_of,
             looked_until_ns=looked_until_ns,
@@ -229,29 +230,39 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
             yield (), rows[-1]
             before, size = rows[-1].place[:2], min(size * GROWTH, MOST)
 
+    def _with_texts(
+        self, space: str, finders: Sequence[_Text], records: Sequence[_Record]
+    ) -> list[tuple[_Record, Matches]]:
+        """Those of some records that have each text, in the same order, and where they are."""
+        found: dict[_Record, Matches] = dict.fromkeys(records, ())
+        for finder in finders:
+            also = self._with_text(space, finder, list(found))
+            found = {each: found[each] + matches for each, matches in also}
+        return list(found.items())
+
     def _with_text(
         self, space: str, finder: _Text, records: Sequence[_Record]
-    ) -> list[tuple[_Record, TextMatch]]:
-        """Those of some records that have the text, in the same order, and where it is."""
+    ) -> list[tuple[_Record, Matches]]:
         places = [each.place for each in records]
-        contexts = self.context_matches(space, places, finder.contexts) if places else {}
+        contexts = self.context_matches(space, places, [finder.contexts]) if places else {}
         left = {
             each.trace_id for each in records if each.trace_id and each.place.key not in contexts
         }
-        traces = self.traces_with_text(finder.of_traces, finder.spans, left) if left else {}
+        traces = self.traces_with_text(finder.of_traces, [finder.spans], left) if left else {}
         matches = (
             (
                 each,
-                contexts.get((each.place.seq, each.place.uid)) or traces.get(each.trace_id or ""),
+                contexts.get((each.place.seq, each.place.uid))
+                or traces.get(each.trace_id or "", ()),
             )
             for each in records
         )
-        return [(each, match) for each, match in matches if match is not None]
+        return [(each, found) for each, found in matches if found]
 
     def _shown_before(
         self,
         query: SessionQuery,
-        finder: _Text,
+        finders: Sequence[_Text],
         session_ids: Mapping[str, object],
         is_over: Callable[[], bool],
     ) -> set[str]:
@@ -265,5 +276,6 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
             if at and is_over():
                 break
             part = [each for each in newer[at : at + _FIRST_TRACES] if each.session_id not in found]
-            found.update(each.session_id for each, _ in self._with_text(query.space, finder, part))
+            some = self._with_texts(query.space, finders, part)
+            found.update(each.session_id for each, _ in some)
         return found

@@ -24,6 +24,7 @@ from collector.store.record_queries import (
     SessionQuery,
 )
 from collector.store.rows import RecordRow, RecordState
+from collector.store.spans import traces_with
 from scouter.evaluate.outcome import Outcome
 
 RECORD_COLUMNS: Final = """
@@ -192,6 +193,7 @@ def _record_conditions(query: RecordQuery, values: Values) -> str:
         where.append(f"r.trace_id = {values.of(query.trace_id)}")
     if query.session_id is not None:
         where.append(f"{SESSION} = {values.of(query.session_id)}")
+    where += traces_with(query.space, query.user_id, query.attributes, "r.trace_id", values)
     return " AND ".join(where)
 
 

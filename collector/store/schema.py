@@ -33,7 +33,8 @@ _TABLES: Final[Mapping[str, str]] = {
         tool_name TEXT, conversation_id TEXT, error_type TEXT, session_id TEXT, finish_reason TEXT,
         genai_kind TEXT, input_tokens BIGINT, output_tokens BIGINT, cached_tokens BIGINT,
         reasoning_tokens BIGINT, act_hash BIGINT, arguments_hash BIGINT, scope_hash BIGINT,
-        attributes TEXT, setup TEXT[], cache_written_tokens BIGINT, cost_usd DOUBLE PRECISION
+        attributes TEXT, setup TEXT[], cache_written_tokens BIGINT, cost_usd DOUBLE PRECISION,
+        user_id TEXT
     """,
     "bodies": """
         seq BIGINT, space TEXT, trace_hash BIGINT, trace_id TEXT, spans BIGINT, size_bytes BIGINT,

@@ -26,6 +26,7 @@ from collector.store.records import (
     asked_of_record,
     below,
 )
+from collector.store.spans import traces_with
 from collector.store.traces import SummaryReads
 from scouter.evaluate.outcome import DECIDED
 
@@ -33,7 +34,7 @@ SPANS_OF_TRACES: Final = "spans s JOIN traces ON traces.trace_id = s.trace_id"
 """The spans `s` of the sessions `sid`, log events among them."""
 RESULTS_OF_LATEST: Final = "task_results t JOIN latest ON latest.evaluation_id = t.evaluation_id"
 """The results `t` of the latest evaluations on the sessions `sid`."""
-OF_SPANS: Final = ("tool_name", "response_model")
+OF_SPANS: Final = ("tool_name", "response_model", "user_id")
 """Columns of spans by which sessions are found."""
 _N: Final = "BIGINT"
 
@@ -100,6 +101,10 @@ def session_conditions(query: SessionQuery, values: Values) -> str:
         f"{SPANS_OF_TRACES} WHERE {span_conditions(query, column, values)}"
         for column in OF_SPANS
         if getattr(query, column) is not None
+    ]
+    found += [
+        f"traces WHERE {sql}"
+        for sql in traces_with(query.space, None, query.attributes, "trace_id", values)
     ]
     if query.min_duration_ns is not None or query.min_tokens is not None:
         duration = values.of(query.min_duration_ns or 0, _N)
@@ -313,7 +318,7 @@ class SessionReads(RecordReads, SummaryReads):
         return found
 
     def session_facets(self, query: SessionQuery, is_over: IsOver) -> Facets:
-        """Count what `sessions` lists, by profile, outcome, task, tag, tool and model.
+        """Count what `sessions` lists, by profile, outcome, task, tag, tool, model and user.
 
         Args:
             query: The filter; its limit and its place are not looked at.

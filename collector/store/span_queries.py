@@ -38,7 +38,7 @@ def text_match(where: str, value: str, text: str) -> TextMatch:
 SEARCHED: Final[tuple[str, ...]] = (
     "service_name", "service_version", "environment", "operation", "provider", "request_model",
     "response_model", "agent_name", "tool_name", "conversation_id", "error_type", "session_id",
-    "finish_reason",
+    "finish_reason", "user_id",
 )  # fmt: skip
 """Columns that attributes have for themselves."""
 
@@ -102,8 +102,8 @@ class SpanQuery:
 _OF_SERVICE: Final = ("service_name", "service_version", "environment")
 """Columns that tell of one service: a version is that of the service that is asked for."""
 _BY_RARITY: Final = (
-    "conversation_id", "session_id", "error_type", "tool_name", "agent_name", "finish_reason",
-    "response_model", "request_model", "provider", "operation",
+    "conversation_id", "session_id", "user_id", "error_type", "tool_name", "agent_name",
+    "finish_reason", "response_model", "request_model", "provider", "operation",
 )  # fmt: skip
 
 
@@ -255,6 +255,8 @@ class TraceSummary:
     """None without an evaluated record."""
     match: TextMatch | None = None
     """In a span, where a text was searched."""
+    more_matches: tuple[TextMatch, ...] = ()
+    """Likewise of further texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Spans as rows: what they are found by, and the bytes of a trace that came in one commit."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from math import isfinite
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -11,6 +12,7 @@ import orjson
 from collector.store.reads import LAST, Values
 from scouter.evaluate.spans.costs import call_cost
 from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
+from scouter.evaluate.spans.halves import named_beside
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind
 from scouter.model.genai.names import arguments_text
@@ -19,25 +21,40 @@ from scouter.model.genai.usage import finish_word
 from scouter.model.json_value import plain_text, plain_texts, to_json_value
 from scouter.model.log_event import is_log_event
 from scouter.model.short_text import short_text
-from scouter.model.span import Attributes, Span
+from scouter.model.span import Attributes, AttributeValue, Span
 
 LONGEST: Final = 256
 """Characters of the longest key, and of the longest value, that has a place in the text."""
-
+MOST: Final = 128
+"""Attributes of a span that have a place."""
+_NUMBERED: Final = re.compile(r"\.\d+(\.|$)")
+"""In the name of an attribute that is an item of a list, as `llm.input_messages.0.message.role`."""
 
 _SIZED: Final = (str, bytes, tuple, dict)
 
 
-def attribute_text(attributes: Attributes) -> str:
+def attribute_text(attributes: Attributes, links: Collection[str] = ()) -> str:
     """Write the attributes of a span, but for long ones; U+FFFD replaces half a character.
 
-    A number that JSON cannot say is null. Cost: 3 µs for ten attributes.
+    Of more than 128, which OpenTelemetry's SDKs do not send unless they are told to, those that
+    are parts of messages are left out first. A number that JSON cannot say is null.
+
+    Args:
+        attributes: Of the span.
+        links: Ids of traces that it names elsewhere.
+
+    Cost: 3 µs for ten attributes.
     """
-    short = {
+    short: dict[str, AttributeValue] = {
         name: value
         for name, value in attributes.items()
         if len(name) <= LONGEST and not (isinstance(value, _SIZED) and len(value) > LONGEST)
     }
+    if len(short) > MOST:
+        names = sorted(short, key=lambda name: _NUMBERED.search(name) is not None)
+        short = {name: short[name] for name in names[:MOST]}
+    if links:
+        short["span.links"] = tuple(sorted(links))
     try:
         return orjson.dumps(short, option=orjson.OPT_INDENT_2).decode()
     except TypeError:  # bytes, or half a character
@@ -54,7 +71,7 @@ def has_attribute(key: str, value: str, values: Values) -> str:
     """SQL that is true of texts with an attribute.
 
     Args:
-        key: Name of the attribute.
+        key: Name of the attribute; any one that has the value where it is empty.
         value: A text, or a number or boolean that is written so.
         values: Gets the values of parameters.
     """
@@ -68,7 +85,7 @@ def names_attribute(key: str, values: Values) -> str:
 
 
 def _head(key: str) -> str:
-    return f"\n  {_json(key)}: "
+    return f"\n  {_json(key)}: " if key else ": "
 
 
 def _forms(key: str, value: str) -> Iterator[str]:
@@ -113,7 +130,7 @@ _OPERATIONS: Final = {
 """OpenTelemetry's word for each kind."""
 _MAX_TOKENS: Final = 2**32 - 1
 _NO_FACTS: Final = (*(None,) * 10, Kind.OTHER.value, *(None,) * 6)
-_NOT_CALLED: Final = ((), None, None)
+_NOT_CALLED: Final = ((), None, None, None)
 
 
 class SpanKey(NamedTuple):
@@ -177,6 +194,7 @@ class SpanRow(NamedTuple):
     cache_written_tokens: int | None
     cost_usd: float | None
     """Of a model's call, as of `call_cost`."""
+    user_id: str | None
 
     @property
     def key(self) -> SpanKey:
@@ -230,7 +248,8 @@ def span_row(
             resource.service_name, resource.service_version, resource.environment,
             process if isinstance(process, str) and process else None,
             None if remote is None else int(remote), stamp, int(is_event), size_bytes, checksum,
-            *facts, crc32(span.scope.name.encode()), attribute_text(span.attributes), *last,
+            *facts, crc32(span.scope.name.encode()),
+            attribute_text(span.attributes, named_beside(span, LONGEST)), *last,
         )
     )  # fmt: skip
 
@@ -268,7 +287,8 @@ def _facts(span: Span) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         None if arguments is None else crc32(arguments_text(arguments)),
     )
     cost = call_cost(facts, [span]) if is_call else None
-    return columns, (tuple(map(plain_text, facts.setup)), _count(usage.cache_written), cost)
+    user = short_text(facts.user) if facts.user else None
+    return columns, (tuple(map(plain_text, facts.setup)), _count(usage.cache_written), cost, user)
 
 
 def _event_facts(span: Span) -> tuple[Any, ...]:

@@ -4,12 +4,12 @@ A list goes from the newest commits to the oldest ones in steps that grow, and s
 is full: what is common is found in the first step.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from collector.store.commit import tag_texts
-from collector.store.reads import Reads, Values
+from collector.store.reads import LAST, Reads, Values
 from collector.store.span_queries import (
     SEARCHED,
     JudgedBy,
@@ -40,6 +40,35 @@ def commit_steps(last: int, most: int = 2**62) -> Iterator[tuple[int, int]]:
         first = max(0, last - size + 1)
         yield first, last
         last, size = first - 1, min(size * _GROWTH, most)
+
+
+def traces_with(
+    space: str,
+    user_id: str | None,
+    attributes: Iterable[tuple[str, str]],
+    column: str,
+    values: Values,
+    commits: tuple[int, int] | None = None,
+) -> Iterator[str]:
+    """SQL that is true of traces of which some span has a user, and some span each attribute.
+
+    Args:
+        space: Theirs.
+        user_id: None for any.
+        attributes: Keys and values, as of `has_attribute`.
+        column: SQL for the trace's id.
+        values: Gets the values of parameters.
+        commits: The first and the last one that have spans of them, if that is known.
+    """
+    each = [has_attribute(key, value, values) for key, value in attributes]
+    if user_id is not None:
+        each.append(f"user_id = {values.of(user_id)}")
+    first, last = commits or (0, LAST)
+    for sql in each:
+        yield (
+            f"{column} IN (SELECT trace_id FROM spans WHERE space = {values.of(space)}"
+            f" AND seq BETWEEN {values.of(first, _N)} AND {values.of(last, _N)} AND {sql})"
+        )
 
 
 def below(position: SpanPosition | None, last: int, values: Values) -> str:

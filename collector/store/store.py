@@ -12,6 +12,7 @@ from collector.store.decided import ChangeReads, DecidedReads
 from collector.store.drops import Drops
 from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationFacetReads, EvaluationReads
+from collector.store.halves import HalfReads
 from collector.store.judges import Judges
 from collector.store.labels import Labels
 from collector.store.profiles import Profiles
@@ -43,6 +44,7 @@ class Store(
     SpanReads,
     TraceTextReads,
     TraceFacetReads,
+    HalfReads,
     SetupReads,
     UsageReads,
     ConservationReads,

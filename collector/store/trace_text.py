@@ -8,14 +8,22 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from pydantic import JsonValue
 
 from collector.store.bodies import decompress, trace_hash
 from collector.store.reads import ROW_BY_ROW, Values, runs, within
-from collector.store.span_queries import SpanPosition, SpanQuery, TracePage, TraceQuery, text_match
+from collector.store.record_queries import RecordSummary, SessionSummary
+from collector.store.span_queries import (
+    SpanPosition,
+    SpanQuery,
+    TracePage,
+    TraceQuery,
+    TraceSummary,
+    text_match,
+)
 from collector.store.spans import commit_steps, span_condition, trace_conditions
 from collector.store.traces import TraceReads, of_period
 from scouter.client.models.answer import TextMatch
@@ -148,6 +156,26 @@ _Key: TypeAlias = tuple[int, str, str]
 """Commit, trace and span."""
 
 
+Matches: TypeAlias = tuple[TextMatch, ...]
+"""A place of each text that is looked for, in their order."""
+_Summary = TypeVar("_Summary", TraceSummary, RecordSummary, SessionSummary)
+
+
+def all_of(found: Iterable[TextMatch | None]) -> Matches:
+    """The places of some texts; none of them where one is missing."""
+    matches: list[TextMatch] = []
+    for each in found:
+        if each is None:
+            return ()
+        matches.append(each)
+    return tuple(matches)
+
+
+def matched(summary: _Summary, matches: Matches) -> _Summary:
+    """A summary with the places of the texts, of which there is one at least."""
+    return replace(summary, match=matches[0], more_matches=matches[1:])
+
+
 class _Place(NamedTuple):
     """Spans of a trace in a commit, which other filters name."""
 
@@ -161,13 +189,15 @@ class _Found(NamedTuple):
     """The newest span of a trace that has the text."""
 
     position: SpanPosition
-    match: TextMatch
+    matches: Matches
 
 
 class TraceTextReads(TraceReads):
     """Searches of traces."""
 
-    def search_traces(self, query: TraceQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+    def search_traces(
+        self, query: TraceQuery, text: str, is_over: Callable[[], bool], more: Sequence[str] = ()
+    ) -> TracePage:
         """List traces that meet all conditions with a text in a span, as the newest such came.
 
         The text may be in a span's name or status, in the value of an attribute, in an event or a
@@ -177,18 +207,20 @@ class TraceTextReads(TraceReads):
             query: The other conditions.
             text: Not empty; upper and lower case are the same.
             is_over: Asked between two parts; true ends the search there.
+            more: Texts that a span of the trace has, too; the same span with `is_same_span`.
 
         Cost: linear in the bytes of the spans that are read, 100 MB a second.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of
-        query, finder = replace(query, as_of=as_of), SpanText(text)
+        query, finders = replace(query, as_of=as_of), [SpanText(each) for each in (text, *more)]
+        finders, beside = (finders, []) if query.is_same_span else (finders[:1], finders[1:])
         own, others = _conditions(query)
         places: dict[str, _Found] = {}
         seen: set[str] = set()
         next_before, looked_until_ns = None, None
         for part in self._text_parts(query, own, others):
             found = self._newest_with(
-                finder, own, [each for each in part if each.trace_id not in seen]
+                finders, own, [each for each in part if each.trace_id not in seen]
             )
             seen.update(found)
             earlier: Collection[str] = ()
@@ -196,7 +228,14 @@ class TraceTextReads(TraceReads):
                 found = {
                     each: at for each, at in found.items() if at.position < query.before
                 }  # the rest is asked for by nobody
-                earlier = self.traces_with_text(own, finder, found, query.before)
+                earlier = self.traces_with_text(own, finders, found, query.before)
+            for finder in beside:
+                also = self.traces_with_text(own, [finder], found)
+                found = {
+                    each: at._replace(matches=at.matches + also[each])
+                    for each, at in found.items()
+                    if each in also
+                }
             places |= {
                 each: found[each]
                 for each in sorted(found, key=lambda each: found[each].position, reverse=True)
@@ -213,7 +252,7 @@ class TraceTextReads(TraceReads):
         summaries = self.trace_summaries(query.space, page)
         return TracePage(
             items=tuple(
-                replace(summary, match=places[each].match) for each, summary in summaries.items()
+                matched(summary, places[each].matches) for each, summary in summaries.items()
             ),
             next_before=next_before,
             as_of=as_of,
@@ -223,15 +262,15 @@ class TraceTextReads(TraceReads):
     def traces_with_text(
         self,
         query: SpanQuery,
-        finder: SpanText,
+        finders: Sequence[SpanText],
         trace_ids: Collection[str],
         since: SpanPosition | None = None,
-    ) -> dict[str, TextMatch]:
-        """Select the traces that have a span, or a log event, with a text; says where it is.
+    ) -> dict[str, Matches]:
+        """Select the traces that have a span, or a log event, with some texts; says where.
 
         Args:
             query: The other filters; its place is not looked at.
-            finder: Looks into spans.
+            finders: Look into spans, one for each text.
             trace_ids: The traces.
             since: Only spans from this place on.
 
@@ -241,7 +280,7 @@ class TraceTextReads(TraceReads):
         last = self.last_seq() if query.as_of is None else query.as_of
         hashes = self.maybe("traces", [trace_hash(each) for each in trace_ids])
         commits = self.read(_COMMITS, [first, last, hashes]) if hashes else []
-        found: dict[str, TextMatch] = {}
+        found: dict[str, Matches] = {}
         for each in reversed(list(runs(seq for (seq,) in commits))):
             left = [trace_id for trace_id in trace_ids if trace_id not in found]
             if not left:
@@ -249,8 +288,8 @@ class TraceTextReads(TraceReads):
             values = Values()
             more = f" AND trace_id IN (SELECT unnest({values.of(left, _TEXTS)}))"
             places = self._text_places(query, each, values, more)
-            new = self._newest_with(finder, query, places, since)
-            found |= {trace_id: at.match for trace_id, at in new.items()}
+            new = self._newest_with(finders, query, places, since)
+            found |= {trace_id: at.matches for trace_id, at in new.items()}
         return found
 
     def _text_parts(
@@ -300,37 +339,36 @@ class TraceTextReads(TraceReads):
 
     def _newest_with(
         self,
-        finder: SpanText,
+        finders: Sequence[SpanText],
         query: SpanQuery,
         places: Sequence[_Place],
         since: SpanPosition | None = None,
     ) -> dict[str, _Found]:
-        """By trace its newest span with the text at some places, and from a position on."""
+        """By trace its newest span with the texts at some places, and from a position on."""
         found: dict[str, _Found] = {}
         for part in _by_size(places):
-            matches = self._text_matches(finder, query.space, part)
+            matches = self._text_matches(finders, query.space, part)
             for position in self._text_positions(query, matches):
                 before = found.get(position.trace_id)
                 is_newer = before is None or before.position < position
                 if is_newer and (since is None or position >= since):
-                    match = matches[position.seq, position.trace_id, position.span_id]
-                    found[position.trace_id] = _Found(position, match)
+                    key = position.seq, position.trace_id, position.span_id
+                    found[position.trace_id] = _Found(position, matches[key])
         return found
 
     def _text_matches(
-        self, finder: SpanText, space: str, places: Sequence[_Place]
-    ) -> dict[_Key, TextMatch]:
-        """The spans with the text in the bodies at some places."""
+        self, finders: Sequence[SpanText], space: str, places: Sequence[_Place]
+    ) -> dict[_Key, Matches]:
+        """The spans with the texts in the bodies at some places."""
         wanted = {(place.seq, place.trace_id) for place in places}
         seqs, trace_ids = [seq for seq, _ in wanted], list({each for _, each in wanted})
-        found: dict[_Key, TextMatch] = {}
+        found: dict[_Key, Matches] = {}
         for seq, trace_id, body in self.read(_BODIES, [min(seqs), max(seqs), space, trace_ids]):
             message = decompress(body) if (seq, trace_id) in wanted else b""
-            if finder.may_be_in(message):
+            if all(each.may_be_in(message) for each in finders):
                 for span in decode_request(ExportTraceServiceRequest.FromString(message)).spans:
-                    match = finder.match(span)
-                    if match is not None:
-                        found[seq, trace_id, span.span_id] = match
+                    if matches := all_of(each.match(span) for each in finders):
+                        found[seq, trace_id, span.span_id] = matches
         return found
 
     def _text_positions(self, query: SpanQuery, keys: Collection[_Key]) -> list[SpanPosition]:

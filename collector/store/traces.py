@@ -381,7 +381,7 @@ def of_period(query: TraceQuery) -> SpanQuery:
 _STATUS: Final = "status"
 _COLUMNS: Final = (
     "service_name", "service_version", "environment", "agent_name", "tool_name", "response_model",
-    "error_type",
+    "error_type", "user_id",
 )  # fmt: skip
 _NAMES: Final = (_STATUS, *_COLUMNS)
 _SETS: Final = ", ".join(f"({name})" for name in _NAMES)
@@ -391,7 +391,7 @@ class TraceFacetReads(Reads):
     """Counts beside the list of traces."""
 
     def trace_facets(self, query: TraceQuery, is_over: IsOver) -> Facets:
-        """Count what `traces` lists, by status, service, agent, tool, model and error of spans.
+        """Count what `traces` lists, by status, service, agent, tool, model, error and user.
 
         And by profile, outcome, task and tag of the latest evaluations on their records.
 

@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 
 from collector.store.evaluation_queries import NOT_PASSED
 from collector.web.period import PERIODS
@@ -44,6 +45,8 @@ class Filter:
     """Stands among those that are folded."""
     is_switch: bool = False
     """It is on, or not given."""
+    is_many: bool = False
+    """It may be given several times: everything shown has all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,13 @@ _PERIOD: Final = (
     Filter(name="until", label="Until", is_rare=True),
 )
 
+Filters: TypeAlias = Mapping[str, str | list[str]]
+"""What is given, by parameter; a list where it may be given several times."""
+_OF_TRACE: Final = (
+    Filter(name="user_id", label="User"),
+    Filter(name="attribute", label="Attribute (key=value)", is_rare=True, is_many=True),
+)
+
 LISTS: Final[Mapping[str, Listing]] = {
     each.name: each
     for each in (
@@ -102,6 +112,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="environment", label="Environment", is_rare=True),
                 Filter(name=_TAG, label="Tag (key=value)", is_rare=True),
                 Filter(name="setup", label="Ran with (kind=value)", is_rare=True),
+                *_OF_TRACE,
                 *_PERIOD,
             ),
         ),
@@ -119,9 +130,10 @@ LISTS: Final[Mapping[str, Listing]] = {
                     choices=("waiting", "evaluated", "skipped", "dead_lettered", "expired"),
                 ),
                 Filter(name="record_id", label="Record id"),
-                Filter(name=_TEXT, label="Text in the context"),
+                Filter(name=_TEXT, label="Text in the context", is_many=True),
                 Filter(name="session_id", label="Conversation"),
                 Filter(name="trace_id", label="Trace id", is_rare=True),
+                *_OF_TRACE,
                 *_PERIOD,
             ),
         ),
@@ -133,7 +145,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             item=TraceItem,
             filters=(
                 Filter(name="name", label="Span name", is_rare=True),
-                Filter(name=_TEXT, label="Text in the spans"),
+                Filter(name=_TEXT, label="Text in the spans", is_many=True),
                 Filter(name="service_name", label="Service", is_rare=True),
                 Filter(name="service_version", label="Version"),
                 Filter(name="environment", label="Environment", is_rare=True),
@@ -146,6 +158,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="min_duration_ms", label="At least ms", is_rare=True),
                 Filter(name="min_tokens", label="Tokens of a call", is_rare=True),
                 Filter(name="same_span", label="All on one span", is_switch=True, is_rare=True),
+                *_OF_TRACE,
                 Filter(name="profile", label="Profile"),
                 Filter(name="outcome", label="Outcome of a record", choices=_OUTCOMES),
                 Filter(name="task_id", label="Task"),
@@ -163,7 +176,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             item=SessionItem,
             filters=(
                 Filter(name="profile", label="Profile"),
-                Filter(name=_TEXT, label="Text in records or spans"),
+                Filter(name=_TEXT, label="Text in records or spans", is_many=True),
                 Filter(name="outcome", label="Outcome", choices=_OUTCOMES),
                 Filter(name="task_id", label="Task"),
                 Filter(name="task_outcome", label="Outcome of the task", choices=_OUTCOMES),
@@ -172,6 +185,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="response_model", label="Model", is_rare=True),
                 Filter(name="min_duration_ms", label="At least ms", is_rare=True),
                 Filter(name="min_tokens", label="At least tokens", is_rare=True),
+                *_OF_TRACE,
                 *_PERIOD,
             ),
         ),
@@ -179,9 +193,7 @@ LISTS: Final[Mapping[str, Listing]] = {
 }  # fmt: skip
 
 
-async def list_view(
-    source: Source, listing: Listing, given: Mapping[str, str], now_s: float
-) -> Shown:
+async def list_view(source: Source, listing: Listing, given: QueryParams, now_s: float) -> Shown:
     """Collect one page of a list.
 
     Args:
@@ -195,8 +207,9 @@ async def list_view(
     """
     filters = _known(listing, given)
     asked = _asked(filters, now_s)
+    more = {"questions": "true"} if listing.item is TraceItem else {}
     page = await source.get(
-        Page[listing.item], listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked
+        Page[listing.item], listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked, **more
     )
     return {
         "listing": listing,
@@ -211,9 +224,7 @@ async def list_view(
     }
 
 
-async def facets_view(
-    source: Source, listing: Listing, given: Mapping[str, str], now_s: float
-) -> Shown:
+async def facets_view(source: Source, listing: Listing, given: QueryParams, now_s: float) -> Shown:
     """Count a list's items by value.
 
     Args:
@@ -228,8 +239,9 @@ async def facets_view(
     filters = _known(listing, given)
     facets = await source.get(FacetList, f"facets/{listing.path}", **_asked(filters, now_s))
     labels = {each.name: each.label for each in listing.filters}
+    tag = str(filters.get(_TAG, ""))
     shown = [
-        _alone(each, filters[_TAG]) if each.name == _TAG and _TAG in filters else each
+        _alone(each, tag) if each.name == _TAG and tag else each
         for each in _in_order(list(labels), facets.items)
     ]
     return {
@@ -242,7 +254,7 @@ async def facets_view(
 
 
 async def download_list(
-    source: Source, listing: Listing, given: Mapping[str, str], kind: str, form: str, now_s: float
+    source: Source, listing: Listing, given: QueryParams, kind: str, form: str, now_s: float
 ) -> AsyncIterator[bytes]:
     """Read everything that a list holds as a file, in parts of bounded size.
 
@@ -298,9 +310,14 @@ async def as_parquet(lines: AsyncIterator[bytes], space: str) -> AsyncGenerator[
                 yield part
 
 
-def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:
-    names = {each.name for each in listing.filters}
-    return {name: value for name, value in given.items() if name in names and value}
+def _known(listing: Listing, given: QueryParams) -> Filters:
+    is_many = {each.name: each.is_many for each in listing.filters}
+    found: dict[str, str | list[str]] = {}
+    for name in given:  # in their order, which addresses have
+        values = [value for value in given.getlist(name) if value and name in is_many]
+        if values:
+            found[name] = values if is_many[name] else values[-1]
+    return found
 
 
 def _in_order(names: Sequence[str], facets: Sequence[Facet]) -> list[Facet]:
@@ -314,7 +331,7 @@ def _alone(facet: Facet, value: str) -> Facet:
     return Facet(name=facet.name, values=values, others=0)
 
 
-def _asked(filters: Mapping[str, str], now_s: float) -> dict[str, str]:
+def _asked(filters: Filters, now_s: float) -> dict[str, str | list[str]]:
     """The filters as the API takes them: it knows no period that ends now."""
     asked = dict(filters)
     name = asked.pop(_RANGE, None)
@@ -322,6 +339,6 @@ def _asked(filters: Mapping[str, str], now_s: float) -> dict[str, str]:
         period = next((each for each in PERIODS if each.name == name), None)
         if period is None:
             known = ", ".join(each.name for each in PERIODS)
-            raise AskError(HTTPStatus.BAD_REQUEST, f"range: {name[:100]!r} is none of {known}")
+            raise AskError(HTTPStatus.BAD_REQUEST, f"range: {str(name)[:100]!r} is none of {known}")
         asked["since"] = str(period.since(now_s))
     return asked

@@ -216,7 +216,8 @@ def path_part(text: str) -> str:
 
 def query(values: Mapping[str, object]) -> str:
     """Parameters as the query of an address, without those that are empty."""
-    return urlencode({name: value for name, value in values.items() if value not in (None, "")})
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    return urlencode(given, doseq=True)
 
 
 def natural(text: str) -> int:

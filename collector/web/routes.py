@@ -54,7 +54,7 @@ from collector.web.trace import pass_on, path_of, span_detail, trace_view
 from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook, DriftSeriesList
 from scouter.client.models.evaluations import Failures
 from scouter.client.models.operation import ConservationSheet, ReplayedLetter, ReplayedLetters
-from scouter.client.models.traces import TraceAgents
+from scouter.client.models.traces import TraceAgents, TraceLinks
 
 _FORMS: Final = {
     "csv": "text/csv",
@@ -103,6 +103,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/conversations/{session_id:path}", endpoint(_conversation)),
         Route("/traces/{trace_id}", endpoint(_trace)),
         Route("/traces/{trace_id}/agents", endpoint(_agents)),
+        Route("/traces/{trace_id}/links", endpoint(_links)),
         Route("/traces/{trace_id}/spans/{span_id}", endpoint(_span)),
         Route("/traces/{trace_id}/spans/{span_id}/value", endpoint(_value)),
         *(Route(f"/traces/{{trace_id}}/{name}", endpoint(_passed_on(name))) for name in _PASSED_ON),
@@ -258,9 +259,18 @@ async def _trace(request: Request, source: Source) -> Response:
     return await render(request, "trace.html", **await trace_view(source, trace_id, given))
 
 
-async def _agents(request: Request, source: Source) -> Response:
+async def _links(request: Request, source: Source) -> Response:
     trace_id = request.path_params["trace_id"]
-    found = await source.get(TraceAgents, f"{path_of(trace_id)}/agents")
+    found = await source.get(TraceLinks, f"{path_of(trace_id)}/links")
+    return await render(
+        request, "links.html", layout=_layout(request), trace_id=trace_id, links=found.items,
+        joined=request.query_params.get("joined", ""),
+    )  # fmt: skip
+
+
+async def _agents(request: Request, source: Source) -> Response:
+    trace_id, joined = request.path_params["trace_id"], request.query_params.get("joined")
+    found = await source.get(TraceAgents, f"{path_of(trace_id)}/agents", joined=joined)
     return await render(
         request, "agents.html", layout=_layout(request), trace_id=trace_id, agents=found.items
     )
@@ -370,7 +380,7 @@ async def _replay(request: Request, source: Source) -> Response:
 
 def _list(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
-        shown = await list_view(source, LISTS[name], dict(request.query_params), time.time())
+        shown = await list_view(source, LISTS[name], request.query_params, time.time())
         return await render(request, "list.html", **shown)
 
     return show
@@ -378,7 +388,7 @@ def _list(name: str) -> View:
 
 def _facets(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
-        shown = await facets_view(source, LISTS[name], dict(request.query_params), time.time())
+        shown = await facets_view(source, LISTS[name], request.query_params, time.time())
         return await render(request, "facets.html", layout=_layout(request), **shown)
 
     return show
@@ -388,7 +398,7 @@ def _file(name: str, kind: str, form: str) -> View:
     """A list as a file; a refusal is a view, as the first part is there before the answer."""
 
     async def show(request: Request, source: Source) -> Response:
-        given = dict(request.query_params)
+        given = request.query_params
         written = "jsonl" if form == "parquet" else form
         parts = download_list(source, LISTS[name], given, kind, written, time.time())
         if form == "parquet":

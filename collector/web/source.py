@@ -65,13 +65,14 @@ class Source:
         if token:
             self._headers.append((b"authorization", f"Bearer {token}".encode("latin-1")))
 
-    async def get(self, model: type[T], path: str, **query: str | int | None) -> T:
+    async def get(self, model: type[T], path: str, **query: str | int | list[str] | None) -> T:
         """Ask a route.
 
         Args:
             model: Of its answer.
             path: Below `/api/v1`.
-            query: Its parameters; those that are None or empty are left out.
+            query: Its parameters; those that are None or empty are left out, and a list is given
+                item by item.
 
         Raises:
             AskError: The API refused, or the collector has a fault.
@@ -95,7 +96,7 @@ class Source:
         """Give a route a body of JSON that was written elsewhere; see `post`."""
         return await self._take(model, "POST", path, query, body)
 
-    async def file(self, path: str, **query: str | int | None) -> File:
+    async def file(self, path: str, **query: str | int | list[str] | None) -> File:
         """Ask a route for an answer that is passed on as it is; see `get`."""
         return await self._call("GET", path, query)
 
@@ -104,7 +105,7 @@ class Source:
         model: type[T],
         method: str,
         path: str,
-        query: Mapping[str, str | int | None],
+        query: Mapping[str, str | int | list[str] | None],
         body: bytes | None = None,
     ) -> T:
         taken: list[object] = []
@@ -120,7 +121,7 @@ class Source:
         self,
         method: str,
         path: str,
-        query: Mapping[str, str | int | None],
+        query: Mapping[str, str | int | list[str] | None],
         body: bytes | None = None,
     ) -> File:
         if path.endswith(("/.", "/..")) or "/./" in path or "/../" in path:  # another path
@@ -133,7 +134,8 @@ class Source:
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
             "scheme": "http", "path": f"/api/v1/{unquote(path)}", "raw_path": path.encode(),
-            "query_string": urlencode(given).encode(), "root_path": "", "headers": headers,
+            "query_string": urlencode(given, doseq=True).encode(),
+            "root_path": "", "headers": headers,
             "client": self._request.scope.get("client") or ("", 0), "server": ("localhost", 80),
         }  # fmt: skip
         waiting: list[Message] = [{"type": "http.request", "body": body or b""}]

@@ -85,16 +85,17 @@ async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) ->
         source: Asks the API.
         trace_id: 32 hex digits.
         given: `span`, whose details are open; `filter`, which rows show, or `show`, the name of a
-            preset.
+            preset; `joined`, with the traces that belong to it.
 
     Raises:
         AskError: The API refused, or no span of it is stored.
     """
     at, wanted, span_id = path_of(trace_id), given.get("filter", ""), given.get("span", "")
-    found = await source.get(TraceRows, f"{at}/columns", limit=FIRST)
+    joined = "true" if given.get("joined") else ""
+    found = await source.get(TraceRows, f"{at}/columns", limit=FIRST, joined=joined)
     columns, evaluations = found.columns, found.evaluations
     rows = list(rows_of(columns))
-    hits, problem = await _hits(source, at, wanted)
+    hits, problem = await _hits(source, at, wanted, joined)
     preset = next((each for each in PRESETS[1:] if each.name == given.get("show")), None)
     if preset and not wanted:
         hits = {row.span_id for row in rows if preset.selects(row)}
@@ -102,15 +103,17 @@ async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) ->
     alerts: Sequence[DriftAlert] = ()
     if has_bad(evaluations):
         alerts = (await source.get(Alerts, "alerts")).drift
+    agents = None if is_long else await source.get(TraceAgents, f"{at}/agents", joined=joined)
     return {
         "trace": found,
+        "joined": joined,
         "name": rows[0].name,
         "first": FIRST,
         "trace_id": found.trace_id,
         "columns": columns,
         "rows": kept_rows(rows, hits),
         "shown_kinds": {columns.kinds[kind] for kind in columns.kind},
-        "agents": None if is_long else (await source.get(TraceAgents, f"{at}/agents")).items,
+        "agents": None if agents is None else agents.items,
         "checks": read_checks(evaluations, {row.span_id: row.name for row in rows}, alerts),
         "conversations": sorted({each.session_id for each in evaluations} - {""}),
         "presets": [(each, None if is_long else sum(map(each.selects, rows))) for each in PRESETS],
@@ -129,12 +132,13 @@ def path_of(trace_id: str) -> str:
     return f"traces/{quote(trace_id, safe='')}"
 
 
-async def _hits(source: Source, at: str, wanted: str) -> tuple[set[str] | None, str]:
+async def _hits(source: Source, at: str, wanted: str, joined: str) -> tuple[set[str] | None, str]:
     """The spans that a filter selects, or why it is none."""
     if not wanted:
         return None, ""
     try:
-        return set((await source.get(TraceMatches, f"{at}/matches", filter=wanted)).span_ids), ""
+        found = await source.get(TraceMatches, f"{at}/matches", filter=wanted, joined=joined)
+        return set(found.span_ids), ""
     except AskError as error:
         return None, error.detail
 

@@ -13,7 +13,7 @@ from scouter.replay.reports.texts import counted, duration, quoted, value_text
 if TYPE_CHECKING:
     from scouter.client.models.evaluations import Evaluation, TaskResult
     from scouter.client.models.records import Session
-    from scouter.client.models.traces import TraceTree
+    from scouter.client.models.traces import TraceLink, TraceTree
     from scouter.client.record_look import RecordLook
     from scouter.evaluate.show.trace_view import ResultView, SpanView
 
@@ -24,12 +24,16 @@ _MARKS: Final = {"passed": "✓", "failed": "✗", "errored": "!"}
 _OTHER_MARK: Final = "·"
 
 
-def trace_lines(tree: "TraceTree", most: int) -> Iterator[str]:
+def trace_lines(
+    tree: "TraceTree", most: int, links: Iterable["TraceLink"] = (), *, joined: bool = False
+) -> Iterator[str]:
     """Write a trace: what it is, the evaluations on it, its spans with values and results.
 
     Args:
         tree: The trace.
         most: Characters of a value.
+        links: Traces that belong to it.
+        joined: Their spans are in the tree.
     """
     view = tree.view
     parts = [f"trace {tree.trace_id}", duration(view.duration_ns)]
@@ -39,6 +43,13 @@ def trace_lines(tree: "TraceTree", most: int) -> Iterator[str]:
     if view.input_tokens is not None or view.output_tokens is not None:
         parts.append(tokens_text(view.input_tokens, view.output_tokens))
     yield ", ".join(parts)
+    for link in links:
+        yield (
+            f"{'called by' if link.is_caller else 'calls'} the trace {link.trace.trace_id},"
+            f" {link.trace.name} of {link.trace.service_name or 'no service'}, by"
+            f" {link.by} {link.value}".rstrip()
+            + ("" if joined else "; --joined shows both")
+        )
     for each in tree.evaluations:
         yield f"{_mark(each.outcome)} {each.outcome}  {each.profile}, record {_named(each)}"
     yield ""

@@ -1,7 +1,7 @@
 """The commands `scouter results sessions` and `scouter results traces`."""
 
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -34,21 +34,33 @@ TaskOutcome = Annotated[
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="KEY=VALUE", help="Repeatable: all of them.")
 ]
+User = Annotated[str | None, typer.Option(metavar="ID", help="user.id, of a span.")]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attribute", metavar="KEY=VALUE", help="Of a span, any short one. Repeatable: all."
+    ),
+]
 Tool = Annotated[str | None, typer.Option(metavar="NAME", help="Of a span.")]
 Model = Annotated[str | None, typer.Option(metavar="NAME", help="That answered.")]
 MinMs = Annotated[float | None, typer.Option("--min-ms", min=0, help="Shortest duration.")]
+_ASKED: Final = 200
+"""Characters of a question in the table."""
 Limit = Annotated[int, typer.Option(min=1, help="Most lines.")]
 
 
 def sessions(
     text: Annotated[
-        str | None, typer.Option(help="In a record, or in a span of its trace.")
+        list[str] | None,
+        typer.Option(help="In a record, or in a span of its trace. Repeatable: all of them."),
     ] = None,
     profile: ProfileName = None,
     outcome: Outcome = None,
     task: Task = None,
     task_outcome: TaskOutcome = None,
     tags: Tags = None,
+    user: User = None,
+    attributes: Attributes = None,
     tool: Tool = None,
     model: Model = None,
     min_ms: MinMs = None,
@@ -75,7 +87,9 @@ def sessions(
             outcome=outcome,
             task_id=task,
             task_outcome=task_outcome,
-            tags=_pairs(tags),
+            tags=pairs(tags),
+            user_id=user,
+            attributes=pairs(attributes, "--attribute"),
             tool_name=tool,
             response_model=model,
             min_duration_ms=min_ms,
@@ -97,10 +111,10 @@ def sessions(
 
 def traces(
     text: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="In messages, arguments, results or events; of the last 24 hours unless --since "
-            "is given."
+            "is given. Repeatable: all of them."
         ),
     ] = None,
     profile: ProfileName = None,
@@ -108,6 +122,8 @@ def traces(
     task: Task = None,
     task_outcome: TaskOutcome = None,
     tags: Tags = None,
+    user: User = None,
+    attributes: Attributes = None,
     service: Annotated[str | None, typer.Option(metavar="NAME", help="Of a span.")] = None,
     tool: Tool = None,
     model: Model = None,
@@ -136,6 +152,7 @@ def traces(
         scouter results traces --text "order 4711" --since 7d
         scouter results traces --task polite --task-outcome failed --tool book_flight
         scouter results traces --service support_desk --without-tool return_policy
+        scouter results traces --user anna --tool refund --text refused --text "order 4711"
     """
     with connect(url, token_file) as client:
         found = client.traces(
@@ -144,7 +161,9 @@ def traces(
             outcome=outcome,
             task_id=task,
             task_outcome=task_outcome,
-            tags=_pairs(tags),
+            tags=pairs(tags),
+            user_id=user,
+            attributes=pairs(attributes, "--attribute"),
             service_name=service,
             tool_name=tool,
             without_tool=without_tool,
@@ -152,6 +171,7 @@ def traces(
             status=status,  # pyright: ignore[reportArgumentType] the collector names the three
             min_duration_ms=min_ms,
             same_span=same_span or None,
+            questions=True,
             since=moment(since, "--since"),
             until=moment(until, "--until"),
             limit=min(limit, 1000),
@@ -162,20 +182,25 @@ def traces(
             return
         columns = (
             "started", "trace", "name", "service", "version", "record", "outcome", "tools",
-            "seconds", "spans", "errors", "tokens in", "tokens out",
+            "seconds", "spans", "errors", "tokens in", "tokens out", "asked",
         )  # fmt: skip
         print_table(columns, map(_trace, some))
 
 
-def _pairs(tags: list[str] | None) -> dict[str, str] | None:
-    pairs: dict[str, str] = {}
-    for text in tags or ():
+def pairs(given: list[str] | None, option: str = "--tag") -> dict[str, str] | None:
+    """Read the values of an option that is repeated as `KEY=VALUE`.
+
+    Raises:
+        ConfigError: One has another form, or a key has two values.
+    """
+    found: dict[str, str] = {}
+    for text in given or ():
         key, sign, value = text.partition("=")
         if not sign or not key:
-            raise ConfigError(f"--tag: expected KEY=VALUE, got {text!r}")
-        if pairs.setdefault(key, value) != value:
-            raise ConfigError(f"--tag: {key!r} cannot have two values at once")
-    return pairs or None
+            raise ConfigError(f"{option}: expected KEY=VALUE, got {text!r}")
+        if found.setdefault(key, value) != value:
+            raise ConfigError(f"{option}: {key!r} cannot have two values at once")
+    return found or None
 
 
 def _session(each: "SessionItem") -> tuple[object, ...]:
@@ -209,4 +234,5 @@ def _trace(each: "TraceItem") -> tuple[object, ...]:
         each.errors,
         "" if each.input_tokens is None else each.input_tokens,
         "" if each.output_tokens is None else each.output_tokens,
+        "" if each.question is None else " ".join(each.question.text.split())[:_ASKED],
     )

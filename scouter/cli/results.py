@@ -32,7 +32,7 @@ from scouter.cli.look_text import (
     session_lines,
     trace_lines,
 )
-from scouter.cli.result_lists import sessions, traces
+from scouter.cli.result_lists import Attributes, User, pairs, sessions, traces
 from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
@@ -80,6 +80,8 @@ def evaluations(
             metavar="KIND=VALUE", help="What the record ran with, such as fingerprint=fp_1."
         ),
     ] = None,
+    user: User = None,
+    attributes: Attributes = None,
     since: Since = None,
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Most lines.")] = 20,
@@ -107,6 +109,8 @@ def evaluations(
             trace_id=trace,
             service_version=service_version,
             setup=setup,
+            user_id=user,
+            attributes=pairs(attributes, "--attribute"),
             since=moment(since, "--since"),
             until=moment(until, "--until"),
             limit=min(limit, 1000),
@@ -267,6 +271,12 @@ results.command()(traces)
 def trace(
     trace_id: Annotated[str, typer.Argument(metavar="TRACE_ID", help="32 hex digits.")],
     full: Full = False,
+    joined: Annotated[
+        bool,
+        typer.Option(
+            "--joined", help="With the traces that belong to it, such as an MCP server's own."
+        ),
+    ] = False,
     json: JsonOfOne = False,
     url: Url = None,
     token_file: TokenFile = None,
@@ -277,13 +287,15 @@ def trace(
     its error. Long values are cut; `--full` shows all of them.
 
         scouter results trace 0af7651916cd43dd8448eb211c80319c
+        scouter results trace 0af7651916cd43dd8448eb211c80319c --joined
     """
     with connect(url, token_file) as client:
-        found = client.trace_view(trace_id)
+        found = client.trace_view(trace_id, joined=joined or None)
+        links = () if json else client.trace_links(trace_id).items
     if json:
         print_lines([found])
     else:
-        _print_text(trace_lines(found, WHOLE if full else SHORT))
+        _print_text(trace_lines(found, WHOLE if full else SHORT, links, joined=joined))
 
 
 @results.command()

@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, cast
@@ -38,8 +38,8 @@ class Request:
         method: `GET`, `POST` or `PUT`.
         path: Path below `/api/v1`, with the names of arguments in braces.
         given: The arguments. One that the path names is escaped and put there; the others are the
-            query, where those that are None are not sent, and a mapping `tags` is repeated as
-            `tag=key=value`.
+            query, where those that are None are not sent, a mapping `tags` is repeated as
+            `tag=key=value`, and a list for each of its items.
         body: Sent as JSON unless None.
         is_repeatable: False if a second delivery does something else than the first.
         takes_s: Seconds that the answer may take, if more than the client usually waits.
@@ -79,6 +79,8 @@ class Request:
         return {
             name: [f"{key}={each}" for key, each in cast("Mapping[str, str]", value).items()]
             if isinstance(value, Mapping)
+            else list(cast("Sequence[str]", value))
+            if isinstance(value, list | tuple)
             else text_of(name, value)
             for name, value in self.query.items()
             if value is not None

@@ -344,12 +344,12 @@ function reveal() {
 
 async function begin(section) {
   const address = `/traces/${encodeURIComponent(section.dataset.trace)}`, note = section.querySelector(".wf-note");
-  const { span: chosen, filter, show } = section.dataset;
+  const { span: chosen, filter, show, joined } = section.dataset;
   try {
-    const found = await (await ask(`${address}/columns`)).json();
+    const found = await (await ask(`${address}/columns${joined ? "?joined=true" : ""}`)).json();
     const isFocused = section.contains(document.activeElement);
     const waterfall = new Waterfall(section, new Rows(found.columns)), { rows } = waterfall;
-    const matches = async (text) => (await ask(`${address}/matches?${new URLSearchParams({ filter: text })}`)).json();
+    const matches = async (text) => (await ask(`${address}/matches?${new URLSearchParams({ filter: text, ...(joined && { joined }) })}`)).json();
     const choice = new Choice(waterfall, matches);
     const row = rows.rowOf(chosen || location.hash.match(/^#s([0-9a-f]{16})$/)?.[1] || "");
     if (row >= 0) {

@@ -1,6 +1,7 @@
 """Base of all answers: pages of lists, times, the place of a text, and counts beside a list."""
 
 import datetime
+import operator
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
@@ -83,6 +84,15 @@ class TextMatch(Answer):
     before: str
     text: str = Field(description="As the value has it.")
     after: str
+
+
+MoreMatches: TypeAlias = Annotated[
+    tuple[TextMatch, ...],
+    Field(
+        description="The places of further texts that were searched; left out without one.",
+        exclude_if=operator.not_,
+    ),
+]
 
 
 class FacetValue(Answer):

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, JsonValue
 
-from scouter.client.models.answer import Answer, Costed, TextMatch, Time
+from scouter.client.models.answer import Answer, Costed, MoreMatches, TextMatch, Time
 from scouter.client.models.evaluations import Evaluation
 from scouter.evaluate.outcome import Outcome
 
@@ -45,6 +45,7 @@ class RecordItem(_OfTrace):
         description="The place of the text that was searched; null without one, or where contexts"
         " are too long to look into."
     )
+    more_matches: MoreMatches = ()
 
 
 class LetterReason(Answer):
@@ -90,6 +91,7 @@ class SessionItem(Costed):
         description="The place of the text that was searched; null without one, or where contexts"
         " are too long to look into."
     )
+    more_matches: MoreMatches = ()
 
 
 class Session(SessionItem):

@@ -1,14 +1,16 @@
 """Spans, traces and their parts, and the use of models."""
 
+import operator
 from typing import Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from scouter.client.models.answer import Answer, Costed, TextMatch, Time
+from scouter.client.models.answer import Answer, Costed, MoreMatches, TextMatch, Time
 from scouter.client.models.evaluations import Evaluation
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.show.agent_lines import AgentLine, TurnView
+from scouter.evaluate.show.agent_lines import AgentLine, TurnText, TurnView
 from scouter.evaluate.show.trace_view import ResultView, SpanView, TraceColumns, TraceView
+from scouter.evaluate.spans.halves import By
 
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
@@ -38,6 +40,7 @@ class SpanItem(Answer):
     conversation_id: str | None = None
     error_type: str | None = None
     session_id: str | None = None
+    user_id: str | None = None
     finish_reason: str | None = Field(
         default=None,
         description="Why a model's call ended, in one word for all providers: stop, length, "
@@ -70,6 +73,31 @@ class TraceItem(Costed):
     match: TextMatch | None = Field(
         description="The place of the text that was searched; null without one."
     )
+    more_matches: MoreMatches = ()
+    question: TurnText | None = Field(
+        default=None,
+        description="What the user asked, with `questions`; left out where no span tells, and of "
+        "long traces.",
+        exclude_if=operator.not_,
+    )
+
+
+class TraceLink(Answer):
+    """A trace that belongs to another one, and the spans of both at which they meet."""
+
+    trace: TraceItem
+    by: By = Field(description="What tells that they belong together.")
+    value: str = Field(description="The `traceparent`, or the ids that both have.")
+    is_caller: bool = Field(description="It called the other one; else it was called by it.")
+    span_id: str = Field(description="Of its own.")
+    of_span_id: str = Field(description="Of the other one; it may not be stored.")
+
+
+class TraceLinks(Answer):
+    """The traces that belong to one under ids of their own, in the order in which they began."""
+
+    trace_id: str
+    items: tuple[TraceLink, ...]
 
 
 class GenAIUsage(Costed):

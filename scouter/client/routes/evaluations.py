@@ -35,6 +35,8 @@ class EvaluationSearch(TypedDict, total=False):
     environment: str | None
     tags: Mapping[str, str] | None
     setup: str | None
+    user_id: str | None
+    attributes: Mapping[str, str] | None
     since: Moment | None
     until: Moment | None
 
@@ -66,6 +68,8 @@ class EvaluationRoutes(Connection):
             environment: Of the record's service.
             tags: Of the record; all of them.
             setup: `kind=value` that a span reports, such as `fingerprint=fp_1`; see `setups`.
+            user_id: That a span of its trace names.
+            attributes: Values of attributes of spans of its trace; all of them.
             since: Evaluated at this time or later.
             until: Evaluated before this time.
         """

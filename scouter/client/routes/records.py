@@ -1,6 +1,6 @@
 """Routes of records, sessions and exports."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, TypedDict, Unpack
 
 from scouter.client.connection import Connection
@@ -20,6 +20,8 @@ class SessionSearch(TypedDict, total=False):
     tags: Mapping[str, str] | None
     tool_name: str | None
     response_model: str | None
+    user_id: str | None
+    attributes: Mapping[str, str] | None
     min_duration_ms: float | None
     min_tokens: int | None
     since: Moment | None
@@ -46,8 +48,10 @@ class RecordRoutes(Connection):
         record_id: str | None = None,
         session_id: str | None = None,
         trace_id: str | None = None,
+        user_id: str | None = None,
+        attributes: Mapping[str, str] | None = None,
         state: str | None = None,
-        text: str | None = None,
+        text: str | Sequence[str] | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         limit: int | None = None,
@@ -59,9 +63,11 @@ class RecordRoutes(Connection):
             record_id: The user's name for a record.
             session_id: Of the record.
             trace_id: Of the record.
+            user_id: That a span of its trace names.
+            attributes: Values of attributes of spans of its trace; all of them.
             state: One of `waiting evaluated skipped expired dead_lettered erased`.
-            text: In a value or a name of the context, in upper or lower case. A page holds what one
-                second of search finds.
+            text: In a value or a name of the context, in upper or lower case; of several all. A
+                page holds what one second of search finds.
             since: Accepted at this time or later.
             until: Accepted before this time.
             limit: Items per page, 1 to 1000; all pages are read, one after the other.
@@ -75,6 +81,8 @@ class RecordRoutes(Connection):
         record_id: str | None = None,
         session_id: str | None = None,
         trace_id: str | None = None,
+        user_id: str | None = None,
+        attributes: Mapping[str, str] | None = None,
         state: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
@@ -86,7 +94,7 @@ class RecordRoutes(Connection):
         return self._get(FacetList, "/facets/records", arguments(locals()))
 
     def session_facets(self, **search: Unpack[SessionSearch]) -> FacetList:
-        """Sessions by profile, outcome, task, tag, tool and model, filtered as `sessions`.
+        """Sessions by profile, outcome, task, tag, tool, model and user, filtered as `sessions`.
 
         The newest are counted first, for about 0.3 s.
         """
@@ -117,13 +125,17 @@ class RecordRoutes(Connection):
         return self._get(TaskTrajectories, "/trajectories/{uid}", arguments(locals()))
 
     def sessions(
-        self, *, text: str | None = None, limit: int | None = None, **search: Unpack[SessionSearch]
+        self,
+        *,
+        text: str | Sequence[str] | None = None,
+        limit: int | None = None,
+        **search: Unpack[SessionSearch],
     ) -> Iterator[SessionItem]:
         """Sessions with a record that the filter names, the one with the newest such record first.
 
         Args:
             text: In the context of such a record, or in a span of its trace, in upper or lower
-                case.
+                case; of several all.
             limit: Items per page, 1 to 1000; all pages are read, one after the other. With a filter
                 other than profile and times a page holds what one second of search finds.
             profile: Alias, name, uid or digest of that of a record.
@@ -134,6 +146,8 @@ class RecordRoutes(Connection):
             tags: All of them on one record.
             tool_name: Of a span of its traces.
             response_model: Of a span of its traces.
+            user_id: Of a span of its traces.
+            attributes: Values of attributes of spans of its traces; all of them.
             min_duration_ms: From the start of its first span to the end of its last.
             min_tokens: Fewest tokens of all its calls of models, input and output together.
             since: A record was accepted at this time or later.
@@ -176,6 +190,8 @@ class RecordRoutes(Connection):
             service_version: See `outcome`.
             environment: See `outcome`.
             tags: See `outcome`.
+            user_id: That a span of its trace names.
+            attributes: Values of attributes of spans of its trace; all of them.
             since: From this time on.
             until: Before this time.
 

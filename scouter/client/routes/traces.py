@@ -1,7 +1,7 @@
 """Routes of spans and traces, and of the parts of a trace."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from pydantic import JsonValue
@@ -15,6 +15,7 @@ from scouter.client.models.traces import (
     Trace,
     TraceAgents,
     TraceItem,
+    TraceLinks,
     TraceMatches,
     TraceRows,
     TraceTree,
@@ -51,6 +52,7 @@ class SpanSearch(TypedDict, total=False):
     error_type: str | None
     session_id: str | None
     finish_reason: str | None
+    user_id: str | None
     attributes: Mapping[str, str] | None
     profile: str | None
     outcome: str | None
@@ -96,6 +98,7 @@ class TraceRoutes(Connection):
             session_id: See `service_name`.
             finish_reason: Why a model's call ended: `stop`, `length`, `tool_call`,
                 `content_filter`, `error`, or the provider's own word in small letters.
+            user_id: See `service_name`.
             attributes: Values of any other attributes; all of them. A key or a value of more than
                 256 characters is not searched, and refused.
             profile: Of the latest evaluation on a record of the span's trace, as the next four.
@@ -109,7 +112,12 @@ class TraceRoutes(Connection):
         return self._pages(SpanItem, "/spans", arguments(locals(), SpanSearch))
 
     def traces(
-        self, *, text: str | None = None, limit: int | None = None, **search: Unpack[TraceSearch]
+        self,
+        *,
+        text: str | Sequence[str] | None = None,
+        questions: bool | None = None,
+        limit: int | None = None,
+        **search: Unpack[TraceSearch],
     ) -> Iterator[TraceItem]:
         """Traces with all of these properties, newest first; see `spans`.
 
@@ -118,8 +126,9 @@ class TraceRoutes(Connection):
 
         Args:
             text: In a span's name, its status, the value of an attribute or an event, in upper or
-                lower case. Without `since` the 24 hours before `until`, or before now, are
-                searched. A page holds what one second of search finds.
+                lower case; of several all. Without `since` the 24 hours before `until`, or before
+                now, are searched. A page holds what one second of search finds.
+            questions: With what the user asked, of traces that are not long.
             limit: Items per page, 1 to 1000; all pages are read, one after the other.
             without_tool: No span of the trace is a call of this tool.
             same_span: One span has all properties, and the text.
@@ -143,12 +152,25 @@ class TraceRoutes(Connection):
         """
         return self._get(Trace, "/traces/{trace_id}", arguments(locals()))
 
-    def trace_view(self, trace_id: str, *, limit: int | None = None) -> TraceTree:
+    def trace_links(self, trace_id: str) -> TraceLinks:
+        """Traces that belong to one under ids of their own, in the order in which they began.
+
+        Such as that of an MCP server that does not go on with its client's.
+
+        Args:
+            trace_id: 32 hex digits.
+        """
+        return self._get(TraceLinks, "/traces/{trace_id}/links", arguments(locals()))
+
+    def trace_view(
+        self, trace_id: str, *, limit: int | None = None, joined: bool | None = None
+    ) -> TraceTree:
         """One trace as people read it: a tree with values, and results beside their spans.
 
         Args:
             trace_id: 32 hex digits.
             limit: Most spans, 1 to 1000.
+            joined: With the traces that `trace_links` lists, each below the span that called it.
         """
         return self._get(TraceTree, "/traces/{trace_id}/view", arguments(locals()))
 
@@ -174,20 +196,24 @@ class TraceRoutes(Connection):
         """
         return self._pages(GenAIUsage, "/genai/usage", arguments(locals()))
 
-    def trace_columns(self, trace_id: str, *, limit: int | None = None) -> TraceRows:
+    def trace_columns(
+        self, trace_id: str, *, limit: int | None = None, joined: bool | None = None
+    ) -> TraceRows:
         """The rows of a waterfall as one array a field, with the results of the trace.
 
         Args:
             trace_id: 32 hex digits.
             limit: Most rows; all of them by default.
+            joined: See `trace_view`.
         """
         return self._get(TraceRows, "/traces/{trace_id}/columns", arguments(locals()))
 
-    def trace_agents(self, trace_id: str) -> TraceAgents:
+    def trace_agents(self, trace_id: str, *, joined: bool | None = None) -> TraceAgents:
         """The work of each agent of a trace: calls, tools, retries, tokens, cost and hand-overs.
 
         Args:
             trace_id: 32 hex digits.
+            joined: See `trace_view`.
         """
         return self._get(TraceAgents, "/traces/{trace_id}/agents", arguments(locals()))
 
@@ -199,16 +225,23 @@ class TraceRoutes(Connection):
         """
         return self._get(TraceTurn, "/traces/{trace_id}/turn", arguments(locals()))
 
-    def trace_matches(self, trace_id: str, filter: str | Mapping[str, JsonValue]) -> TraceMatches:
+    def trace_matches(
+        self,
+        trace_id: str,
+        filter: str | Mapping[str, JsonValue],
+        *,
+        joined: bool | None = None,
+    ) -> TraceMatches:
         """The spans of a trace that a filter selects.
 
         Args:
             trace_id: 32 hex digits.
             filter: A span filter as profiles write it, such as
                 `{"WithStatus": {"status": "Error"}}`, or a pattern that is searched for in names.
+            joined: See `trace_view`.
         """
         text = filter if isinstance(filter, str) else json.dumps(dict(filter))
-        given = {"trace_id": trace_id, "filter": text}
+        given = {"trace_id": trace_id, "filter": text, "joined": joined}
         return self._get(TraceMatches, "/traces/{trace_id}/matches", given)
 
     def trace_export(self, trace_id: str) -> Iterator[bytes]:

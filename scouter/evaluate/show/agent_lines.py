@@ -200,13 +200,22 @@ def view_turn(tree: SpanTree) -> TurnView:
     tools = [act for act in tree.acts if act.facts.kind is Kind.TOOL]
     return TurnView(
         duration_ns=tree.duration_ns,
-        question=_text(tree.agent_work.question),
+        question=view_question(tree),
         answer=_text(tree.agent_work.content),
         calls=tuple(map(_call, tools[:MOST_CALLS])),
         call_count=len(tools),
         input_tokens=sum_told(each.usage.input for each in models),
         output_tokens=sum_told(each.usage.output for each in models),
     )
+
+
+def view_question(tree: SpanTree) -> TurnText | None:
+    """What the user asked of the agent; None where no span tells.
+
+    Args:
+        tree: Spans of one trace.
+    """
+    return _text(tree.agent_work.question)
 
 
 def _text(text: str | None) -> TurnText | None:

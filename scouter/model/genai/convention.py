@@ -24,6 +24,7 @@ class Field(StrEnum):
     AGENT = "agent"
     CONVERSATION = "conversation"
     SESSION = "session"
+    USER = "user"
     TOOL = "tool"
     CALL_ID = "call_id"
     ARGUMENTS = "arguments"

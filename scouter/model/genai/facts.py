@@ -92,6 +92,8 @@ class SpanFacts:
     agent: str = ""
     conversation: str = ""
     session: str = ""
+    user: str = ""
+    """Id of the person whom the agent serves."""
     tool: str = ""
     """Name of the tool that the span is an execution of."""
     call_id: str = ""

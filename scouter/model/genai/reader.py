@@ -534,6 +534,7 @@ def read_facts(span: Span) -> SpanFacts:
         agent=told.text(Field.AGENT) or (name_of(span) if kind is Kind.AGENT else ""),
         conversation=told.text(Field.CONVERSATION),
         session=told.text(Field.SESSION),
+        user=told.text(Field.USER),
         tool=tool,
         call_id=told.text(Field.CALL_ID) if is_tool else "",
         arguments=cast(JsonValue, told.arguments) if is_tool and tool is named else None,

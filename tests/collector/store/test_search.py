@@ -1,6 +1,7 @@
 """Spans and traces on either database, as the contracts of a store have them."""
 
 from tests.contracts.store_events import StoreEventsContract
+from tests.contracts.store_find import StoreFindContract
 from tests.contracts.store_judged import StoreJudgedContract
 from tests.contracts.store_search import StoreSearchContract, StoreUsageContract
 from tests.contracts.store_trace_text import StoreSessionMatchContract, StoreTraceTextContract
@@ -8,6 +9,10 @@ from tests.contracts.store_trace_text import StoreSessionMatchContract, StoreTra
 
 class TestSearch(StoreSearchContract):
     """Lists of spans and traces."""
+
+
+class TestFind(StoreFindContract):
+    """Users, attributes, several texts, and traces that belong together."""
 
 
 class TestTraceText(StoreTraceTextContract):
