@@ -29,9 +29,6 @@ Node: TypeAlias = Any
 """What a span tells, or a part of it: attributes, JSON in them, and JSON in texts of that."""
 _NUMBER: Final = re.compile(r"\.(\d{1,6})\.")
 _RUN: Final = re.compile(r"[A-Za-z0-9 ]+")
-_FLAGS: Final = ("is_error", "isError")
-_ASKING: Final = frozenset({"tool_call", "tool_calls", "tool_use", "function_call"})
-"""Finish reasons of a model that requests a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +64,6 @@ class Change:
             if _is_name(node, old):
                 return node.replace(bare_name(old.name), bare_name(new.name))
         changed = _inside(node, lambda part: self.facts(part, new))
-        if new.error and isinstance(changed, Mapping):
-            changed = _marked(cast("Mapping[str, Node]", changed))
         if changed is not node:
             return changed
         if new.arguments is not old.arguments and _is_given(node, old):
@@ -76,14 +71,6 @@ class Change:
         if new.result is not old.result and _is_got(node, old):
             return _like(node, new.result)
         return node
-
-
-def _marked(told: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Let the flags of a call say that it failed."""
-    flags: dict[str, Node] = {key: True for key in _FLAGS if told.get(key) is False}
-    if told.get("status") in ("success", "ok"):
-        flags["status"] = "error"
-    return {**told, **flags} if flags else told
 
 
 def with_calls(tree: SpanTree, changes: Sequence[Change]) -> list[Span]:
@@ -109,10 +96,8 @@ def with_calls(tree: SpanTree, changes: Sequence[Change]) -> list[Span]:
         owner = _owner(tree, span, owners)
         if owner is None:
             told = _over(span, walk)
-            if told is span or not _asks_no_more(span, told):
+            if told is span or not _is_emptied(span, told):
                 spans.append(told)
-            elif _log_of(told).content:
-                spans.append(_over(told, _walker(None, _stays, _stopped)))
         else:
             is_own = span.span_id in owners
             spans += [
@@ -174,11 +159,12 @@ def _other_id(span_id: str, number: int) -> str:
     return blake2b(f"{span_id} {number}".encode(), digest_size=8).hexdigest()
 
 
-def _asks_no_more(before: Span, after: Span) -> bool:
-    """Tell whether a model's call asked for tools, and asks for none any more."""
-    if kind_of(before) is not Kind.MODEL:
+def _is_emptied(before: Span, after: Span) -> bool:
+    """Tell whether a model's call asked for tools, and says nothing at all any more."""
+    if kind_of(before) is not Kind.MODEL or not _log_of(before).tool_calls():
         return False
-    return bool(_log_of(before).tool_calls()) and not _log_of(after).tool_calls()
+    left = _log_of(after)
+    return not (left.tool_calls() or left.content)
 
 
 def _log_of(span: Span) -> MessageLog:
@@ -198,19 +184,15 @@ def _stays(_: Node) -> None:
     return None
 
 
-def _stopped(node: Node) -> Node:
-    return "stop" if isinstance(node, str) and node in _ASKING else node
-
-
 def _walker(
-    needles: Sequence[str] | None,
+    needles: Sequence[str],
     items: Callable[[Node], "list[Node] | None"],
     leaf: Callable[[Node], Node],
 ) -> Callable[[Node], Node]:
     """Make a walk that gives back what it was given where nothing changes.
 
     Args:
-        needles: Texts of which one stands in every text that changes; None looks everywhere.
+        needles: Texts of which one stands in every text that changes.
         items: Gives the items in the place of an item of a list, None for one that stays. Of items
             inside of items the smallest one that changes is changed.
         leaf: Changes texts that hold no JSON that changes.
@@ -218,7 +200,7 @@ def _walker(
 
     def walk(node: Node) -> Node:
         if isinstance(node, str):
-            if needles is not None and not any(each in node for each in needles):
+            if not any(each in node for each in needles):
                 return node
             changed = _inside(node, walk)
             return leaf(node) if changed is node else changed
