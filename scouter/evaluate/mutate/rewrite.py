@@ -197,10 +197,11 @@ def _walker(
             inside of items the smallest one that changes is changed.
         leaf: Changes texts that hold no JSON that changes.
     """
+    needle, *more = needles
 
     def walk(node: Node) -> Node:
         if isinstance(node, str):
-            if not any(each in node for each in needles):
+            if needle not in node and not any(each in node for each in more):
                 return node
             changed = _inside(node, walk)
             return leaf(node) if changed is node else changed

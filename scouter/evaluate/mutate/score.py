@@ -18,7 +18,7 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.model.span import Span
 
-MOST_MUTANTS: Final = 25
+MOST_MUTANTS: Final = 20
 """Mutants of one kind, so that many traces take no longer than some."""
 _ENOUGH: Final = 0.75
 """Part of the mutants with which no more checks are proposed; half of them make a fault seen."""

@@ -47,6 +47,7 @@ _TOP, _NOBODY, _OPEN = -1, -2, -3
 """In the place of an agent's number: no agent is around; not the agent's; not known yet."""
 _NOT_GIVEN: Final = ANSWERING_ROLES | {"tool", "function"}
 _SYSTEM: Final = frozenset({"system", "developer"})
+_INPUT: Final = "gen_ai.input.messages"
 _INSTRUCTIONS: Final = "gen_ai.system_instructions"
 _LOOKS: Final = 32
 """Speakers whose conversations are looked at one by one: the first and the last ones."""
@@ -199,19 +200,25 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
     )
 
 
-def given_texts(acts: Iterable[Act]) -> list[str]:
+def given_texts(acts: Sequence[Act]) -> list[str]:
     """What people and instructions told the models and agents of a trace; each text once."""
     found: dict[str, None] = {}
-    for act in acts:
+    later = ""
+    for act in reversed(acts):
         if act.facts.kind in (Kind.MODEL, Kind.AGENT, Kind.WORKFLOW):
+            apart = (span.attributes.get(_INSTRUCTIONS) for span in act.spans)
+            found |= dict.fromkeys(each for each in apart if isinstance(each, str))
+            heard = act.spans[0].attributes.get(_INPUT)
+            if isinstance(heard, str) and len(act.spans) == 1:
+                if later.startswith(heard[:-1]):  # a later call was given all of that, and more
+                    continue
+                later = heard
             told = [
                 _of_user(each) if _is_system(each) else each
                 for each in act.facts.input_messages or ()
                 if text(field(each, "role")) not in _NOT_GIVEN  # they are not read for nothing
             ]
-            apart = (span.attributes.get(_INSTRUCTIONS) for span in act.spans)
             found |= dict.fromkeys(_log_of(told).asked)
-            found |= dict.fromkeys(each for each in apart if isinstance(each, str))
     return list(found)
 
 
