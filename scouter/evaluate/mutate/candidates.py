@@ -20,7 +20,7 @@ Wire: TypeAlias = Mapping[str, Any]
 _STOPPED: Final = (Outcome.FAILED, Outcome.ERRORED)
 """Outcomes of a task with which a trace does not pass."""
 _FEWEST: Final = 3
-"""Traces that a rule has to be seen in."""
+"""Traces that a rule has to be seen in; of fewer traces, all."""
 _SHARE: Final = 0.05
 """Share of the traces that a rule has to be seen in."""
 _SENTENCE: Final = 20
@@ -38,7 +38,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 def candidates(corpus: Corpus) -> list[AgentAssertionTask]:
     """Give checks that may hold of traces, those that ask least first; none was run yet."""
     calls = Counter(name for trace in corpus.traces for name in {*_names(trace)})
-    fewest = max(_FEWEST, round(_SHARE * len(corpus.traces)))
+    fewest = min(max(_FEWEST, round(_SHARE * len(corpus.traces))), len(corpus.traces))
     tools = [name for name, count in calls.most_common() if count >= fewest]
     most = max(len(trace.work.tool_calls) for trace in corpus.traces)
     found = [

@@ -76,13 +76,14 @@ def test_a_proposed_task_is_one_of_a_file() -> None:
 
 
 def test_a_fault_that_no_check_sees_has_no_proposal() -> None:
-    """Two customers whose answers have nothing of the results: no call is missed."""
+    """Two customers, each with a tool of their own, whose answers have nothing of its result."""
     spans = [
         replace(each, attributes={
-            name: re.sub(r"\d+ euros", "some euros", str(value))
+            name: re.sub(r"\d+ euros", "some euros", str(value)).replace("find_order", tool)
             for name, value in each.attributes.items()
         })
-        for each in (*trace(1), *trace(2))
+        for number, tool in ((2, "find_order"), (4, "look_up"))
+        for each in trace(number)
     ]  # fmt: skip
     score = mutation_score([SPOKE], spans)
     (dropped,) = (each for each in score.faults if each.fault.kind == "call_dropped")
