@@ -187,7 +187,11 @@ def reevaluate(
     if missing.checked or missing.still_open:
         missing.tell_missing(is_applied=apply)
     if not (sums.checked or missing.checked):
-        typer.echo("nothing was judged: nothing that is stored fits this profile", err=True)
+        typer.echo(
+            "nothing was judged: nothing that is stored fits this profile; to judge traces it "
+            "needs a `watch`",
+            err=True,
+        )
     if not (sums.checked or missing.checked) or (check and sums.flipped):
         raise typer.Exit(1)
 
