@@ -118,9 +118,8 @@ def test_the_same_on_the_page(service: Service) -> None:
     assert "I am anna: money back for 1!" in shown
     assert "<mark>refused</mark>" in shown
     assert "<mark>money</mark>" in shown
-    assert [part[:9] for part in shown.split('<input name="text" value="')[1:]] == [
-        'refused">', 'money"> a', '">\n</labe'[:9],
-    ]  # fmt: skip
+    fields = re.findall(r'<input name="text" value="([^"]*)">', shown)
+    assert fields == ["refused", "money", ""]
     bert = re.search(r'href="([^"]*user_id=bert[^"]*)"', view(service, "/facets/traces"))
     assert bert is not None
     assert parse_qs(urlsplit(html.unescape(bert[1])).query) == {"user_id": ["bert"]}
