@@ -117,7 +117,7 @@ class Commit:
     evaluations: list[EvaluationRow] = field(default_factory=list[EvaluationRow])
     letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     settled: list[SettledRecord] = field(default_factory=list[SettledRecord])
-    """Values of stored records that their traces have told."""
+    """Values of stored records that their traces have reported."""
     begun: list[RecordId] = field(default_factory=list[RecordId])
     """Records whose judgement begins now, after a start that found unfinished work."""
     totals: Mapping[TotalKey, int] = field(default_factory=dict[TotalKey, int])

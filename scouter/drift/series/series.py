@@ -14,7 +14,7 @@ from scouter.drift.series.watch import Fall, Mark, Watch
 FEWEST: Final = 300
 """Units that a baseline of a series' own first outcomes has at least, however many records."""
 COMPARABLE: Final = 100
-"""Units of the version before from which on a new version is held against it."""
+"""Units of the version before from which on a new version is compared with it."""
 MOST: Final = 5_000
 """Units up to which a series awaits the version before."""
 FIRST_PART: Final = 0.8
@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 
 class SeriesState(StrEnum):
-    """The standing of a series with its detectors."""
+    """The state of a series with its detectors."""
 
     LEARNING = "learning"
     """Too few outcomes are known for a reference, so that no fall can be proven yet."""
@@ -139,7 +139,7 @@ class Series:
         self._run_length = run_length
         self._alpha, self._stated, self._margin = alpha, len(stated), margin
         self.sample = Sample()
-        """Outcomes that a later version, or this series itself, is held against."""
+        """Outcomes that a later version, or this series itself, is compared with."""
         self._is_past = True
         """No outcome of its time is in the sample yet."""
         self._past = Sample()
@@ -179,13 +179,13 @@ class Series:
 
     @property
     def awaits(self) -> bool:
-        """True while it would be held against the version before, if that became comparable."""
+        """True while it would be compared with the version before, if that became comparable."""
         return self._awaited is not None
 
     def adopt(self, before: Ancestor | None) -> bool:
         """Hold a series that still learns against the version before, which became comparable.
 
-        All its outcomes so far are looked at as if it had been held against it from its first one
+        All its outcomes so far are looked at as if it had been compared with it from its first one
         on: which they are has no part in when that happens, so that the chance of a false alarm
         stays what it was. The reference has the share of its own first outcomes, which are not
         learnt then.
@@ -279,12 +279,12 @@ class Series:
 
     @property
     def is_learning(self) -> bool:
-        """True while its own first outcomes are gathered, to be held against them."""
+        """True while its own first outcomes are gathered, to be compared with them."""
         return self._learns
 
     @property
     def state(self) -> SeriesState:
-        """The standing of the series now."""
+        """The state of the series now."""
         if self._is_fallen:
             return SeriesState.FALLEN
         if self.watches:
@@ -550,7 +550,7 @@ class Series:
         return max(proven, key=lambda each: each[0])[1] if proven else None
 
     def hand_on(self) -> Ancestor | None:
-        """Give the next version what it is held against; None while that is too little.
+        """Give the next version what it is compared with; None while that is too little.
 
         A version that ran too shortly, or was bad from its first records on, hands on the oldest
         one: what comes next is not its own measure.
