@@ -254,7 +254,8 @@ def doubting_masks(compiled: CompiledTask) -> CompiledTask:
         mask = next((value for value in values if is_hidden(value)), None)
         if mask is None or result.reason is not None or _expects(result.expected, str(mask)):
             return result
-        return doubted(result, Reason.NOT_TOLD, f"is not told: {show(mask)} stands in its place")
+        message = f"is not reported: {show(mask)} stands in its place"
+        return doubted(result, Reason.NOT_TOLD, message)
 
     return CompiledTask(cast(Run, run_doubting), compiled.spec, compiled.open_value)
 

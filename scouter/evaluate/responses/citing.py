@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 Date: TypeAlias = tuple[int | None, int, int]
-"""Year, where it is told, month and day."""
+"""Year, where it is given, month and day."""
 
 _MONTHS: Final = {
     name[:length]: at

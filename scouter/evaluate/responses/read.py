@@ -65,7 +65,7 @@ def action_taken(runs: Sequence[GuardrailRun], name: str | None) -> str:
     """Find what was done upon the strictest verdict.
 
     Raises:
-        TaskFault: None ran, or the action is not told.
+        TaskFault: None ran, or the action is not reported.
     """
     found = _of(runs, name)
     action = _strictest(found).action
@@ -80,7 +80,7 @@ def count_runs(
     """Count the checks that had this verdict and this action; None stands for any.
 
     Raises:
-        TaskFault: A verdict or an action is asked for, and none ran, or one that might count does
+        TaskFault: A verdict or an action is requested, and none ran, or one that might count does
             not tell.
     """
     if verdict is None and action is None:
@@ -96,8 +96,8 @@ def count_runs(
 
 def _may_be(run: GuardrailRun, verdict: str | None, action: str | None) -> bool:
     return all(
-        asked is None or told in ("", asked)
-        for asked, told in ((verdict, run.verdict), (action, run.action))
+        asked is None or reported in ("", asked)
+        for asked, reported in ((verdict, run.verdict), (action, run.action))
     )
 
 
@@ -241,10 +241,10 @@ def tells_arguments(call: ToolCall) -> bool:
 
 
 def untold_outcomes(work: AgentWork, name: str | None) -> str:
-    """Say of how many calls, of one tool or of all, no outcome is told; empty for none."""
+    """Say of how many calls, of one tool or of all, no outcome is reported; empty for none."""
     calls = _named(work, name)
     unknown = sum(not (call.is_executed or call.has_result) for call in calls)
-    return f"the outcome of {unknown} of {len(calls)} calls is not told" if unknown else ""
+    return f"the outcome of {unknown} of {len(calls)} calls is not reported" if unknown else ""
 
 
 def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue]:
@@ -326,7 +326,7 @@ def _empty_results(work: AgentWork, name: str | None) -> int:
     unknown = sum(not call.has_result or has_hidden(call.result) for call in calls)
     if unknown:
         raise TaskFault(
-            Reason.NOT_TOLD, f"the results of {unknown} of {len(calls)} calls are not told"
+            Reason.NOT_TOLD, f"the results of {unknown} of {len(calls)} calls are not reported"
         )
     return sum(
         call.result in (None, [], {}) or (isinstance(call.result, str) and not call.result.strip())
@@ -335,11 +335,11 @@ def _empty_results(work: AgentWork, name: str | None) -> int:
 
 
 def _untold_arguments(work: AgentWork, name: str | None) -> str:
-    """Say which tool was called more than once with arguments that are not told."""
+    """Say which tool was called more than once with arguments that are not reported."""
     calls = Counter(bare_name(call.name) for call in _named(work, name))
     for call in _named(work, name):
         if not tells_arguments(call) and calls[bare_name(call.name)] > 1:
-            return f"the arguments of a call of the tool {show_name(call.name)} are not told"
+            return f"the arguments of a call of the tool {show_name(call.name)} are not reported"
     return ""
 
 
@@ -351,8 +351,8 @@ def _has_arguments(work: AgentWork, name: str, wanted: JsonValue) -> bool:
     if wanted and any(_may_have(wanted, call.arguments) for call in calls):
         raise TaskFault(
             Reason.NOT_TOLD,
-            f"the arguments of a call of the tool {show_name(name)} are not told; let the agent's "
-            "instrumentation capture content",
+            f"the arguments of a call of the tool {show_name(name)} are not reported; let the "
+            "agent's instrumentation capture content",
         )
     return False
 
@@ -389,12 +389,12 @@ def _answer(kind: str) -> Callable[[AgentWork], JsonValue]:
 
 def _content(work: AgentWork) -> JsonValue:
     if work.unknown_content:
-        raise TaskFault(Reason.NOT_TOLD, f"the answer is not told: {work.unknown_content}")
+        raise TaskFault(Reason.NOT_TOLD, f"the answer is not reported: {work.unknown_content}")
     return work.content
 
 
 def _cites(work: AgentWork, name: str | None) -> bool:
-    """Tell whether the answer has a value of a result; a result that is not told leaves it open."""
+    """Tell whether the answer has a value of a result; an unreported result leaves it open."""
     answer = Answer.of(str(_content(work) or ""))
     calls = _named(work, name)
     known = [call for call in calls if call.has_result and not has_hidden(call.result)]
@@ -405,8 +405,8 @@ def _cites(work: AgentWork, name: str | None) -> bool:
     if unknown:
         raise TaskFault(
             Reason.NOT_TOLD,
-            f"the results of {len(unknown)} of {len(calls)} calls are not told; let the agent's "
-            "instrumentation capture content",
+            f"the results of {len(unknown)} of {len(calls)} calls are not reported; let the "
+            "agent's instrumentation capture content",
         )
     return False
 

@@ -84,7 +84,7 @@ def unsourced_values(spans: SpanTree) -> Iterator[tuple[str, JsonValue, bool]]:
 def _unsourced_arguments(spans: SpanTree | None, keys: frozenset[str] | None) -> int:
     calls = work_of_spans(spans).tool_calls
     if spans is None or not all(map(tells_arguments, calls)):
-        raise TaskFault(Reason.NOT_TOLD, "the arguments of a call are not told")
+        raise TaskFault(Reason.NOT_TOLD, "the arguments of a call are not reported")
     found = sum(
         is_missing and (keys is None or name in keys)
         for name, _, is_missing in unsourced_values(spans)
@@ -95,21 +95,21 @@ def _unsourced_arguments(spans: SpanTree | None, keys: frozenset[str] | None) ->
 def _unsourced_numbers(spans: SpanTree | None) -> int:
     work = work_of_spans(spans)
     if spans is None or work.unknown_content:
-        raise TaskFault(Reason.NOT_TOLD, f"the answer is not told: {work.unknown_content}")
+        raise TaskFault(Reason.NOT_TOLD, f"the answer is not reported: {work.unknown_content}")
     given = [Answer.of(_text(call.arguments)) for call in work.tool_calls]
     sources = _given(spans) + _results(work.tool_calls) + given
     return _known(unsourced_numbers(work.content or "", sources), spans)
 
 
 def _known(found: int, spans: SpanTree) -> int:
-    """Let a number stand if nothing that is not told could be a source."""
+    """Let a number stand if nothing that is not reported could be a source."""
     calls = spans.agent_work.tool_calls
     if found and any(
         not (call.has_result or call.error) or has_hidden(call.result) for call in calls
     ):
-        raise TaskFault(Reason.NOT_TOLD, "the result of a call is not told; it may be a source")
+        raise TaskFault(Reason.NOT_TOLD, "the result of a call is not reported; it may be a source")
     if found and not spans.given_texts:
-        raise TaskFault(Reason.NOT_TOLD, "what the agent was asked is not told")
+        raise TaskFault(Reason.NOT_TOLD, "what the agent was asked is not reported")
     return found
 
 

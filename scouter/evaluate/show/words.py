@@ -11,7 +11,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _TEMPLATE: Final = re.compile(r"\$\{([^{}]+)\}")
 _LITERAL: Final = re.compile(r'[\[{"]|(?:-?\d[\d.eE+-]*|true|false|null)$')
-"""JSON that is told by its looks."""
+"""JSON that is recognised by its looks."""
 _LONGEST: Final = 200
 """Characters of a value inside of a sentence."""
 _MOST_PARTS: Final = 80

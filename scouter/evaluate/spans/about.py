@@ -128,7 +128,7 @@ def compile_find(assertion: TraceAssertion) -> Find:
 def compile_find_work(assertion: AgentAssertion) -> Find:
     """Prepare to find the spans of a question about an agent's work: of its tools or answers.
 
-    A call that no span executes is the model's span that asked for it. Where none is executed, all
+    A call that no span executes is the model's span that requested it. Where none is executed, all
     the models' spans are named.
     """
     match assertion:

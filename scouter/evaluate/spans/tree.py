@@ -195,7 +195,7 @@ _IN_MANY: Final[tuple[_KeyOf, _KeyOf]] = (
 class SpanTree:
     """An immutable index over spans, whatever their senders did.
 
-    * Of two spans with one key the one that ends later is kept, of two that end together the one
+    * Of two spans with one key the one that ends later is stored, of two that end together the one
       whose text form is larger: the order of arrival never matters.
     * A parent that is not here makes its children roots that wait; `missing_parents` counts it.
     * Spans that name each other (or themselves) as parents form a circle; the first of them in
@@ -375,7 +375,7 @@ class SpanTree:
 
     @once
     def given_texts(self) -> Sequence[str]:
-        """What people and instructions told the models and agents."""
+        """What people and instructions said to models and agents."""
         return given_texts(self.acts)
 
     @once
@@ -445,13 +445,13 @@ def _ordered(
 
 def _kept(spans: Iterable[Span]) -> list[Span]:
     """Choose one span per key, whatever the order they came in."""
-    kept: dict[SpanKey, Span] = {}
+    retained: dict[SpanKey, Span] = {}
     for span in spans:
         key = (span.trace_id, span.span_id)
-        known = kept.get(key)
+        known = retained.get(key)
         if known is None or (span is not known and _is_kept_over(span, known)):
-            kept[key] = span
-    return list(kept.values())
+            retained[key] = span
+    return list(retained.values())
 
 
 def _is_kept_over(span: Span, known: Span) -> bool:

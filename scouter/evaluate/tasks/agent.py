@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class AgentAssertion(Tagged):
     """A fact to read from an agent's work; made with the functions that it has.
 
-    Calls are in the order in which the model asked for them; tools that the provider ran itself
+    Calls are in the order in which the model requested them; tools that the provider ran itself
     count too. Tokens have one meaning for all providers: input is all that the model read (from a
     cache too), output all that it wrote (its reasoning too). `response_field` reads the
     provider's own numbers.
@@ -80,7 +80,7 @@ class AgentAssertion(Tagged):
     ) -> "ToolCalledWithArgsAssertion":
         """True if one call of the tool has at least these arguments.
 
-        Objects may have more keys than asked for, at every level; everything else must be equal.
+        Objects may have more keys than requested, at every level; everything else must be equal.
         """
         return ToolCalledWithArgsAssertion.model_validate({"name": name, "arguments": arguments})
 

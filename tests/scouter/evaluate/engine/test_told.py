@@ -307,7 +307,7 @@ def test_an_outcome_that_nobody_tells_is_no_success() -> None:
     assert told(run(spans, G.tool_error_count(), 0)) == OPEN
     assert told(run(spans, G.tool_error_count(), 0, Op.GreaterThanOrEqual)) == PASS
     result = run(spans, G.tool_error_count(), 0)
-    assert "the outcome of 1 of 1 calls is not told" in result.message
+    assert "the outcome of 1 of 1 calls is not reported" in result.message
 
 
 def test_errors_in_a_response() -> None:
