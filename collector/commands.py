@@ -144,6 +144,7 @@ def start(
     gold: Annotated[str | None, _option("gold", metavar="FILE")] = None,
     gold_per_day: Annotated[float | None, _option("gold_per_day", metavar="N")] = None,
     gold_window: Annotated[int | None, _option("gold_window", metavar="N")] = None,
+    scores: Annotated[bool | None, _option("scores")] = None,
     drift: Annotated[str | None, _option("drift", metavar="on|shadow|off")] = None,
     drift_shadow: Annotated[list[str] | None, _option("drift_shadow", metavar="ALIAS")] = None,
     drift_alpha: Annotated[float | None, _option("drift_alpha", metavar="CHANCE")] = None,

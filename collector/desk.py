@@ -71,7 +71,9 @@ class Desk(Served, Generic[S]):
         settings, store, series = self.settings, self.store, self.metrics.registry
         self.calibrations = keep_calibrations(store, self._given_calibrations)
         self.registry = ProfileRegistry(
-            store, refused=lambda space: self.metrics.profiles_refused.labels(space).inc()
+            store,
+            refused=lambda space: self.metrics.profiles_refused.labels(space).inc(),
+            takes_all_scores=settings.scores,
         )
         for profile in self._given:
             self.registry.register(settings.space, profile, activate=True)

@@ -34,7 +34,7 @@ from collector.store.store import Store
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
-from scouter.drift.series.observed import Observed, Yardstick, yardsticks
+from scouter.drift.series.observed import Observed, Yardstick, waits, yardsticks
 from scouter.drift.series.reference import NOTHING, Stated, stated_by
 from scouter.drift.series.series import Kind
 from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet, line_of
@@ -104,6 +104,7 @@ class DriftWatcher:
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
         self._yardsticks: dict[tuple[str, str], Mapping[str, Yardstick]] = {}
+        self._waits: dict[tuple[str, str], Mapping[tuple[str, str], int]] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
         self._series = SeriesSet(alpha, pace, self._stated_of, run_length)
         self._book = AlertBook(
@@ -152,6 +153,7 @@ class DriftWatcher:
             self._yardsticks = {
                 key: yardsticks(profile.tasks) for key, profile in self._profiles.items()
             }
+            self._waits = {key: waits(profile.tasks) for key, profile in self._profiles.items()}
             self._active = frozenset(key for key, (_, active) in profiles.items() if active)
             self._series.restate()
 
@@ -322,7 +324,7 @@ class DriftWatcher:
                 undecided = self._store.first_undecided(since_ns, last, low)
                 self._series.decided(None)
                 for observed in page:
-                    measured = replace(observed, yardsticks=self._yardsticks_of(observed))
+                    measured = self._measured(observed)
                     self._book.turned(self._series.take(measured), self._series.now_ns)
                 if len(page) < PAGE:
                     self._series.decided(undecided)
@@ -416,13 +418,16 @@ class DriftWatcher:
             series = self._series.find(each.key)
             if series is not None:
                 series.accept() if accept else series.restart()
-                self._series.changed.add(GroupKey(*each.key[:3]))
+                self._series.forget_waiting(each.key)
 
     def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
         return self._profiles.get((space, uid))
 
-    def _yardsticks_of(self, observed: Observed) -> Mapping[str, Yardstick]:
-        return self._yardsticks.get((observed.space, observed.profile_uid), {})
+    def _measured(self, observed: Observed) -> Observed:
+        key = observed.space, observed.profile_uid
+        return replace(
+            observed, yardsticks=self._yardsticks.get(key, {}), waits=self._waits.get(key, {})
+        )
 
     def _stated_of(self, space: str, uid: str) -> Stated:
         """References that a profile states, or else its alert's lowest healthy rate."""

@@ -18,6 +18,7 @@ from collector.api.drift import drift_router
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.facets import facets_router
+from collector.api.feedback import feedback_router
 from collector.api.front import IS_BEHIND, ApiFront, WireFront
 from collector.api.genai import genai_router
 from collector.api.halves import halves_router
@@ -82,6 +83,7 @@ ROUTERS: Final = (
     comparison_router,
     labels_router,
     labelled_router,
+    feedback_router,
     judges_router,
     export_router,
     letters_router,

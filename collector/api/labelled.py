@@ -48,7 +48,8 @@ from scouter.client.models.labels import (
 )
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import as_score
-from scouter.evaluate.statistics.agreement import Kappa
+from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa
+from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.scores import Estimate
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
@@ -100,9 +101,10 @@ def _result(found: TaskRow) -> QueueResult:
     return answer_of(QueueResult, found)
 
 
-def label_agreement(alias: str, task: Task, found: Agreement) -> LabelAgreement:
+def label_agreement(
+    alias: str, task: Task, found: Agreement, feedback: Confusion
+) -> LabelAgreement:
     """The agreement on a task as the API has it."""
-    judge = found.judge
     return LabelAgreement(
         profile=alias,
         task_id=task.id,
@@ -115,16 +117,21 @@ def label_agreement(alias: str, task: Task, found: Agreement) -> LabelAgreement:
         pairs=tuple(_pair(each) for each in found.pairs),
         left_out=found.left_out,
         everybody=_kappa(found.everybody),
-        judge=answer_of(
-            JudgeAgreement,
-            judge,
-            sensitivity_interval=judge.sensitivity_interval(),
-            specificity_interval=judge.specificity_interval(),
-            kappa=_kappa(found.judge_kappa),
-        ),
+        judge=_beside(found.judge),
+        feedback=_beside(feedback) if feedback.total else None,
         not_blind=found.not_blind,
         contested=tuple(found.contested[:_NAMED_ITEMS]),
         scores=None if found.scores is None else _scores(found.scores),
+    )
+
+
+def _beside(judge: Confusion) -> JudgeAgreement:
+    return answer_of(
+        JudgeAgreement,
+        judge,
+        sensitivity_interval=judge.sensitivity_interval(),
+        specificity_interval=judge.specificity_interval(),
+        kappa=_kappa(cohen_kappa(judge.table)),
     )
 
 
@@ -235,13 +242,14 @@ def labelled_router() -> APIRouter:
     def agreement(
         store: TheStore, registry: TheRegistry, caller: Reader, profile: Alias, task_id: TaskId
     ) -> LabelAgreement:
-        """Agreement of people with each other, and of the judge with most of them."""
+        """Agreement of people, and of the task with most of them and with feedback."""
         task = task_of(registry, caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         judged = _judged_of(store, caller.space, rows, task_id.lower())
         outcomes = {uid: each.outcome for uid, each in judged.items()}
         scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
-        return label_agreement(profile, task, agreement_of(rows, outcomes, scores))
+        feedback = store.feedback_beside(caller.space, profile, task_id.lower())
+        return label_agreement(profile, task, agreement_of(rows, outcomes, scores), feedback)
 
     @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
     def label_file(

@@ -176,6 +176,7 @@ def labels_router() -> APIRouter:
                 for each in registry.all(caller.space)
                 if each.is_active
                 for task in each.profile.tasks
+                if task.scope != "score"
                 for count in [counts.get((each.profile.alias, task.id))]
             )
         )

@@ -12,9 +12,10 @@ from collector.store.evaluation_queries import EvaluationQuery, OutcomeRow, Task
 from collector.store.store import Store
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
+from scouter.model.score import is_score_uid
 
 MOST: Final = 10_000
 """Records of a side; of more, the newest are compared."""
@@ -153,14 +154,16 @@ def _record(row: OutcomeRow, known: dict[TaskOutcome, EvalTaskResult]) -> Record
     """An evaluation as the engine's comparison reads it, without values and messages.
 
     A record without an id is not to be taken for another one without: its uid is its id. So is a
-    session's, whose evaluation counts as one of its conversation.
+    session's, whose evaluation counts as one of its conversation. A score from outside is a result
+    of its task, and of no whole record.
     """
+    is_score = is_score_uid(row.record_uid)
     return RecordResult(
         row.record_uid,
-        row.record_id or row.record_uid,
+        row.record_uid if is_score else row.record_id or row.record_uid,
         row.session_id,
         row.trace_id,
-        row.outcome,
+        Outcome.SKIPPED if is_score else row.outcome,
         tuple([_task(task, known) for task in row.tasks]),
         row.created_ns,
         row.duration_ns,

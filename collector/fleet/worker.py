@@ -55,7 +55,7 @@ class FleetWorker(FleetProcess):
         url = database_url(settings)
         self.store = store
         self.store.fix_partitions(self.topic.partitions)
-        self.registry = ProfileRegistry(self.store)
+        self.registry = ProfileRegistry(self.store, takes_all_scores=settings.scores)
         self._owned: dict[int, OwnedPartition] = {}
         self._lock = threading.Lock()
         self._ends = Ends(topic_of(settings), self.topic.partitions)

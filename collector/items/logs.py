@@ -22,13 +22,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from collector.items.limits import Limits, check_json_marks, check_values, count_values
 from collector.items.mend import mended_events
 from collector.items.record_items import read_json
+from collector.items.score_items import score_of
 from collector.items.traces import fitting
 from collector.items.wire import Refused, RequestParts
 from scouter.errors import DataError
 from scouter.model.attributes import RESOURCE_TAGS
 from scouter.model.json_value import to_json_value
 from scouter.model.log_event import EVENT_NAME as EVENT_ATTRIBUTE
-from scouter.model.log_event import is_genai_event
+from scouter.model.log_event import RESULT_EVENT, foreign_result, is_foreign_result, is_genai_event
 from scouter.model.otlp import read_attributes, read_value
 from scouter.model.otlp_json import value_from_otlp_json
 from scouter.model.otlp_logs import (
@@ -91,6 +92,17 @@ def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
                         if resource is None:
                             resource = read_attributes(group.resource.attributes)
                         body.items.append(record_of_log(log, resource))
+                    elif name == RESULT_EVENT and not log.span_id.strip(b"\0"):
+                        if resource is None:
+                            resource = read_attributes(group.resource.attributes)
+                        moment = log.time_unix_nano or log.observed_time_unix_nano
+                        _take_score(
+                            read_attributes(log.attributes),
+                            log.trace_id.hex(),
+                            moment,
+                            resource,
+                            body,
+                        )
                     else:
                         _take_event(log, name, body)
         limits.check_items(len(part.message.resource_logs))
@@ -115,6 +127,22 @@ def _keep_event(event: Span | None, body: LogsBody) -> None:
         body.ignored += 1
     else:
         body.events.append(event)
+
+
+def _take_score(
+    attributes: Mapping[str, AttributeValue],
+    trace_id: str,
+    moment_ns: int,
+    resource: Mapping[str, AttributeValue],
+    body: LogsBody,
+) -> None:
+    """Take a score that is of no span: of a trace, a conversation, or of an agent as a whole."""
+    trace_id = trace_id if trace_id.strip("0") else ""
+    found = foreign_result(attributes, (trace_id, ""), moment_ns)
+    if found.name.strip() and is_foreign_result(RESULT_EVENT, attributes):
+        body.items.append(score_of(found, resource))
+    else:
+        body.ignored += 1
 
 
 def _fit(body: LogsBody, limits: Limits, size: int) -> None:
@@ -168,6 +196,15 @@ def _take_json(log: object, resource: Mapping[str, AttributeValue], body: LogsBo
     try:
         fields = _object(log, "logRecords")
         name = json_event_name(fields)
+        if name == RESULT_EVENT and not str(fields.get("spanId") or "").strip("0"):
+            _take_score(
+                _json_attributes(fields.get("attributes"), "attributes"),
+                str(fields.get("traceId") or ""),
+                _moment(fields, "timeUnixNano") or _moment(fields, "observedTimeUnixNano"),
+                resource,
+                body,
+            )
+            return
         if isinstance(name, str) and is_genai_event(name):
             refused = body.refused_events
             _keep_event(event_of_json_log(fields, name), body)

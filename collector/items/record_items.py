@@ -23,6 +23,7 @@ from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.evaluate.spans.derived import is_derived_uid
 from scouter.model.ids import is_trace_id
 from scouter.model.json_value import plain_text, to_json_bytes
+from scouter.model.score import PEOPLE, is_score_uid, score_uid
 from scouter.model.short_text import (
     MOST_CHARACTERS,
     given_text,
@@ -57,6 +58,8 @@ def _no_session(uid: str) -> str:
         raise ValueError("this form is reserved for evaluations on sessions")
     if is_derived_uid(uid):
         raise ValueError("this form is reserved for records that are derived from traces")
+    if is_score_uid(uid):
+        raise ValueError("this form is reserved for scores")
     return uid
 
 
@@ -83,6 +86,19 @@ def _no_control(name: str) -> str:
     return name
 
 
+def _cut(text: str) -> str:
+    return text[:_MOST_EXPLANATION]
+
+
+def _score_name(name: str) -> str:
+    if not 0 < len(name.strip()) <= _MOST_NAME:
+        raise ValueError(f"expected 1 to {_MOST_NAME} characters, got {len(name.strip())}")
+    return name.strip()
+
+
+_MOST_NAME: Final = 120
+_MOST_EXPLANATION: Final = 4_096
+"""Characters of an explanation, as of those that are sent on."""
 _TEXTS: Final = (str, int, float)
 ShortText = Annotated[str, BeforeValidator(stored_text)]
 TagText = Annotated[str, BeforeValidator(_tag_value)]
@@ -121,6 +137,41 @@ class RecordItem(BaseModel):
     )
 
 
+class ScoreItem(BaseModel):
+    """What an evaluator or a person says; at least one of value and label."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    name: Annotated[ShortText, AfterValidator(_score_name)] = Field(
+        description="Of the score, such as `helpfulness`; 120 characters at most."
+    )
+    value: Annotated[float | None, Field(allow_inf_nan=False)] = None
+    label: ShortText = Field(default="", description="Such as `pass`.")
+    explanation: Annotated[str, BeforeValidator(_whole), AfterValidator(_cut)] = ""
+    source: ShortText = Field(default="", description="Who says it; `human` for people.")
+    error: ShortText = Field(default="", description="Reason why there is neither.")
+    is_event: bool = Field(default=False, description="It need not be watched.")
+    by: ShortText = Field(default="", description="The person.")
+    id: ShortText = Field(default="", description="Key of the score; made of it if missing.")
+    of: ShortText = Field(default="", description="Uid of the record that it is about.")
+    span: ShortText = Field(default="", description="Id of the span that it is about.")
+    at: Annotated[int | str | None, AfterValidator(_time_ns)] = Field(
+        default=None, description="Time at which it was given."
+    )
+
+    @property
+    def is_of_people(self) -> bool:
+        """True if a person says it."""
+        return self.source == PEOPLE
+
+
+class ScoredItem(RecordItem):
+    """A score in the place of a record; `created_at` is the time of what it is about."""
+
+    profile: ProfileRef | None = None  # type: ignore[assignment] every profile that names it
+    score: ScoreItem
+
+
 @struct
 class CheckedRecord:
     """A usable record and the digest of what its sender said."""
@@ -145,13 +196,16 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
         if size > max_bytes:
             raise DataError(f"{size} bytes; at most {max_bytes} of a record are taken")
     try:
-        item = RecordItem.model_validate(value)
+        is_score = isinstance(value, dict) and "score" in value
+        item = (ScoredItem if is_score else RecordItem).model_validate(value)
         if isinstance(item.context, (dict, list)):
             to_json_bytes(item.context)  # its limit of depth is the one limit
     except ValidationError as error:
         raise DataError(_explain(error)) from error
     except RecursionError as error:
         raise DataError("context: nested too deeply") from error
+    if isinstance(item, ScoredItem):
+        return _checked_score(item)
     said = [
         item.profile, item.record_id or "", item.session_id or "", item.trace_id,
         item.created_at, item.context, dict(item.tags or {}),
@@ -165,6 +219,17 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
             "context: a number is beyond what a 64-bit float holds, such as 1e400; send it as text"
         ) from error
     return CheckedRecord(item=item, uid=item.uid or digest[:32], digest=digest)
+
+
+def _checked_score(item: ScoredItem) -> CheckedRecord:
+    """What tells a score from others: its id or, without one, all but when it came."""
+    score = item.score
+    # An event of a span may come as a log record, too, with another time.
+    is_dated = score.is_event and not item.trace_id
+    what = score.model_dump(mode="json", exclude={"id"} if is_dated else {"id", "at"})
+    said = _write([what, item.profile, item.trace_id, item.session_id, item.record_id])
+    uid = score_uid("id", score.name, score.id) if score.id else score_uid("said", said)
+    return CheckedRecord(item=item, uid=uid, digest=sha256(said.encode()).hexdigest())
 
 
 def read_records_body(data: bytes, limits: Limits = _DEFAULT) -> list[object]:

@@ -67,7 +67,6 @@ class Agreement:
     """Fleiss' kappa of all people, on records with two labels and more."""
     judge: Confusion
     """The judge beside the majority."""
-    judge_kappa: Kappa
     not_blind: int
     """Labels of people who had seen the outcome or other labels."""
     contested: Sequence[str]
@@ -117,7 +116,6 @@ def agreement_of(
         left_out=max(0, len(raters) - MOST_PAIRED),
         everybody=fleiss_kappa(counts),
         judge=judge,
-        judge_kappa=cohen_kappa(judge.table),
         not_blind=sum(each.is_blind is False for each in labels),
         contested=[uid for uid, (good, bad) in zip(by_item, counts, strict=True) if good and bad],
         scores=_scores(by_item, judged),

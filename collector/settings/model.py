@@ -352,6 +352,11 @@ class CollectorSettings(BaseSettings):
         description="Detectors watch every active profile; their new alerts fire, are on trial "
         "(shadow), or there are no detectors; see drift.md.",
     )
+    scores: bool = Field(
+        default=False,
+        description="Watch the scores of other evaluators that no profile names, too: each gets a "
+        "profile of its own, `score.NAME`; see scores.md.",
+    )
     drift_shadow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_list)] = Field(
         default=(),
         description="Aliases of profiles whose new alerts are on trial, while others fire; can be "

@@ -45,7 +45,7 @@ _GROUPS: Final = {
         "log_format",
         "drain_s",
     ),
-    "Profiles": ("profile",),
+    "Profiles": ("profile", "scores"),
     "Waiting for traces and sessions": (
         "*settle_s",
         "quiet_s",

@@ -16,11 +16,12 @@ from scouter.drift.series.limits import COST, LATENCY
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.series import Agent
 from scouter.drift.series.slices import attributes_of
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import ASSERTIONS, as_score, plain_score
 from scouter.evaluate.statistics.explained import length_trait
 from scouter.evaluate.statistics.likeness import conversations_of
 from scouter.evaluate.statistics.strata import Result
+from scouter.evaluate.tasks.score import FEEDBACK, SCORE
 from scouter.model.attributes import RESOURCE_TAGS
 
 _FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
@@ -46,9 +47,12 @@ _DECIDED: Final = f"""
       AND ($6::BIGINT IS NULL OR e.evaluated_ns < $6::BIGINT) AND e.seq <= $7::BIGINT
     ORDER BY e.seq, e.ordinal LIMIT $8::BIGINT
 """
-_TASKS: Final = """
+_IN_TIME: Final = f"coalesce({{}}reason, '') <> '{Reason.LATE}'"
+"""SQL for results that are no scores which came too late to be compared in order."""
+_TASKS: Final = f"""
     SELECT evaluation_id, task_id, outcome, task_type, score FROM task_results
     WHERE seq BETWEEN $1 AND $2 AND evaluation_id IN (SELECT unnest($3::TEXT[]))
+      AND {_IN_TIME.format("")}
     ORDER BY seq, evaluation_id, position
 """
 _BODIES: Final = """
@@ -79,7 +83,7 @@ _OF_TASK: Final = _VERSIONS.format(
     outcome="t.outcome",
     tasks="""JOIN task_results t ON t.space = $1 AND t.profile_uid = $2 AND t.task_id = $9
         AND t.evaluation_id = e.evaluation_id""",
-    condition="""t.outcome <> 'pending'
+    condition=f"""t.outcome <> 'pending' AND {_IN_TIME.format("t.")}
         AND (t.outcome <> 'skipped' OR coalesce(t.reason, 'gate') = 'gate')""",
 )
 
@@ -119,6 +123,8 @@ class _Tasks(NamedTuple):
 
     outcomes: list[tuple[str, Outcome]]
     numbers: list[tuple[str, float]]
+    scores: list[str]
+    """Type of its result, where it is a score from outside."""
 
 
 class DecidedReads(SummaryReads):
@@ -188,6 +194,7 @@ class DecidedReads(SummaryReads):
                     numbers=tuple(own.numbers),
                     amounts=amounts.get(each, ()),
                     traits=traits.get(each, ()),
+                    score_type="".join(own.scores),
                 )
             )
         return found
@@ -241,7 +248,7 @@ class DecidedReads(SummaryReads):
 
     def _tasks(self, evaluations: Sequence[tuple[Any, ...]]) -> dict[str, _Tasks]:
         """Outcomes and numbers of tasks by evaluation, of rows of `_DECIDED`."""
-        found: defaultdict[str, _Tasks] = defaultdict(lambda: _Tasks([], []))
+        found: defaultdict[str, _Tasks] = defaultdict(lambda: _Tasks([], [], []))
         if not evaluations:
             return found
         first, last = evaluations[0][0], evaluations[-1][0]
@@ -249,6 +256,8 @@ class DecidedReads(SummaryReads):
         ids = [row[3] for row in evaluations]
         for each, task_id, outcome, task_type, score in self.read(_TASKS, [first, last, ids]):
             found[each].outcomes.append((task_id, Outcome(outcome)))
+            if task_type in (SCORE, FEEDBACK):
+                found[each].scores.append(task_type)
             if task_type not in ASSERTIONS:
                 number = plain_score(Outcome(outcome)) if score is None else score
                 if number is not None:

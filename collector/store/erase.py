@@ -16,6 +16,7 @@ from collector.store.rows import EvaluationRow
 from collector.store.runs import Runs, take_runs
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
 from collector.store.totals import CountingReads, Counts, span_label
+from scouter.model.score import SCORE_OF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,7 @@ class EraseReads(CountingReads, Runs):
         gone.traces = self._whole_traces(
             target, gone.uids, {t for _, t, _ in records if t}, of_session
         )
+        gone.uids += [] if is_superseded else self._scores_on(gone)
         whole = set(gone.traces)
         gone.spans = {trace: ids for trace, ids in of_session.items() if trace not in whole}
         named = target.session_id or target.record_uid
@@ -172,10 +174,19 @@ class EraseReads(CountingReads, Runs):
         wanted = sorted(of_records.union(of_spans))
         kept = self.read_for_work(
             "SELECT DISTINCT trace_id FROM records WHERE space = $1 AND trace_id = ANY($2::TEXT[])"
-            " AND NOT (uid = ANY($3::TEXT[]))",
+            " AND NOT (uid = ANY($3::TEXT[])) AND NOT starts_with(uid, 'score:')",
             [target.space, wanted, uids],
         )
         return sorted(set(wanted) - {trace_id for (trace_id,) in kept})
+
+    def _scores_on(self, gone: Gone) -> list[str]:
+        """The scores on records and traces that go."""
+        rows = self.read_for_work(
+            "SELECT r.uid FROM records r WHERE r.space = $1 AND starts_with(r.uid, 'score:')"
+            " AND (r.trace_id = ANY($2::TEXT[]) OR r.tags && $3::TEXT[])",
+            [gone.space, gone.traces, [tag_texts({SCORE_OF: uid})[0] for uid in gone.uids]],
+        )
+        return sorted({uid for (uid,) in rows} - {*gone.uids})
 
     def _sessions_without_records(
         self, space: str, sessions: Collection[str], uids: list[str]

@@ -11,6 +11,7 @@ from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import NOT_ASKED, Outcome
 from scouter.evaluate.results.task_result import ASSERTIONS, own_score, score_of
 from scouter.evaluate.spans.derived import is_derived_uid
+from scouter.model.score import is_score_uid
 from scouter.model.span import Span, struct
 
 
@@ -90,6 +91,11 @@ class RecordRow:
     def is_past(self) -> bool:
         """True if it was derived for a backfill."""
         return self.is_derived and self.digest == PAST
+
+    @property
+    def is_score(self) -> bool:
+        """True if it carries a score from outside."""
+        return is_score_uid(self.uid)
 
     @property
     def lacks_session(self) -> bool:
@@ -208,9 +214,17 @@ class EvaluationRow:
         return self.was_decided or self.outcome is not Outcome.PENDING
 
     @property
+    def is_score(self) -> bool:
+        """True if it is a score from outside, of one task and of no whole record."""
+        return is_score_uid(self.record_uid)
+
+    @property
     def is_partial(self) -> bool:
-        """True if a judge was not asked, for its budget or its sample."""
-        return any(
+        """True if it says nothing of a whole record.
+
+        It is a score, or a judge was not asked, for its budget or its sample.
+        """
+        return self.is_score or any(
             task.outcome is Outcome.SKIPPED and task.reason in NOT_ASKED for task in self.tasks
         )
 

@@ -2,6 +2,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,9 +20,12 @@ from collector.store.evaluation_queries import (
     time_conditions,
 )
 from collector.store.json_text import dump_json
-from collector.store.reads import Reads, Values
+from collector.store.reads import NO_NEWER, Reads, Values
 from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.tasks.score import FEEDBACK
+from scouter.model.score import SCORE_OF
 
 _N: Final = "BIGINT"
 _TIMES: Final = """
@@ -32,6 +36,22 @@ _TIMES: Final = """
 _BODIES: Final = """
     SELECT e.record_uid, e.revision, e.body FROM evaluations e
     WHERE e.space = $1::TEXT AND e.uid_hash = ANY($2::BIGINT[])
+"""
+
+
+_FEEDBACK: Final = f"""
+    SELECT e.trace_id, (SELECT max(substr(tag, length($2::TEXT) + 2))
+        FROM (SELECT unnest(e.tags) AS tag) u WHERE starts_with(tag, $2::TEXT || '=')), t.outcome
+    FROM task_results t JOIN evaluations e ON e.seq = t.seq AND e.evaluation_id = t.evaluation_id
+    WHERE t.space = $1 AND t.task_type = '{FEEDBACK}' AND t.outcome IN ('passed', 'failed')
+    ORDER BY t.seq DESC, t.evaluation_id LIMIT 10000
+"""
+_BESIDE: Final = """
+    SELECT e.record_uid, coalesce(e.trace_id, ''), t.outcome
+    FROM task_results t JOIN evaluations e ON e.seq = t.seq AND e.evaluation_id = t.evaluation_id
+    WHERE t.space = $1 AND t.alias = $2 AND t.task_id = $3 AND t.outcome IN ('passed', 'failed')
+      AND e.scope = 'record' AND {}
+      AND (e.trace_id = ANY($4::TEXT[]) OR e.record_uid = ANY($5::TEXT[]))
 """
 
 
@@ -65,6 +85,37 @@ class TaskResultReads(Reads):
         if query.has_values:
             whole = self._whole_results(query.space, rows)
         return [NewestResult(uid=row[0], task=_task(query.task_id, row, whole)) for row in rows]
+
+    def feedback_beside(self, space: str, alias: str, task_id: str) -> Confusion:
+        """How a task ended on records about which people gave feedback, which counts as true.
+
+        Args:
+            space: Of both.
+            alias: Of the task's profile.
+            task_id: The task.
+
+        Returns:
+            Counts of the newest 10,000 feedbacks, each with every record of its trace, or with the
+            one that it names.
+        """
+        said = self.read(_FEEDBACK, [space, SCORE_OF])
+        traces = sorted({trace for trace, _, _ in said if trace})
+        uids = sorted({uid for _, uid, _ in said if uid})
+        task = [space, alias, task_id.lower()]
+        judged = self.read(_BESIDE.format(NO_NEWER.format("e")), [*task, traces, uids])
+        of_uid = {uid: outcome for uid, _, outcome in judged}
+        of_trace: defaultdict[str, list[str]] = defaultdict(list)
+        for _, trace, outcome in judged:
+            of_trace[trace].append(outcome)
+        counts = Counter(
+            (feedback == Outcome.PASSED, outcome == Outcome.PASSED)
+            for trace, uid, feedback in said
+            for outcome in ([of_uid[uid]] if uid in of_uid else [] if uid else of_trace[trace])
+        )
+        return Confusion(
+            good_passed=counts[True, True], good_failed=counts[True, False],
+            bad_passed=counts[False, True], bad_failed=counts[False, False],
+        )  # fmt: skip
 
     def _whole_results(self, space: str, rows: Sequence[Sequence[Any]]) -> Mapping[str, TaskRow]:
         """The whole results by uid of the record."""

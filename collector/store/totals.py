@@ -128,6 +128,8 @@ def of_evaluation(row: EvaluationRow) -> Counter[TotalKey]:
     for task in row.tasks:
         label = task_label(task.outcome, task.reason)
         found[TotalKey(TotalName.TASKS, *parts, task.task_id, label)] += 1
+    if row.is_score:
+        return found
     is_record = row.scope is Scope.RECORD
     name = TotalName.RECORDS if is_record else TotalName.SESSIONS
     found[TotalKey(name, *parts, label=row.outcome.value)] += 1

@@ -59,8 +59,11 @@ _PAGE: Final = """
         9223372036854775807)
     ORDER BY at_ns, id
 """
-_OF_PROFILE: Final = "(r.alias = $6 OR (r.alias = '' AND r.profile_ref = ANY($3::TEXT[])))"
-"""SQL for the records of a profile, those among them of which nobody knew it."""
+_OF_PROFILE: Final = """
+    NOT starts_with(r.uid, 'score:')
+    AND (r.alias = $6 OR (r.alias = '' AND r.profile_ref = ANY($3::TEXT[])))
+"""
+"""SQL for the records of a profile, those among them of which nobody knew it; scores are none."""
 _TRACES: Final = f"""
     WITH t AS MATERIALIZED (
         SELECT min(s.start_ns) AS at_ns, s.trace_id AS id, max(s.seq) AS seq,

@@ -63,6 +63,7 @@ _FIRST_UNDECIDED: Final = f"""
     SELECT space, profile_uid, min(created_ns) FROM (
         SELECT r.space, r.profile_uid, r.created_ns FROM records r
         WHERE r.created_ns >= $1::BIGINT AND r.profile_uid <> ''
+          AND NOT starts_with(r.uid, 'score:')
           AND {undecided("$3::BIGINT", "AND {}.seq <= $2::BIGINT")}
         UNION ALL
         SELECT e.space, e.profile_uid, e.created_ns FROM evaluations e
@@ -84,7 +85,7 @@ _SESSION_SIZES: Final = f"""
 _OPEN: Final = f"""
     SELECT DISTINCT {SESSION} AS session_id, r.trace_id
     FROM records r
-    WHERE r.space = $1
+    WHERE r.space = $1 AND NOT starts_with(r.uid, 'score:')
       AND (r.profile_uid = $2 OR (r.profile_uid = '' AND EXISTS (
         SELECT 1 FROM evaluations o WHERE o.space = r.space AND o.record_uid = r.uid
           AND o.profile_uid = $2 AND o.scope = 'record')))

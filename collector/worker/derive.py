@@ -145,7 +145,7 @@ def sent_records(rows: Iterable[RecordRow], deriver: Deriver) -> Collection[Sent
     return {
         SentRecord(row.space, row.trace_id, deriver.alias_of(row))
         for row in rows
-        if row.trace_id is not None and not row.is_derived
+        if row.trace_id is not None and not (row.is_derived or row.is_score)
     }
 
 

@@ -62,6 +62,7 @@ class _Group(NamedTuple):
     profile_uid: str
     asks: bool
     is_derived: bool
+    is_score: bool
     is_again: bool
 
 
@@ -117,7 +118,7 @@ class Judge:
                 continue
             registered = registered.of_record(row)
             is_again = each.earlier is not None
-            group = _Group(registered.uid, registered.asks, row.is_derived, is_again)
+            group = _Group(registered.uid, registered.asks, row.is_derived, row.is_score, is_again)
             groups[group].append(each)
             profiles[group] = registered
         left: list[Due] = []

@@ -22,6 +22,7 @@ from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Ready
 from collector.worker.records import NO_TRACE, TraceView
 from collector.worker.recover import Begun
+from collector.worker.scores import about
 from collector.worker.trace_facts import lost_of, unread_tree
 from collector.worker.turns import Pace
 from scouter.evaluate.engine.sessions import session_uid
@@ -380,7 +381,9 @@ def _settled(row: RecordRow, waiting: Waiting, view: TraceView, *, is_own: bool)
         is_own: True if it was evaluated as a session of its own; that stays so.
     """
     now = row
-    if row.is_derived:
+    if row.is_score:
+        now = about(row, view.tree)
+    elif row.is_derived:
         if waiting.is_again and view.tree.spans:
             made = of_trace(row, view)
             session_id = row.session_id or made.session_id

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -22,6 +22,7 @@ from scouter.evaluate.spans.filters import Test
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
+from scouter.evaluate.tasks.score import ScoreTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.attributes import ENTITY_PREFIX
 from scouter.queue.sampling import id_is_sampled
@@ -46,6 +47,8 @@ class RegisteredProfile:
     """Tells whether a span lets its trace be watched; None where none does by itself."""
     plan: Plan = field(init=False, repr=False, compare=False)
     """The plan that it judges by; without a judge, judge tasks are skipped."""
+    scores: Mapping[str, ScoreTask] = field(init=False, repr=False, compare=False)
+    """The scores from outside that it watches, by name."""
     unasked: "RegisteredProfile | None" = field(init=False, repr=False, compare=False)
     """The same for derived records that judges do not see; None for a profile that takes
     no traces, or calls no judge."""
@@ -59,6 +62,7 @@ class RegisteredProfile:
             unasked = replace(self, asks=False)
         object.__setattr__(self, "counts", frozenset(_counts(self.space, profile)))
         object.__setattr__(self, "plan", plan)
+        object.__setattr__(self, "scores", {each.id: each for each in score_tasks(profile)})
         object.__setattr__(self, "uid", profile.uid)
         object.__setattr__(self, "matches", profile.watch and profile.watch.match.test)
         object.__setattr__(self, "unasked", unasked)
@@ -142,6 +146,7 @@ class ProfileRegistry:
         store: Keeps registrations.
         room: Bounds what `add` takes.
         refused: Is called with the space of each profile for which there was no room.
+        takes_all_scores: Let a score that no profile names have one of its own.
     """
 
     def __init__(
@@ -149,8 +154,15 @@ class ProfileRegistry:
         store: Store,
         room: Room | None = None,
         refused: Callable[[str], None] = lambda space: None,
+        *,
+        takes_all_scores: bool = False,
     ) -> None:
         self._store, self._room, self._refused = store, room or Room(), refused
+        self._takes_all_scores: Final = takes_all_scores
+        self.has_news = False
+        """True once it has registered a profile by itself; for whoever tells others to clear."""
+        self._scoring: dict[tuple[str, str], list[RegisteredProfile]] = {}
+        """Active profiles that name a score, by space and score."""
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], RegisteredProfile] = {}
         self._meant: dict[tuple[str, str], RegisteredProfile] = {}
@@ -332,6 +344,48 @@ class ProfileRegistry:
             )
             watching[space] = found
         self._watching = watching
+        scoring: dict[tuple[str, str], list[RegisteredProfile]] = {}
+        for each in sorted(active, key=_order):
+            for name in each.scores:
+                scoring.setdefault((each.space, name), []).append(each)
+        self._scoring = scoring
+
+    def scoring(
+        self, space: str, name: str, ref: str | None = None, *, is_of_people: bool = False
+    ) -> Sequence[RegisteredProfile]:
+        """The profiles that watch a score.
+
+        One that no profile names gets a profile of its own, called `score.NAME`, if a person gives
+        it or all scores are taken.
+
+        Args:
+            space: Its space.
+            name: Of the score.
+            ref: The profile that its sender names; None for all that are active.
+            is_of_people: A person gives it.
+
+        Returns:
+            Empty where nobody watches it, or 100 scores have a profile of their own.
+        """
+        name = name.strip().lower()
+        if ref is not None:
+            found = self.resolve(space, ref)
+            return [found] if found is not None and name in found.scores else []
+        known = self._scoring.get((space, name), [])
+        if known or not (is_of_people or self._takes_all_scores):
+            return known
+        own = AgentEvalProfile([ScoreTask(name)], alias=f"{_OWN_ALIAS}{name}"[:128])
+        there = self.get(space, own.uid)
+        if there is not None:  # somebody has deactivated it
+            return [there]
+        with self._lock:
+            its = sum(each.space == space and _has_own_score(each) for each in self.everything())
+            if its >= _OWN_SCORES:
+                self._refused(space)
+                return []
+            found = self._keep(space, own, activate=True).profile
+        self.has_news = True
+        return [found]
 
     def _check_room(self, space: str, profile: AgentEvalProfile) -> None:
         there = [
@@ -453,12 +507,29 @@ class ProfileRegistry:
         return self._meant.get((space, ref))
 
 
+_OWN_ALIAS: Final = "score."
+_OWN_SCORES: Final = 100
+"""Scores of a space that get a profile of their own: names come from whoever sends."""
+
+
+def _has_own_score(each: RegisteredProfile) -> bool:
+    return each.profile.alias.startswith(_OWN_ALIAS) and len(each.scores) == 1
+
+
+def score_tasks(profile: AgentEvalProfile) -> list[ScoreTask]:
+    """The scores from outside that a profile watches."""
+    return [each for each in profile.tasks if isinstance(each, ScoreTask)]
+
+
 def _counts(space: str, profile: AgentEvalProfile) -> Iterator[TotalKey]:
     """The counts of a profile that are shown at zero, before it has evaluated anything."""
     names = {"profile": profile.name, "alias": profile.alias}
     yield TotalKey(TotalName.RECORDS_RECEIVED, space, **names)
     yield TotalKey(TotalName.INCOMPLETE, space, **names)
     plan = profile.plan
+    for task in score_tasks(profile):
+        for outcome in DECIDED:
+            yield TotalKey(TotalName.TASKS, space, **names, task=task.id, label=outcome.value)
     for name, part in ((TotalName.RECORDS, plan), (TotalName.SESSIONS, plan.session)):
         if part is None:
             continue

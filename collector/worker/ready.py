@@ -26,7 +26,8 @@ def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:
     if registered is None:
         return Need.PROFILE
     plan = registered.profile.plan
-    reads = plan.reads_spans or row.is_derived or (row.lacks_session and plan.session is not None)
+    reads = plan.reads_spans or row.is_derived or row.is_score
+    reads |= row.lacks_session and plan.session is not None
     return Need.TRACE if reads and row.trace_id is not None else Need.NOTHING
 
 

@@ -9,6 +9,7 @@ from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.worker.kept_values import MOST_TOGETHER, Keeper, most_characters, size_of
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.ready import Ready, Rerun
+from collector.worker.scores import result_of
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.judged import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
@@ -96,7 +97,7 @@ def judge(
     """Run a profile's tasks on records; those that need a judge are pending.
 
     Args:
-        items: Whole records, and how complete their traces are.
+        items: Whole records, and how complete their traces are; or scores, and no others.
         registered: The profile that judges them.
         traces: By trace id; one that is not here has no spans.
         seq: Last commit whose spans are in the traces.
@@ -112,7 +113,10 @@ def judge(
     Cost: linear in records and tasks.
     """
     records = [ready.record for ready in items]
-    results = run(registered.plan, records, traces, earlier, is_late=is_late)
+    if records[0].is_score:
+        results = scored(records, registered, traces)
+    else:
+        results = run(registered.plan, records, traces, earlier, is_late=is_late)
     found: list[EvaluationRow] = []
     size = 0
     for ready, made in zip(items, results, strict=False):  # fewer where it became late
@@ -235,6 +239,15 @@ def run(
             yield Judged.of(evaluate_record(plan, record, tree), most)
 
 
+def scored(
+    rows: Iterable[RecordRow], registered: RegisteredProfile, traces: Mapping[str, TraceView]
+) -> Iterator[Judged]:
+    """Turn scores from outside into results."""
+    for row in rows:
+        tree = traces.get(row.trace_id or "", NO_TRACE).tree
+        yield Judged.of(result_of(row, registered, tree))
+
+
 def trees_of(
     plan: Plan, rows: Sequence[RecordRow], traces: Mapping[str, TraceView]
 ) -> dict[str, SpanTree]:
@@ -299,7 +312,7 @@ def resource_of(
     row: RecordRow, registered: RegisteredProfile, traces: Mapping[str, TraceView]
 ) -> Resource:
     """The process that emitted a record, if its profile looks at spans."""
-    if not registered.profile.plan.reads_spans and not row.is_derived:
+    if not (registered.profile.plan.reads_spans or row.is_derived or row.is_score):
         return NO_RESOURCE
     return traces.get(row.trace_id or "", NO_TRACE).resource_of(row.uid)
 
@@ -338,7 +351,7 @@ def evaluation_of(
         outcome=made.result.outcome,
         completeness=ready.completeness,
         missing_parents=ready.missing_parents,
-        reads_spans=profile.plan.reads_spans or row.is_derived,
+        reads_spans=not row.is_score and (profile.plan.reads_spans or row.is_derived),
         service_name=resource.service_name,
         service_version=resource.service_version,
         environment=resource.environment,

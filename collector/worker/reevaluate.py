@@ -157,7 +157,11 @@ class Reevaluator:
         scopes = {Scope.RECORD}
         if registered.profile.plan.session is not None:
             scopes.add(Scope.SESSION)
-        rows = [row for row in page.items if row.scope in scopes and row.alias == alias]
+        rows = [
+            row
+            for row in page.items
+            if row.scope in scopes and row.alias == alias and not row.is_score
+        ]
         tally = _Tally()
         flips: list[Revision] = []
         stored: set[str] = set()

@@ -127,7 +127,7 @@ class SessionReader:
         for each in outlines:
             by_key: defaultdict[SessionKey, list[RecordRow]] = defaultdict(list)
             for row in each.rows:
-                registered = self._registry.of_record(row)
+                registered = None if row.is_score else self._registry.of_record(row)
                 if registered is not None:
                     by_key[key_of(row, registered)].append(row)
             for key, rows in by_key.items():

@@ -126,7 +126,7 @@ class SessionWork:
 
     def admit(self, row: RecordRow, now: float) -> None:
         """Let the session of a stored record wait, or wait on, if its profile looks at sessions."""
-        registered = self._registry.of_record(row)
+        registered = None if row.is_score else self._registry.of_record(row)
         if registered is not None and registered.profile.plan.session is not None:
             trace_id = awaited(registered, row.trace_id)
             self._join.add(key_of(row, registered), now - self._held_s, trace_id)

@@ -15,11 +15,13 @@ from collector.items.limits import Limits
 from collector.items.logs import decode_logs_protobuf
 from collector.items.record_items import (
     CheckedRecord,
+    ScoredItem,
     check_record,
     json_bytes,
     read_json,
     read_records_body,
 )
+from collector.items.score_items import scored_items
 from collector.items.traces import decode_protobuf, trace_of
 from collector.log.port import Entry, Item, Kind
 from collector.store.bodies import span_places, span_ranks
@@ -27,6 +29,7 @@ from collector.store.letters import INVALID_EVENT, DeadLetter, LetterKind
 from collector.store.rows import NO_TAGS, RecordRow
 from collector.store.span_rows import SpanKey
 from collector.worker.profiles import ProfileRegistry
+from collector.worker.scores import score_rows
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request
 from scouter.model.protobuf_fields import tag_of
@@ -180,7 +183,17 @@ class _Reader:
         max_bytes = self._limits.max_item if size > self._limits.max_item else None
         for index, each in enumerate(items):
             try:
-                self.contents.records.append(self._row(check_record(each, max_bytes), index))
+                checked = check_record(each, max_bytes)
+                if isinstance(checked.item, ScoredItem):
+                    rows = self._score_rows(checked)
+                    if not (rows or checked.item.score.is_event):
+                        raise DataError(
+                            f"score {checked.item.score.name!r}: no active profile names it; write "
+                            "it under `scores` of one, or start the collector with --scores"
+                        )
+                    self.contents.records += rows
+                else:
+                    self.contents.records.append(self._row(checked, index))
             except DataError as error:
                 payload = json_bytes(each)
                 self.refuse(LetterKind.RECORD, "invalid_record", str(error), payload)
@@ -221,6 +234,19 @@ class _Reader:
             key = SpanKey(span.end_ns, size, checksum)
             taken = TakenSpan(span=span, key=key, head=head, message=wire[at : at + length])
             self.contents.spans.append(taken)
+        for item in scored_items(spans):  # which are events all the same
+            try:
+                self.contents.records += self._score_rows(check_record(item))
+            except DataError as error:
+                payload = json_bytes(item)
+                self.refuse(LetterKind.RECORD, "invalid_record", str(error), payload)
+
+    def _score_rows(self, checked: CheckedRecord) -> list[RecordRow]:
+        if self._registry is None:
+            return []
+        return score_rows(
+            checked, self._registry, self.contents.space, self.contents.received_ns
+        )
 
     def _row(self, checked: CheckedRecord, index: int) -> RecordRow:
         item, contents = checked.item, self.contents

@@ -201,6 +201,9 @@ class Work:
         self._measures.unpriced(commit.spans)
         reading_s = self._clock() - began
         self._land()
+        if self._registry.has_news:  # a profile that it has made itself, for a score
+            self._registry.has_news = False
+            self._asked.put(self._follow_profiles)
         is_asked = self._asked.do(self._store.offset)
         self._recover()
         arriving = self._arrivals.supersede(commit.records, self._known_s)

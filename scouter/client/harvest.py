@@ -35,6 +35,7 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAss
 from scouter.evaluate.tasks.task import Task
 from scouter.model.agent_work import ToolCall
 from scouter.model.otlp_json import spans_from_otlp_json
+from scouter.model.score import is_score_uid
 from scouter.model.span import Span
 
 if TYPE_CHECKING:  # a collector harvests from its own store
@@ -179,7 +180,8 @@ def _evaluations(client: "ScouterClient", wanted: Wanted) -> Iterator[Evaluation
     seen: set[str] = set()
     for each in merged:
         is_pending = each.outcome is Outcome.PENDING and not wanted.whole_sessions
-        if each.scope != "record" or is_pending or each.uid in seen:
+        is_record = each.scope == "record" and not is_score_uid(each.uid)
+        if not is_record or is_pending or each.uid in seen:
             continue  # what is pending, nobody knows yet; but the words of a session are known
         seen.add(each.uid)
         yield each

@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, model_validator
 
-from scouter.drift.config import MISSING, AgentEvalConfig, from_foreign
+from scouter.drift.config import MISSING, AgentEvalConfig, Healthy, from_foreign
 from scouter.drift.watch import Watch
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import read_document
+from scouter.evaluate.tasks.score import ScoreRule
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.agent_work import CallsToldBy
 from scouter.model.kinds import DriftType
@@ -72,6 +73,7 @@ def _files_beside(path: Path) -> list[Path]:
         return []
 
 
+_SCORES: Final = TypeAdapter(dict[str, ScoreRule])
 UNNAMED: Final = "default_genai_profile"
 """Alias of a profile that has neither alias nor name; what the original then calls it."""
 _SCENARIOS: Final = "this is a file of scenarios and no profile"
@@ -93,6 +95,21 @@ def _name_of(config: object) -> str:
     return config.name if isinstance(config, AgentEvalConfig) else ""
 
 
+def _with_scores(data: object) -> object:
+    """Write the `scores` of a profile as tasks behind the others."""
+    if not isinstance(data, Mapping):
+        return data
+    profile = dict(cast("Mapping[str, object]", data))
+    if not profile.get("scores"):
+        return profile
+    from scouter.evaluate.tasks.task import task_items  # all kinds of tasks
+
+    rules = _SCORES.validate_python(profile["scores"])
+    tasks = () if profile.get("tasks") is None else task_items(profile["tasks"])
+    profile["tasks"] = [*tasks, *(rule.task(name) for name, rule in rules.items())]
+    return profile
+
+
 class AgentEvalProfile(TasksByKind, BaseModel):
     """The tasks for one agent (or sub-agent), under the alias that its records are sent to.
 
@@ -105,6 +122,8 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         alias: Its name in `span.add_queue_item(alias, …)`; the config's name if not given, and
             `UNNAMED` where there is neither.
         watch: Traces that are evaluated without a record; no part of the digest.
+        scores: Scores of other evaluators and of people that are watched, by name. Each is written
+            as a `Score` task, and its `healthy` level as one of `config.healthy.rates`.
         calls_told_by: Source of the agent's calls of tools, for all tasks that read spans and do
             not say it themselves: `spans`, `messages` or `nobody`.
 
@@ -120,8 +139,9 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     description: str = Field(default="", max_length=10_000)
     config: AgentEvalConfig = Field(default_factory=AgentEvalConfig)
     calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=lambda value: value is None)
-    tasks: TaskList = Field(min_length=1, max_length=1_000)
+    tasks: TaskList = Field(default=(), max_length=1_000)
     watch: Watch | None = Field(default=None, exclude_if=lambda watch: watch is None)
+    scores: dict[str, ScoreRule] = Field(default_factory=dict, max_length=100, exclude=True)
 
     def __init__(
         self,
@@ -139,6 +159,17 @@ class AgentEvalProfile(TasksByKind, BaseModel):
 
             told = with_calls_told_by(self.tasks, self.calls_told_by)
             object.__setattr__(self, "tasks", told)
+        levels = {
+            name.strip().lower(): rule.healthy
+            for name, rule in self.scores.items()
+            if rule.healthy is not None
+        }
+        if levels:
+            healthy = self.config.healthy or Healthy()
+            stated = healthy.model_copy(update={"rates": {**healthy.rates, **levels}})
+            config = self.config.model_copy(update={"healthy": stated})
+            object.__setattr__(self, "config", config)
+        object.__setattr__(self, "scores", {})  # so that it equals what is read of its own JSON
         healthy = self.config.healthy
         unknown = [] if healthy is None else healthy.unknown_tasks(task.id for task in self.tasks)
         if unknown:
@@ -153,7 +184,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_foreign(cls, data: object) -> object:
-        return from_foreign(data)
+        return _with_scores(from_foreign(data))
 
     @cached_property
     def plan(self) -> "Plan":
@@ -232,7 +263,8 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         """True if every task reads spans, so that a record without a context can be judged."""
         from scouter.evaluate.engine.plan import needs_no_context  # the engine, with all it needs
 
-        return all(map(needs_no_context, self.tasks))
+        own = [task for task in self.tasks if task.scope != "score"]
+        return bool(own) and all(map(needs_no_context, own))
 
     def get_execution_plan(self) -> "Plan":
         """The compiled tasks; `stages` are the ids in the order in which they are run."""

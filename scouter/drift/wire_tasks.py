@@ -21,6 +21,7 @@ from scouter.evaluate.tasks.function import CodeTask, FunctionTask, ReliabilityT
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask, rubric_schema
 from scouter.evaluate.tasks.report import ReportTask
+from scouter.evaluate.tasks.score import ScoreTask
 from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
 from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
@@ -109,7 +110,7 @@ class TaskCosts:
     def _add(self, task: Task, inside: str) -> None:
         self._expected(task, inside)
         self._when(task, inside)
-        if not isinstance(task, TraceAssertionTask | ScoredTask):
+        if not isinstance(task, TraceAssertionTask | ScoredTask | ScoreTask):
             self._path(f"{inside}context_path", task.context_path)
         match task:
             case AssertionTask():
@@ -131,8 +132,8 @@ class TaskCosts:
                 self._path("predicted", task.predicted)
                 names = len(task.expected_tool_calls)
                 self._spend("reference_calls", names, "expected_tool_calls")
-            case CodeTask() | FunctionTask():
-                pass  # one names nothing but a check, the other is refused where it is read
+            case CodeTask() | FunctionTask() | ScoreTask():
+                pass  # a check, a number and labels by name; a function is refused where it is read
 
     def _when(self, task: Task, inside: str) -> None:
         if task.when is not None:

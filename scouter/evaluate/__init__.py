@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.judge import Criterion, LLMJudgeTask, PairSwap
     from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
     from scouter.evaluate.tasks.report import ReportTask
+    from scouter.evaluate.tasks.score import ScoreTask
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
     from scouter.evaluate.tasks.task import TasksFile
     from scouter.evaluate.tasks.trace import (
@@ -169,6 +170,7 @@ __all__ = (
     "ScenarioDelta",
     "ScenarioEvalResults",
     "ScenarioResult",
+    "ScoreTask",
     "SpanFilesError",
     "SpanFilter",
     "SpanStatus",

@@ -78,6 +78,8 @@ class Reason(StrEnum):
     """Skipped: the task judges a part of the records, and this one is not among them."""
     BUDGET = "budget"
     """Skipped: what a judge may spend is spent."""
+    LATE = "late"
+    """Beside a score that passed or failed: it came too late to be compared in order."""
     NOT_APPLICABLE = "not_applicable"
     """Skipped: the condition on which the task is judged does not hold, or it says nothing here."""
 

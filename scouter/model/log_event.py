@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final
 
-from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
+from scouter.model.attributes import CONVERSATION_ID, SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
+from scouter.model.score import SOURCE
 from scouter.model.span import Attributes, Scope, Span, SpanEvent
 
 RESULT_EVENT: Final = "gen_ai.evaluation.result"
 """Name of such an event."""
+_KEYS: Final = ("scouter.feedback.id", "openlit.score.idempotency_key")
 EVALUATION_ID: Final = "scouter.evaluation.id"
 """Attribute of the events that we send ourselves: what comes back is known already."""
 
@@ -31,6 +33,12 @@ class ForeignResult:
     response_id: str
     error: str
     """Reason why there is no result; empty if there is one."""
+    source: str = ""
+    """Who says it; `human` for people."""
+    key: str = ""
+    """Key by which its sender tells it from others."""
+    session: str = ""
+    """Conversation that it names."""
 
 
 def is_foreign_result(name: object, attributes: Attributes) -> bool:
@@ -48,29 +56,48 @@ def foreign_results(spans: Iterable[Span]) -> list[ForeignResult]:
 
 
 def _of_span(span: Span) -> Iterator[ForeignResult]:
-    for event in span.events:
+    events, span_id = span.events, span.span_id
+    if span.name == RESULT_EVENT and is_log_event(span):  # one that stands for itself
+        events = (SpanEvent(name=span.name, time_ns=span.start_ns, attributes=span.attributes),)
+        span_id = span.parent_span_id or ""
+    for event in events:
         if is_foreign_result(event.name, event.attributes):
-            yield ForeignResult(
-                trace_id=span.trace_id,
-                span_id=span.span_id,
-                time_ns=event.time_ns,
-                name=_text(event, "gen_ai.evaluation.name"),
-                score=_score(event.attributes.get("gen_ai.evaluation.score.value")),
-                label=_text(event, "gen_ai.evaluation.score.label"),
-                explanation=_text(event, "gen_ai.evaluation.explanation"),
-                response_id=_text(event, "gen_ai.response.id"),
-                error=_text(event, "error.type"),
-            )
+            yield foreign_result(event.attributes, (span.trace_id, span_id), event.time_ns)
 
 
-def _text(event: SpanEvent, name: str) -> str:
-    value = event.attributes.get(name)
+def foreign_result(attributes: Attributes, ids: tuple[str, str], time_ns: int) -> ForeignResult:
+    """Read the result of another evaluator.
+
+    Args:
+        attributes: Of the event.
+        ids: Of its trace and span; empty where it is of none.
+        time_ns: Time of the event.
+    """
+    trace_id, span_id = ids
+    return ForeignResult(
+        trace_id=trace_id,
+        span_id=span_id,
+        time_ns=time_ns,
+        name=_text(attributes, "gen_ai.evaluation.name"),
+        score=_score(attributes.get("gen_ai.evaluation.score.value")),
+        label=_text(attributes, "gen_ai.evaluation.score.label"),
+        explanation=_text(attributes, "gen_ai.evaluation.explanation"),
+        response_id=_text(attributes, "gen_ai.response.id"),
+        error=_text(attributes, "error.type"),
+        source=_text(attributes, SOURCE),
+        key=next((text for name in _KEYS if (text := _text(attributes, name))), ""),
+        session=_text(attributes, CONVERSATION_ID),
+    )
+
+
+def _text(attributes: Attributes, name: str) -> str:
+    value = attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
 def _score(value: object) -> float | None:
-    """A number, which some senders write as a text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    """A number, which some senders write as a text; true is 1."""
+    if not isinstance(value, int | float | str):
         return None
     try:
         found = float(value)

@@ -40,6 +40,7 @@ RUNS: Final = (
     ("tests.bench.compare",),
     ("tests.bench.drift",),
     ("tests.bench.live",),
+    ("tests.bench.feedback",),
     ("tests.bench.slices",),
     ("tests.bench.soak", "--minutes", "10"),
     ("tests.bench.kill",),

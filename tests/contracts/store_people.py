@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from collector.store.erase import EraseTarget
 from collector.store.labels import LabelQuery, LabelRow
+from collector.store.rows import TaskRow
 from collector.store.runs import RunRow
-from tests.contracts.store_data import SPACE, record
+from scouter.evaluate.outcome import Outcome
+from scouter.model.score import SCORE_OF, score_uid
+from tests.contracts.store_data import SPACE, TRACE, evaluation, record
 from tests.contracts.store_opened import Open, OpenedStore
 from tests.support.store_appends import AppendingStore
 
@@ -23,6 +27,10 @@ def run(run_id: str = "r1", **fields: Any) -> RunRow:
         "summary": '{"records": 1}', "body": b'{"results": []}',
     }  # fmt: skip
     return RunRow(run_id=run_id, **(given | fields))
+
+
+def feedback(outcome: Outcome) -> TaskRow:
+    return TaskRow(task_id="thumb", task_type="Feedback", outcome=outcome)
 
 
 def said(store: AppendingStore, **asked: Any) -> list[tuple[str, str, bool | None]]:
@@ -103,6 +111,38 @@ class PeopleContract(OpenedStore):
             seen += [each.uid for each in page]
             before = page[-1].place
         assert seen == ["u4", "u3", "u2", "u1", "u0"]
+
+    def test_feedback_beside_a_task(self, store: AppendingStore) -> None:
+        """On its trace or its record; what names a record is held against no other."""
+        of = {SCORE_OF: "u2"}
+        rows = [
+            evaluation("u1", trace_id=TRACE),
+            evaluation("u2", Outcome.FAILED, trace_id=TRACE),
+            evaluation("u3", trace_id=None),
+            evaluation(score_uid("1"), tasks=(feedback(Outcome.PASSED),), trace_id=TRACE),
+            evaluation(score_uid("2"), Outcome.FAILED, (feedback(Outcome.FAILED),), tags=of),
+        ]
+        store.append_evaluations(rows).result()
+
+        found = store.feedback_beside(SPACE, "answers", "t1")
+
+        counts = found.good_passed, found.good_failed, found.bad_passed, found.bad_failed
+        assert counts == (1, 1, 0, 1)
+        assert store.feedback_beside(SPACE, "answers", "t2").total == 0
+
+    def test_a_score_goes_with_what_it_is_about(self, store: AppendingStore) -> None:
+        """With its record, and with its trace, which another score does not hold back."""
+        of = {SCORE_OF: "u1"}
+        its, on_trace, other = score_uid("1"), score_uid("2"), score_uid("3")
+        store.append_records([
+            record("u1", trace_id=TRACE), record(its, tags=of), record(other),
+            record(on_trace, trace_id=TRACE),
+        ]).result()  # fmt: skip
+
+        done = store.erase(EraseTarget(space=SPACE, record_uid="u1"))
+
+        assert done.uids == {"u1", its, on_trace}
+        assert [row.uid for row in store.records_of(SPACE, [its, on_trace, other])] == [other]
 
     def test_a_run_is_kept_once_as_it_came_first(self, open_store: Open) -> None:
         store = open_store()

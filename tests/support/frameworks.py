@@ -23,6 +23,8 @@ _PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "langfuse": ("langfuse==5.0.4", _EXPORTER),
     "openllmetry": ("traceloop-sdk==0.62.4", "openai==3.57.0", "httpx==0.28.1"),
+    "pydantic_evals": ("pydantic-evals[logfire]==2.62.0",),
+    "openlit": ("openlit==1.45.0",),
 }  # fmt: skip
 OWN: Final = frozenset(_PACKAGES)
 """Those with an environment of their own."""

@@ -132,8 +132,8 @@ def replayed(
     end_ns = period.until_ns or time.time_ns()
     found, alerts = replay(
         (
-            replace(each, yardsticks=profiles[each.profile_uid].yardsticks)
-            if each.profile_uid in profiles
+            replace(each, yardsticks=known.yardsticks, waits=known.waits)
+            if (known := profiles.get(each.profile_uid)) is not None
             else each
             for each in history.results(period)
         ),

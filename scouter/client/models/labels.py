@@ -216,6 +216,10 @@ class LabelAgreement(Answer):
     left_out: int = Field(description="People who are in no pair, as 20 labelled more.")
     everybody: AgreementKappa = Field(description="Fleiss' kappa of all people.")
     judge: JudgeAgreement
+    feedback: JudgeAgreement | None = Field(
+        description="The task beside feedback on the same traces and records, which corrects no "
+        "rate: nobody drew who gives it. Null without any."
+    )
     scores: ScoreAgreement | None = Field(description="Null where nobody gave a score.")
     not_blind: int = Field(description="Labels of people who had seen the outcome or other labels.")
     contested: tuple[str, ...] = Field(description="Uids of 50 records that people differ on.")

@@ -206,3 +206,10 @@ class Status(Answer):
         description="Of the caller's space, or of all for one of the collector's own; null "
         "without the scope admin."
     )
+
+
+class FeedbackTaken(Answer):
+    """What became of feedback."""
+
+    accepted: int
+    duplicates: int = Field(description="Known already, by their id or their content.")

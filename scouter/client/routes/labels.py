@@ -16,6 +16,7 @@ from scouter.client.models.labels import (
     LabelQueue,
     LabelTasks,
 )
+from scouter.client.models.operation import FeedbackTaken
 from scouter.client.request import arguments
 
 LabelOrder: TypeAlias = Literal["random", "outcome", "failed", "uncertain", "disagrees"]
@@ -75,6 +76,41 @@ class LabelRoutes(Connection):
             order: Order of the queue that the record came from; None if from none.
         """
         return self._post(LabelItem, "/labels", body=arguments(locals()))
+
+    def feedback(
+        self,
+        value: bool | float | None = None,
+        text: str = "",
+        *,
+        trace_id: str | None = None,
+        record_uid: str | None = None,
+        record_id: str | None = None,
+        session_id: str | None = None,
+        name: str = "feedback",
+        stars: int | None = None,
+        label: str = "",
+        user_id: str = "",
+        id: str = "",
+        at: int | str | None = None,
+    ) -> FeedbackTaken:
+        """Pass on what a user says of an answer, also days later. Needs the scope ingest.
+
+        Args:
+            value: A thumb, true for up; or a number on the scale of the score.
+            text: In the user's words.
+            trace_id: What it is about: a trace,
+            record_uid: a record by its key,
+            record_id: the newest record of this id,
+            session_id: or a conversation.
+            name: Of the score, which is that of the task.
+            stars: 1 to 5, in place of a value.
+            label: One word.
+            user_id: The user; erasing by the tag `user.id` takes the feedback.
+            id: Key of the feedback. It counts once, however often it is sent; without an id the
+                same feedback does.
+            at: When it was given, in ns since the epoch or RFC 3339; now by default.
+        """
+        return self._post(FeedbackTaken, "/feedback", body=arguments(locals()))
 
     def label_tasks(self) -> LabelTasks:
         """Tasks of active profiles, with their labels and the calibration of their judge."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.causes import Cause, Causes
 from scouter.drift.series.group import Pace
-from scouter.drift.series.observed import Observed, Yardstick, yardsticks
+from scouter.drift.series.observed import Observed, Yardstick, waits, yardsticks
 from scouter.drift.series.reference import NOTHING, Stated, stated_by
 from scouter.drift.series.series import Ancestor, Series, SeriesKey, Unit
 from scouter.drift.series.series_set import SeriesSet
@@ -28,16 +28,18 @@ class KnownProfile:
     stated: Stated
     """References that it states."""
     yardsticks: Mapping[str, Yardstick]
+    waits: Mapping[tuple[str, str], int]
     """Numbers that it has watched, by task."""
 
     @staticmethod
     def of(alias: str, digest: str, profile: AgentEvalProfile | None) -> "KnownProfile":
         """Take what matters of a profile; None for one that this version cannot read."""
         if profile is None:
-            return KnownProfile(alias=alias, digest=digest, stated=NOTHING, yardsticks={})
+            return KnownProfile(alias=alias, digest=digest, stated=NOTHING, yardsticks={}, waits={})
         return KnownProfile(
             alias=alias, digest=digest, stated=stated_by(profile),
             yardsticks=yardsticks(profile.tasks),
+            waits=waits(profile.tasks),
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from scouter.drift.detect.many import e_bh
 from scouter.drift.series.limits import Limits
@@ -32,6 +32,9 @@ MOST_EARLY: Final = 10_000
 LONG: Final = 4
 """Times the mean length of conversations, after which an open one holds up no other. One chat that
 never rests would else delay every alert by its deadline."""
+
+
+Units: TypeAlias = tuple[tuple[Name, float, int, int, str], ...]
 
 
 class Pace(NamedTuple):
@@ -92,6 +95,22 @@ class _Session:
         """The last evaluation that was not good."""
 
 
+    def add(self, counted: Iterable[Counted], evaluation_id: str) -> None:
+        """Count one result."""
+        for each in counted:
+            name, outcome = each.name, each.outcome
+            total, count, failed = self.counts.get(name, (0.0, 0, 0))
+            self.counts[name] = (total + outcome, count + 1, failed + each.is_failed)
+            if outcome < 1:
+                self.examples[name] = evaluation_id
+
+    def units(self) -> "Units":
+        """Of each series the sum of the outcomes, records, those that failed, and an example."""
+        return tuple(
+            (name, *counts, self.examples.get(name, "")) for name, counts in self.counts.items()
+        )
+
+
 class _Early(NamedTuple):
     """Outcomes that wait for those of records that were created earlier."""
 
@@ -99,8 +118,18 @@ class _Early(NamedTuple):
     place: Place
     """Of the first result in it, as several are created at one time."""
     at_ns: int
-    units: tuple[tuple[Name, float, int, int, str], ...]
+    units: Units
     """Of each series the sum of the outcomes, records, those that failed, and an example."""
+
+
+class _Scored(NamedTuple):
+    """Scores of one conversation, or a single one, that wait for others of earlier things."""
+
+    due_ns: int
+    """Time at which all scores are here that count among those of its first one's time."""
+    place: Place
+    created_ns: int
+    key: str
 
 
 class Group:
@@ -147,6 +176,12 @@ class Group:
         """Conversations that came to rest, and the sum of their lengths in ns."""
         self._early: list[_Early] = []
         """Heap."""
+        self._due: list[_Scored] = []
+        """Heap of scores from outside."""
+        self._scores: dict[str, _Session] = {}
+        """What was said, by the keys in it."""
+        self.fresh_ns: dict[Name, int] = {}
+        """Of series that were begun anew: scores of what was created up to then are left out."""
         self._awaiting: set[Name] = set()
         """Series for which the version before may become comparable."""
 
@@ -156,9 +191,12 @@ class Group:
         return len(self._sessions)
 
     @property
-    def waiting(self) -> tuple[int, int, int]:
-        """Open conversations, outcomes that wait for earlier ones, series that await a version."""
-        return len(self._sessions), len(self._early), len(self._awaiting)
+    def waiting(self) -> tuple[int, int, int, int]:
+        """Open conversations, outcomes that wait for earlier ones, series that await a version.
+
+        The last number is that of scores from outside that wait.
+        """
+        return len(self._sessions), len(self._early), len(self._awaiting), len(self._due)
 
     def take(
         self, observed: Observed, now_ns: int, pace: Pace, decided_ns: float = math.inf
@@ -176,6 +214,12 @@ class Group:
         """
         yield from self.advance(now_ns, pace, decided_ns)
         created_ns = min(observed.created_ns, observed.at_ns)  # a sender's clock may be ahead
+        if observed.wait_ns is not None:
+            self.first_ns = self.first_ns or observed.at_ns
+            self.last_ns = max(self.last_ns, observed.at_ns)
+            self._score(observed, created_ns, observed.wait_ns)
+            yield from self._scored(now_ns)
+            return
         slices: Iterable[str] = ()
         if not observed.is_backfill:
             self.first_ns = self.first_ns or observed.at_ns
@@ -219,12 +263,7 @@ class Group:
                 heappush(self._open, (created_ns, session.place, digest))
         self._sessions[digest] = session
         session.last_ns, session.result_ns = now_ns, max(session.result_ns, observed.at_ns)
-        for each in counted:
-            name, outcome = each.name, each.outcome
-            total, count, failed = session.counts.get(name, (0.0, 0, 0))
-            session.counts[name] = (total + outcome, count + 1, failed + each.is_failed)
-            if outcome < 1:
-                session.examples[name] = observed.evaluation_id
+        session.add(counted, observed.evaluation_id)
         if now_ns >= session.first_ns + pace.deadline_ns:
             self._close(digest)
         elif len(self._sessions) > MOST_OPEN:
@@ -245,6 +284,7 @@ class Group:
                 self._rested = count + 1, total_ns + session.last_ns - session.first_ns
             self._close(digest)
         yield from self._in_order(now_ns, pace, decided_ns)
+        yield from self._scored(now_ns)
 
     def _in_order(self, now_ns: int, pace: Pace, decided_ns: float) -> Iterator[Turn]:
         """Take outcomes before which nothing is open or undecided."""
@@ -314,12 +354,35 @@ class Group:
             for name, (total, count, _) in session.counts.items():
                 self._take_past(name, min(1.0, total / count), count, session.created_ns)
             return
-        units = tuple(
-            (name, *counts, session.examples.get(name, ""))
-            for name, counts in session.counts.items()
-        )
-        early = _Early(session.created_ns, session.place, session.result_ns, units)
+        early = _Early(session.created_ns, session.place, session.result_ns, session.units())
         heappush(self._early, early)
+
+    def _score(self, observed: Observed, created_ns: int, wait_ns: int) -> None:
+        """Let a score wait until all are here that are of things of its time.
+
+        Those of a conversation that have come by then are one unit.
+        """
+        named = observed.session or "/".join(map(str, observed.place))
+        key = blake2b(f"{named}\n{observed.outcomes[0][0]}".encode(), digest_size=8).hexdigest()
+        scores = self._scores.get(key)
+        if scores is None:
+            scores = self._scores[key] = _Session(observed.at_ns, created_ns, observed.place)
+            scored = _Scored(created_ns + wait_ns, observed.place, created_ns, key)
+            heappush(self._due, scored)
+        scores.result_ns = max(scores.result_ns, observed.at_ns)
+        scores.add(observed.counted(), observed.evaluation_id)
+
+    def _scored(self, now_ns: int) -> Iterator[Turn]:
+        """Take the scores whose time has come, in the order of what they are about."""
+        while self._due and (self._due[0].due_ns <= now_ns or len(self._due) > MOST_EARLY):
+            first = heappop(self._due)
+            scores = self._scores.pop(first.key)
+            for name, total, count, failed, example in scores.units():
+                if first.created_ns <= self.fresh_ns.get(name, 0):
+                    continue
+                at_ns = (scores.result_ns, first.created_ns)
+                examples = (example,) if example else ()
+                yield from self._take_unit(name, (total, count, failed), at_ns, examples)
 
     def _take_past(self, name: Name, outcome: float, records: int, created_ns: int) -> None:
         """Let a series take a unit of backfills."""
@@ -376,8 +439,7 @@ class Group:
         return self._make(key, alpha, stated, before, run_length, awaits, margin)
 
     def _stated_of(self, name: Name) -> Sequence[Standard]:
-        is_stated = name.kind is Kind.PASS and not name.slice
-        return self._stated.of_task(name.task) if is_stated else ()
+        return () if name.slice else self._stated.of_series(name.task, name.kind)
 
     def _adopt(self) -> Iterator[Turn]:
         """Hold series against the version before that became comparable after they began."""
@@ -413,7 +475,7 @@ class Group:
             ):
                 del self.series[name]
                 self._awaiting.discard(name)
-            elif name.kind is Kind.PASS:
+            elif name.kind is not Kind.ERROR:
                 series.restate(self._stated_of(name), stated.margin)
         return True
 
@@ -436,6 +498,15 @@ class Group:
                 for digest, each in self._sessions.items()
             ],
             "early": sorted(self._early), "rested": self._rested,
+            "scores": [
+                [
+                    *each, scores.result_ns,
+                    list(scores.counts.items()), list(scores.examples.items()),
+                ]
+                for each in sorted(self._due)
+                for scores in (self._scores[each.key],)
+            ],
+            "fresh": list(self.fresh_ns.items()),
         }  # fmt: skip
 
     @staticmethod
@@ -465,6 +536,13 @@ class Group:
             }
             session.examples = {_name(name): example for name, example in examples}
         found._order_open()
+        for due_ns, place, created_ns, key, result_ns, counts, examples in state["scores"]:
+            found._due.append(_Scored(due_ns, Place(*place), created_ns, key))
+            scores = found._scores[key] = _Session(result_ns, created_ns, Place(*place))
+            scores.result_ns = result_ns
+            scores.counts = {_name(name): tuple(each) for name, each in counts}
+            scores.examples = {_name(name): example for name, example in examples}
+        found.fresh_ns = {_name(name): at_ns for name, at_ns in state["fresh"]}
         found._early = [
             _Early(created_ns, Place(*place), at_ns,
                    tuple((_name(name), *rest) for name, *rest in units))

@@ -14,6 +14,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import as_score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.score import FEEDBACK, SCORE, ScoreTask
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
@@ -48,6 +49,8 @@ class Yardstick(NamedTuple):
     most: float
     is_objective: bool = False
     is_falling: bool = False
+    is_alone: bool = False
+    """The numbers count in place of passes: nothing says which of them pass."""
 
     def outcome(self, value: float) -> float:
         """Bring a number to the scale.
@@ -79,8 +82,31 @@ def yardsticks(tasks: "Iterable[Task]") -> Mapping[str, Yardstick]:
     return {name: each for name, each in found if each is not None}
 
 
+def waits(tasks: "Iterable[Task]") -> Mapping[tuple[str, str], int]:
+    """Find how long series wait for scores from outside, in ns.
+
+    Args:
+        tasks: Of a profile.
+
+    Returns:
+        By task and type of the result.
+    """
+    return {
+        (task.id, kind): int(task.waits_s(kind) * 1e9)
+        for task in tasks
+        if isinstance(task, ScoreTask)
+        for kind in (SCORE, FEEDBACK)
+    }
+
+
 def _yardstick(task: "Task") -> Yardstick | None:
     bound = as_score(task.expected_value)
+    if isinstance(task, ScoreTask):
+        is_inside = bound is None or task.scale[0] < bound <= task.scale[1]
+        if task.passed or not is_inside:
+            return None
+        is_falling = task.operator in _AT_MOST
+        return Yardstick(*task.scale, is_falling=is_falling, is_alone=not task.has_rule)
     if isinstance(task, TrajectoryTask):
         is_graded = task.metric is None or task.metric not in _ALL_OR_NOTHING
         return Yardstick(0.0, 1.0) if is_graded else None
@@ -163,6 +189,17 @@ class Observed:
     """Its cost and its duration, see `Limits`; None for one that is unknown."""
     traits: tuple[str, ...] = ()
     """Tags of the record, and tools, models and attributes that its spans name: `tool search`."""
+    score_type: str = ""
+    """Type of the result of a score from outside; empty for others."""
+    waits: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """See `waits`."""
+
+    @property
+    def wait_ns(self) -> int | None:
+        """Time after its creation at which a score is taken; None for what is no score."""
+        if not self.score_type or not self.outcomes:
+            return None
+        return self.waits.get((self.outcomes[0][0], self.score_type), 0)
 
     @property
     def is_record(self) -> bool:
@@ -181,11 +218,12 @@ class Observed:
         """
         failed: set[str] = set()
         for task, outcome in self.outcomes:
+            if outcome is Outcome.FAILED:
+                failed.add(task)
             is_decided = outcome in (Outcome.PASSED, Outcome.FAILED)
-            if is_decided:
+            own = self.yardsticks.get(task)
+            if is_decided and not (own is not None and own.is_alone):
                 is_good = outcome is Outcome.PASSED
-                if not is_good:
-                    failed.add(task)
                 yield Counted(task, Kind.PASS, float(is_good), not is_good)
                 for each in slices if task == RECORD else ():
                     yield Counted(task, Kind.PASS, float(is_good), not is_good, each)

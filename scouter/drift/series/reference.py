@@ -13,6 +13,7 @@ from scouter.drift.detect.detector import Design
 from scouter.drift.detect.spending import Start
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.sample import BLOCK, Halves, Sample
+from scouter.evaluate.tasks.score import ScoreTask
 
 SPREADS: Final = 2.0
 """Standard deviations of a rate that moves by itself, below which it is not healthy any more."""
@@ -222,6 +223,7 @@ class Standard:
         name: Of the run.
         run: Its outcomes.
         margin: See `of_run`.
+        kind: Kind of the series that it is about.
     """
 
     task: str
@@ -229,6 +231,7 @@ class Standard:
     name: str = ""
     run: Sample | None = None
     margin: float = 0.0
+    kind: str = "pass"
 
     def reference(self, alpha: float) -> Reference:
         """The reference, with its share of the allowed chance."""
@@ -241,6 +244,7 @@ class Standard:
         """All of it, for `from_json`."""
         return {
             "task": self.task, "level": self.level, "name": self.name, "margin": self.margin,
+            "kind": self.kind,
             "run": None if self.run is None else self.run.to_json(),
         }  # fmt: skip
 
@@ -250,7 +254,7 @@ class Standard:
         run = None if state["run"] is None else Sample.from_json(state["run"])
         return Standard(
             task=state["task"], level=state["level"], name=state["name"], run=run,
-            margin=state["margin"],
+            margin=state["margin"], kind=state["kind"],
         )  # fmt: skip
 
 
@@ -299,9 +303,9 @@ class Stated:
             standards=standards, version=healthy.version, margin=healthy.margin, slices=slices
         )
 
-    def of_task(self, task: str) -> list[Standard]:
-        """The standards of one task."""
-        return [each for each in self.standards if each.task == task]
+    def of_series(self, task: str, kind: str) -> list[Standard]:
+        """The standards of one kind of series of a task."""
+        return [each for each in self.standards if (each.task, each.kind) == (task, kind)]
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for `from_json`."""
@@ -331,4 +335,11 @@ def stated_by(profile: AgentEvalProfile) -> Stated:
     if condition is not None and condition.alert_threshold is not AlertThreshold.Above:
         level = max(condition.lower_bound(), 0.0) or None
     found = Stated.of(profile.config.healthy, level, profile.config.slices)
-    return replace(found, amounts=profile.config.amounts)
+    found = replace(found, amounts=profile.config.amounts)
+    means = {each.id for each in profile.tasks if isinstance(each, ScoreTask) and not each.has_rule}
+    if not means:
+        return found
+    standards = [
+        replace(each, kind="score") if each.task in means else each for each in found.standards
+    ]
+    return replace(found, standards=standards)

@@ -160,6 +160,12 @@ class SeriesSet:
         group = self.groups.get(GroupKey(*key[:3]))
         return None if group is None else group.series.get(Name(*key[3:]))
 
+    def forget_waiting(self, key: SeriesKey) -> None:
+        """Leave out of a series the scores of what was created up to now, as it begins anew."""
+        group = self.groups[GroupKey(*key[:3])]
+        group.fresh_ns[Name(*key[3:])] = self.now_ns
+        self.changed.add(GroupKey(*key[:3]))
+
     def remove(self, key: GroupKey) -> None:
         """Follow a group no longer."""
         gone = self.groups.pop(key)

@@ -35,6 +35,7 @@ from scouter.evaluate.tasks.function import CodeTask, FunctionTask, ReliabilityT
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
+from scouter.evaluate.tasks.score import ScoreTask
 from scouter.evaluate.tasks.task import Task, when_task
 from scouter.evaluate.tasks.trace import (
     AttributeFilterAssertion,
@@ -84,7 +85,7 @@ def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
         raise ConfigError(f"task {task.id!r}: {error}") from error
 
 
-def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
+def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:  # noqa: C901 a case for each kind
     """Modules that few tasks need are imported with the first of these."""
     match task:
         case AssertionTask():
@@ -120,6 +121,8 @@ def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:
 
             subject = _measured(task, stage, task.id)
             return (compile_function if task.prompt is None else AskingFunction.of)(task, subject)
+        case ScoreTask():
+            raise ConfigError("a score comes from outside; it stands beside tasks, not in them")
 
 
 def _measured(task: Task, stage: int, label: str) -> Subject:

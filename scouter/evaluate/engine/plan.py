@@ -17,6 +17,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.function import CodeTask, ReliabilityTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.score import ScoreTask
 from scouter.evaluate.tasks.task import Task, tasks_digest, when_task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -65,7 +66,8 @@ class Plan:
     """Compiled form of a profile's tasks, which `evaluate_record` runs.
 
     `compile_plan` makes plans; they hold no state. Every field but `digest` and `session` is about
-    the tasks of one scope: tasks of records here, tasks of sessions in the plan inside.
+    the tasks of one scope: tasks of records here, tasks of sessions in the plan inside. Scores from
+    outside are in the digest alone.
     """
 
     tasks: tuple[Task, ...]
@@ -129,11 +131,12 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
     levels = _levels(given, dependencies)
     digest = tasks_digest(given)
     session = tuple(task for task in given if task.scope == "session")
-    if not session:
+    if all(task.scope == "record" for task in given):
         return _compiled(given, dependencies, levels, digest)
     _check_scopes(given, dependencies)
     records = tuple(task for task in given if task.scope == "record")
-    return replace(_part(records, digest), session=_part(session, digest))
+    plan = _part(records, digest)
+    return replace(plan, session=_part(session, digest)) if session else plan
 
 
 def _part(tasks: Sequence[Task], digest: str) -> Plan:
@@ -227,6 +230,8 @@ def _check_scopes(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]
                     f"its depends_on is {tasks[need].scope}; tasks can depend on those of their "
                     "own scope only"
                 )
+        if task.scope == "score" and not isinstance(task, ScoreTask):
+            raise ConfigError(f"task {task.id!r}: the scope score is that of Score tasks only")
         if task.scope == "session" and any(
             isinstance(each, AgentAssertionTask)
             and each.source == "context"

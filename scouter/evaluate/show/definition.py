@@ -32,6 +32,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "Reliability": "reliability of calls",
     "Code": "check in Python",
     "Function": "function",
+    "Score": "score from outside",
 }
 _METRICS: Final[Mapping[str, str]] = {
     "exact_match": "exact match (1 or 0) of the calls with the expected ones",
@@ -105,7 +106,7 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
         task_id=task["id"],
         description=task.get("description") or "",
         kind=_KINDS.get(kind, kind),
-        passes=sentence(measure, task["operator"], task["expected_value"]),
+        passes=_passes(task, measure),
         reads=reads,
         is_of_spans=any("spans of the trace" in each.text for each in reads)
         or _is_of_spans(task.get("when")),
@@ -118,6 +119,15 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
         is_of_session=task.get("scope", "record") == "session",
         written=task,
     )
+
+
+def _passes(task: Mapping[str, Any], measure: Measure) -> Words:
+    expected = task["expected_value"]
+    if task["task_type"] == "Score" and expected is None:
+        if labels := task.get("passed"):
+            return told("the label is {labels}", labels=listed([*labels], " or "))
+        expected = sum(task.get("scale", (0.0, 1.0))) / 2
+    return sentence(measure, task["operator"], expected)
 
 
 def _condition(when: Mapping[str, Any] | None) -> Words:
@@ -179,11 +189,17 @@ def _read(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words
             return Measure(subject=measure), told(reads)
         case "Report":
             return Measure(subject=told("the score of the report")), _at(task["report"])
+        case "Score":
+            return _scored(task)
         case "Function":
             measure = told("the score that {name} gives", name=task["function"])
             return Measure(subject=measure), _at(None)
         case _:
             return _judged(task, judge)
+
+
+def _scored(task: Mapping[str, Any]) -> tuple[Measure, Words]:
+    return Measure(subject=told("the score")), told("what other evaluators or people sent")
 
 
 def _at(path: str | None) -> Words:

@@ -335,10 +335,11 @@ class EvaluationTaskType(StrEnum):
     Reliability = "Reliability"
     Code = "Code"
     Function = "Function"
+    Score = "Score"
 
 
-Scope: TypeAlias = Literal["record", "session"]
-"""Scope of a task: one record, or all records of one session together."""
+Scope: TypeAlias = Literal["record", "session", "score"]
+"""Scope of a task: one record, all records of one session together, or a score from outside."""
 
 
 class TaskOptions(TypedDict, total=False):

@@ -20,6 +20,7 @@ from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.report import ReportTask
+from scouter.evaluate.tasks.score import ScoreTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.agent_work import CallsToldBy
@@ -36,6 +37,7 @@ _OfFiles: TypeAlias = (
     | ReportTask
     | ReliabilityTask
     | CodeTask
+    | ScoreTask
 )
 Task = Annotated[_OfFiles | FunctionTask, Field(discriminator="task_type")]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
@@ -71,6 +73,7 @@ _BUCKETS: Final = {
     "report": "Report",
     "reliability": "Reliability",
     "code": "Code",
+    "score": "Score",
 }
 """The bucketed form's keys, and the `task_type` of what is in them."""
 
@@ -91,7 +94,7 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
         obj: A list of tasks or of their wire form (flat objects with `task_type`), a `TasksFile`,
             `{"tasks": [...]}`, or the bucketed `{"assertion": [], "judge": [], "trace": [],
             "agent": [], "trajectory": [], "qa": [], "accuracy": [],
-            "journey": [], "report": [], "reliability": [], "code": []}`.
+            "journey": [], "report": [], "reliability": [], "code": [], "score": []}`.
 
     Raises:
         ConfigError: None of these forms, or an item that is no task.

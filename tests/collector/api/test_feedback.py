@@ -1,0 +1,238 @@
+"""Feedback of people and scores of evaluators, through a whole collector."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scouter.model.otlp import encode_request
+from scouter.model.span import Resource, SpanEvent
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+from tests.support.otlp import logs_request
+
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+RESULT = "gen_ai.evaluation.result"
+DESK = {
+    "alias": "desk",
+    "scores": {"helpfulness": {"healthy": 0.8}, "feedback": {"at_least": 0.5}},
+    "tasks": [
+        {"task_type": "Assertion", "id": "answered", "context_path": "answer",
+         "operator": "Equals", "expected_value": "yes"},
+        {"task_type": "Assertion", "id": "whole", "scope": "session", "operator": "HasLengthEqual",
+         "context_path": "records", "expected_value": 1},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    path = tmp_path / "desk.json"
+    path.write_text(json.dumps(DESK))
+    return path
+
+
+@pytest.fixture
+def service(start: Start, desk: Path) -> Service:
+    """With a trace of version 2 of the service bot, and a record on it."""
+    service = start(profile=[str(desk)], session_quiet_s="100ms")
+    send_trace(service)
+    service.send({"uid": "u1", "record_id": "r1", "profile": "desk", "trace_id": TRACE,
+                  "session_id": "chat", "context": {"answer": "yes"}})  # fmt: skip
+    service.wait_for(1)
+    return service
+
+
+def send_trace(service: Service, **score: Any) -> None:
+    attributes = {"gen_ai.evaluation.name": "helpfulness", **score}
+    event = SpanEvent(name=RESULT, time_ns=span(1).end_ns, attributes=attributes)
+    resource = Resource(attributes={"service.name": "bot", "service.version": "2"})
+    whole = span(1, resource=resource, events=(event,) if score else ())
+    data = encode_request([whole]).SerializeToString()
+    assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+
+
+def say(service: Service, status: int = 200, **fields: object) -> Any:
+    answer = service.http.post("/api/v1/feedback", json=fields)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def scores(service: Service, count: int = 1) -> list[Any]:
+    """The evaluations that carry a score, once so many records are evaluated."""
+    service.wait_for(count)
+    items = service.get("/api/v1/evaluations")["items"]
+    return [each for each in items if each["uid"].startswith("score:")]
+
+
+def test_feedback_is_a_result_of_the_record_that_it_is_about(service: Service) -> None:
+    """With the record's trace, conversation, time and version; sent twice it counts once."""
+    taken: dict[str, Any] = {"record_id": "r1", "value": False, "text": "rude", "user_id": "anna"}
+
+    assert say(service, **taken) == {"accepted": 1, "duplicates": 0}
+    assert say(service, **taken) == {"accepted": 0, "duplicates": 1}
+
+    [found] = scores(service, 2)
+    [task] = found["tasks"]
+    assert (found["trace_id"], found["session_id"], found["record_id"]) == (TRACE, "chat", "r1")
+    assert (found["profile"], found["service_version"]) == ("desk", "2")
+    assert (task["task_id"], task["outcome"], task["actual"]) == ("feedback", "failed", 0.0)
+    assert "rude" in task["message"]
+    # Of the record, of the conversation and of its tasks nothing is said by that.
+    labels = 'alias="desk",outcome="failed",profile="desk",space="default"'
+    assert service.sample(f'scouter_evaluations_total{{{labels},task="feedback"}}') == 1
+    assert service.sample(f"scouter_records_evaluated_total{{{labels}}}") == 0
+    [session] = service.get("/api/v1/evaluations", profile="desk", session_id="chat",
+                            task_id="whole")["items"]  # fmt: skip
+    assert session["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({"value": True}, 400, "about nothing"),
+        ({"trace_id": TRACE}, 400, "says nothing"),
+        ({"trace_id": "xyz", "value": True}, 400, "trace_id"),
+        ({"trace_id": TRACE, "stars": 6}, 400, "stars"),
+        ({"trace_id": TRACE, "stars": 3, "value": True}, 400, "value and stars"),
+        ({"record_id": "none", "value": True}, 404, "no record 'none' is stored"),
+        ({"trace_id": TRACE, "value": True, "colour": 1}, 400, "colour"),
+    ],
+)
+def test_what_is_no_feedback_is_refused(
+    service: Service, fields: dict[str, object], status: int, words: str
+) -> None:
+    answer = service.http.post("/api/v1/feedback", json=fields)
+
+    assert answer.status_code == status, answer.text
+    assert words in answer.text
+    assert service.get("/api/v1/conservation")["records"]["accepted"] == 1
+
+
+def test_another_content_of_a_known_id_is_a_conflict(service: Service) -> None:
+    say(service, trace_id=TRACE, value=True, id="click-1")
+
+    assert (
+        "accepted before" in say(service, 409, trace_id=TRACE, value=False, id="click-1")["detail"]
+    )
+    assert say(service, trace_id=TRACE, value=True, id="click-1")["duplicates"] == 1
+
+
+def test_several_are_stored_or_none(service: Service) -> None:
+    items = [{"session_id": "chat", "stars": 5}, {"session_id": "new", "stars": 1}]
+
+    assert say(service, items=items)["accepted"] == 2
+    say(service, 404, items=[{"session_id": "chat", "stars": 2}, {"record_uid": "no", "stars": 1}])
+
+    found = {each["session_id"]: each["tasks"][0]["actual"] for each in scores(service, 3)}
+    assert found == {"chat": 1.0, "new": 0.0}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"trace_id": TRACE},
+        {"record_uid": "u1"},
+        {"session_id": "chat"},
+        {"tag": {"key": "user.id", "value": "anna"}},
+    ],
+    ids=str,
+)
+def test_erasing_takes_the_feedback(service: Service, target: dict[str, object]) -> None:
+    say(service, record_uid="u1", value=False, text="rude", user_id="anna")
+    say(service, trace_id=TRACE, value=True, user_id="anna")
+    scores(service, 3)
+
+    assert service.http.post("/api/v1/erase", json=target).is_success
+
+    assert scores(service, 0) == []
+    sheet = service.get("/api/v1/conservation")["records"]
+    assert (sheet["accepted"], sheet["erased"]) == (3, 2 if "tag" in target else 3)
+
+
+def test_the_score_of_an_event_is_watched_by_name(start: Start, desk: Path) -> None:
+    """In a span and as a log record it is one score; others stay beside their span alone."""
+    service = start(profile=[str(desk)])
+    value = {"gen_ai.evaluation.score.value": 0.9}
+    send_trace(service, **value)
+    for name in ("helpfulness", "tone"):
+        request = logs_request(
+            [""], event_name=RESULT, attributes={"gen_ai.evaluation.name": name, **value},
+            trace_id=bytes.fromhex(TRACE),
+        )  # fmt: skip
+        request.resource_logs[0].scope_logs[0].log_records[0].span_id = (1).to_bytes(8, "big")
+        content = request.SerializeToString()
+        assert service.http.post("/v1/logs", content=content, headers=PROTOBUF).is_success
+
+    [found] = scores(service)
+    assert (found["tasks"][0]["task_id"], found["outcome"]) == ("helpfulness", "passed")
+    assert found["service_version"] == "2"
+    sheet = service.get("/api/v1/conservation")["records"]
+    assert (sheet["accepted"], sheet["duplicates"], sheet["dead_lettered"]) == (1, 1, 0)
+    trace = service.get(f"/api/v1/traces/{TRACE}")
+    assert {each["name"] for each in trace["foreign_results"]} == {"helpfulness", "tone"}
+
+
+def test_all_scores_are_watched_if_wanted(start: Start) -> None:
+    """Each by a profile of its own, which the detectors follow at once."""
+    service = start(scores=True)
+    send_trace(service, **{"gen_ai.evaluation.score.label": "pass"})
+
+    [found] = scores(service)
+    assert (found["profile"], found["outcome"]) == ("score.helpfulness", "passed")
+    [profile] = service.get("/api/v1/profiles")["items"]
+    assert (profile["alias"], profile["is_active"]) == ("score.helpfulness", True)
+
+
+def test_an_event_of_no_span_is_a_score_of_its_conversation(start: Start) -> None:
+    """People's need no profile; the version is that of the sender."""
+    service = start()
+    request = logs_request(
+        [""], event_name=RESULT,
+        attributes={
+            "gen_ai.evaluation.name": "thumb", "gen_ai.evaluation.score.label": "bad",
+            "gen_ai.evaluation.source": "human", "gen_ai.conversation.id": "chat",
+        },
+    )  # fmt: skip
+    content = request.SerializeToString()
+    assert service.http.post("/v1/logs", content=content, headers=PROTOBUF).is_success
+
+    [found] = scores(service)
+    assert (found["session_id"], found["outcome"]) == ("chat", "failed")
+
+
+def test_a_score_that_nobody_watches_is_refused_where_it_was_sent_as_a_record(
+    service: Service,
+) -> None:
+    service.send({"score": {"name": "tone", "value": 1}, "trace_id": TRACE})
+
+    [letter] = service.get("/api/v1/dead-letters")["items"]
+    assert "no active profile names it" in letter["message"]
+
+
+def test_people_beside_a_task(service: Service) -> None:
+    """The task passed the record; one user agrees and another one does not."""
+    say(service, record_uid="u1", value=True, user_id="anna")
+    say(service, trace_id=TRACE, value=False, user_id="ben")
+    scores(service, 3)
+
+    found = service.get("/api/v1/labels/agreement", profile="desk", task_id="answered")
+
+    counts = {name: found["feedback"][name] for name in
+              ("good_passed", "good_failed", "bad_passed", "bad_failed")}  # fmt: skip
+    assert counts == {"good_passed": 1, "good_failed": 0, "bad_passed": 1, "bad_failed": 0}
+    assert found["records"] == 0
+
+
+def test_a_restart_evaluates_no_conversation_again_for_a_score(
+    service: Service, start: Start, desk: Path
+) -> None:
+    say(service, session_id="chat", value=True)
+    before = scores(service, 2)
+    service = start(profile=[str(desk)], session_quiet_s="100ms")
+    send_trace(service, **{"gen_ai.evaluation.score.value": 1.0})
+    service.wait_for(3)
+
+    [session] = service.get("/api/v1/evaluations", session_id="chat", task_id="whole")["items"]
+    assert (session["revision"], len(before)) == (1, 1)
