@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
@@ -136,3 +137,23 @@ def test_sources_are_read_from_spans_only() -> None:
 
     with pytest.raises(ConfigError, match="say source='spans'"):
         compile_plan([task])
+
+
+@pytest.mark.parametrize(
+    ("calls", "agent_failed", "failed"),
+    [
+        ([("a", {"x": 1, "y": 2}, FAILED), ("a", {"x": 1, "y": 3}, 5)], False, set[str]()),
+        ([("a", {"x": 1}, FAILED), ("a", {"x": 2}, 5)], False, {"tools_recovered"}),
+        ([("a", {"x": 1}, 5)], True, {"nothing_failed"}),
+    ],
+)
+def test_agent_health_lets_an_agent_repair_what_failed(
+    calls: list[Call], agent_failed: bool, failed: set[str]
+) -> None:
+    spans = work(*calls, asked="a?", said="It is done.")
+    if agent_failed:
+        spans[0] = replace(spans[0], status=StatusCode.ERROR)
+    plan = AgentEvalProfile.from_file("agent_health").plan
+    results = evaluate_record(plan, EvalRecord({}), SpanTree(spans)).tasks
+
+    assert {each.task_id for each in results if each.outcome != "passed"} == failed
