@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Self
 
@@ -159,14 +160,23 @@ def _about(store: Store, space: str, item: FeedbackItem) -> RecordRow | None:
     else:
         if item.record_id is None and item.session_id is None:
             return None
-        query = RecordQuery(
-            space=space, record_id=item.record_id, session_id=item.session_id, limit=20
-        )
-        rows = [each.record for each in store.records(query).items]
-        found = next((row for row in rows if not row.is_score), None)
+        query = RecordQuery(space=space, record_id=item.record_id, session_id=item.session_id)
+        found = _newest(store, query)
     if found is None and (name := item.record_uid or item.record_id):
         raise ProblemError(404, f"no record {name!r} is stored")
     return found
+
+
+def _newest(store: Store, query: RecordQuery) -> RecordRow | None:
+    """The newest record that is no score itself."""
+    while True:
+        page = store.records(query)
+        for each in page.items:
+            if not each.record.is_score:
+                return each.record
+        if page.next_before is None:
+            return None
+        query = replace(query, before=page.next_before)
 
 
 def _agent(store: Store, row: RecordRow | None) -> Mapping[str, str]:

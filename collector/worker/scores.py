@@ -53,7 +53,7 @@ def score_rows(
             profile_uid=each.uid,
             profile_name=each.profile.name,
             alias=each.profile.alias,
-            record_id=item.record_id or "",
+            record_id=item.record_id or score.name,
             session_id=item.session_id or "",
             trace_id=item.trace_id,
             created_ns=created_ns,

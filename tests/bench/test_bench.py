@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 LONG: Final = pytest.mark.long
 MAY_BE_NONE: Final = {
     "steady 0.9, first 1,000: alarmed", "failures take 60 s, 50 a second: alarmed",
+    "2,000 a day, measured: alarmed",
 }  # fmt: skip
 """Figures of healthy agents, of which 0 is the best one."""
 
@@ -64,6 +65,13 @@ def test_bench_can_be_loaded(module: str) -> None:
             "drift",
             ["0.9 to 0.8 after 0: median delay", "memory of 100,000 series"],
             marks=LONG,
+        ),
+        (
+            "feedback",
+            [
+                "2,000 a day, measured: alarmed",
+                "2,000 a day, level stated, as they come: alarmed",
+            ],
         ),
         (
             "live",

@@ -119,6 +119,16 @@ def test_another_content_of_a_known_id_is_a_conflict(service: Service) -> None:
     assert say(service, trace_id=TRACE, value=True, id="click-1")["duplicates"] == 1
 
 
+def test_a_record_with_much_feedback_is_found(service: Service) -> None:
+    """More than a page of it carries the record's id, too."""
+    items = [{"record_id": "r1", "stars": 5, "id": str(at)} for at in range(120)]
+    assert say(service, items=items)["accepted"] == 120
+    service.wait_for(121)
+
+    assert say(service, record_id="r1", value=True)["accepted"] == 1
+    assert service.get("/api/v1/conservation")["records"]["dead_lettered"] == 0
+
+
 def test_several_are_stored_or_none(service: Service) -> None:
     items = [{"session_id": "chat", "stars": 5}, {"session_id": "new", "stars": 1}]
 
@@ -167,6 +177,7 @@ def test_the_score_of_an_event_is_watched_by_name(start: Start, desk: Path) -> N
 
     [found] = scores(service)
     assert (found["tasks"][0]["task_id"], found["outcome"]) == ("helpfulness", "passed")
+    assert found["record_id"] == "helpfulness"
     assert found["service_version"] == "2"
     sheet = service.get("/api/v1/conservation")["records"]
     assert (sheet["accepted"], sheet["duplicates"], sheet["dead_lettered"]) == (1, 1, 0)
