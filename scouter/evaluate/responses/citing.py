@@ -49,6 +49,8 @@ _SPACES: Final = re.compile(r"[ '\u00a0\u202f]")
 _NO_WORD: Final = re.compile(r"[\W_]+")
 _SHORTEST: Final = 3
 """Characters of a text that cites, spaces among them."""
+_REMEMBERED: Final = 10_000
+"""Characters of a text that is remembered; 256 of them take a few megabytes."""
 _LONGEST: Final = 1_000
 """Characters of a text that is looked for as a whole."""
 
@@ -69,14 +71,12 @@ class Answer:
         return not (self.numbers or self.dates or is_text)
 
     @staticmethod
-    @lru_cache(maxsize=1024)
     def of(text: str) -> "Answer":
-        """Take a text apart.
+        """Take a text apart; one that is not long is remembered, as traces repeat prompts.
 
         Cost: linear.
         """
-        dates, rest = _dates_of(text)
-        return Answer(_words(text), frozenset(_numbers_in(rest)), frozenset(dates))
+        return _remembered(text) if len(text) <= _REMEMBERED else _taken_apart(text)
 
     def cites(self, result: JsonValue) -> bool:
         """Tell whether it has a value of a tool's result, at whatever depth.
@@ -104,6 +104,14 @@ class Answer:
         has_letter = any(map(str.isalpha, words))
         is_fit = has_letter and len(words) - 2 >= _SHORTEST and len(value) <= _LONGEST
         return is_fit and words in self.words
+
+
+def _taken_apart(text: str) -> Answer:
+    dates, rest = _dates_of(text)
+    return Answer(_words(text), frozenset(_numbers_in(rest)), frozenset(dates))
+
+
+_remembered: Final = lru_cache(maxsize=256)(_taken_apart)
 
 
 def unsourced_numbers(text: str, sources: Sequence[Answer]) -> int:
