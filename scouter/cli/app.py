@@ -30,6 +30,7 @@ OWN: Final = {
     "import": "scouter.cli.import_exports:import_exports",
     "judge": "scouter.cli.judge:judge",
     "letters": "scouter.cli.letters:letters",
+    "mcp": "scouter.cli.mcp.command:mcp",
     "profile": "scouter.cli.profile:profile",
     "reevaluate": "scouter.cli.reevaluate:reevaluate",
     "results": "scouter.cli.results:results",
@@ -40,6 +41,7 @@ OWN: Final = {
 _EXTRAS: Final = {
     "collector": "collector",
     "demo": "demo",
+    "mcp": "mcp",
     "store": "collector",
     "token": "collector",
 }

@@ -11,6 +11,7 @@ from scouter.cli.asking import connect, for_output, moment, print_table
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
+    from scouter.client.client import ScouterClient
     from scouter.client.models.comparison import Comparison
 
 _SIDE: Final = re.compile(r"(version|run|last|before):(.+)")
@@ -56,21 +57,8 @@ def compare_live(
     Raises:
         ConfigError: A side is in none of the forms.
     """
-    old, new = _asked(before, "A"), _asked(after, "B")
     with connect(url, token_file) as client:
-        found = client.comparison(
-            profile,
-            before_version=old.get("version"),
-            before_run=old.get("run"),
-            before_since=old.get("since"),
-            before_until=old.get("until"),
-            version=new.get("version"),
-            run=new.get("run"),
-            since=new.get("since"),
-            until=new.get("until"),
-            environment=environment,
-            require_ruled_out=require_ruled_out,
-        )
+        found = comparison_of(client, before, after, profile, environment, require_ruled_out)
     if json is not None:
         json.write_text(found.model_dump_json(indent=2), encoding="utf-8")
     for line in _decision(found) if quiet else _lines(found):
@@ -78,6 +66,35 @@ def compare_live(
     if not quiet:
         _print_rates(found)
     return found.exit_code
+
+
+def comparison_of(
+    client: "ScouterClient",
+    before: str,
+    after: str,
+    profile: str | None,
+    environment: str | None = None,
+    require_ruled_out: float | None = None,
+) -> "Comparison":
+    """Have a collector compare two sides; the arguments are those of `compare_live`.
+
+    Raises:
+        ConfigError: A side is in none of the forms.
+    """
+    old, new = _asked(before, "A"), _asked(after, "B")
+    return client.comparison(
+        profile,
+        before_version=old.get("version"),
+        before_run=old.get("run"),
+        before_since=old.get("since"),
+        before_until=old.get("until"),
+        version=new.get("version"),
+        run=new.get("run"),
+        since=new.get("since"),
+        until=new.get("until"),
+        environment=environment,
+        require_ruled_out=require_ruled_out,
+    )
 
 
 def _asked(side: str, name: str) -> dict[str, str | None]:

@@ -318,15 +318,19 @@ def record(
     from scouter.client.record_look import RecordLook, look_at_record
 
     with connect(url, token_file) as client:
-        found = look_at_record(client, _uid_of(client, uid))
+        found = look_at_record(client, uid_of(client, uid))
     if json:
         typer.echo(for_output(TypeAdapter(RecordLook).dump_json(found).decode()))
     else:
         _print_text(record_lines(found, WHOLE if full else SHORT))
 
 
-def _uid_of(client: "ScouterClient", named: str) -> str:
-    """The uid of the one record that is called so, by its uid or its id."""
+def uid_of(client: "ScouterClient", named: str) -> str:
+    """The uid of the one record that is called so, by its uid or its id.
+
+    Raises:
+        ConfigError: Several records have that id.
+    """
     uids = [each.uid for each in islice(client.records(record_id=named, limit=10), 10)]
     if named in uids or not uids:
         return named  # where it is unknown, the collector says so

@@ -101,6 +101,12 @@ class Connection:
         """Base address of the collector."""
         return self._url
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables by which another program asks the same collector as the same caller."""
+        token = self._http.headers.get("Authorization", "").removeprefix("Bearer ")
+        return {URL_VARIABLE: self._url, TOKEN_VARIABLE: token}
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -109,15 +115,10 @@ class Connection:
         """Get one answer; `given` is put into the path and the query."""
         return self._ask(model, Request(method="GET", path=path, given=given or {}))
 
-    def _pages(self, item: type[Item], path: str, given: Mapping[str, Any]) -> Iterator[Item]:
+    def _pages(self, item: type[Item], path: str, given: Mapping[str, Any]) -> "Pages[Item]":
         """Read a list page by page; a page is requested when its first item is."""
         request = Request(method="GET", path=path, given=given)
-        while True:
-            page = self._ask(Page[item], request)
-            yield from page.items
-            if page.next_cursor is None:
-                return
-            request = request.after(page.next_cursor)
+        return Pages(lambda each: self._ask(Page[item], each), request)
 
     def _parts(self, path: str, given: Mapping[str, Any]) -> Iterator[bytes]:
         """Read a file part by part; a part is requested when the one before it was used."""
@@ -251,6 +252,37 @@ class Connection:
         longest = self._retry.first_pause_s * 2 ** (tried - 1)
         # Clients that were refused together do not come back together.
         return min(longest, self._retry.longest_pause_s) * random.uniform(0.5, 1)  # noqa: S311
+
+
+class Pages(Iterator[Item]):
+    """The items of a list; a page is requested when its first item is.
+
+    Args:
+        ask: Gets one page.
+        request: For the first page.
+    """
+
+    def __init__(self, ask: Callable[[Request], Page[Item]], request: Request) -> None:
+        self._ask, self._request = ask, request
+        self._items = self._every()
+
+    def __next__(self) -> Item:
+        return next(self._items)
+
+    def page(self, cursor: str | None = None) -> Page[Item]:
+        """One page, for who reads on at another time.
+
+        Args:
+            cursor: `next_cursor` of the page before; None for the first.
+        """
+        return self._ask(self._request if cursor is None else self._request.after(cursor))
+
+    def _every(self) -> Iterator[Item]:
+        page = self.page()
+        yield from page.items
+        while page.next_cursor is not None:
+            page = self.page(page.next_cursor)
+            yield from page.items
 
 
 def _address(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from pydantic import JsonValue
 
-from scouter.client.connection import Connection
+from scouter.client.connection import Connection, Pages
 from scouter.client.models.answer import FacetList
 from scouter.client.models.comparison import Comparison, RemovedRun, RunItem, Setups, Versions
 from scouter.client.models.evaluations import (
@@ -51,7 +51,7 @@ class EvaluationRoutes(Connection):
 
     def evaluations(
         self, *, limit: int | None = None, **search: Unpack[EvaluationSearch]
-    ) -> Iterator[Evaluation]:
+    ) -> Pages[Evaluation]:
         """Evaluations, newest first; each record and each session once, in its latest revision.
 
         Args:

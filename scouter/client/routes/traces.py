@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from pydantic import JsonValue
 
-from scouter.client.connection import Connection
+from scouter.client.connection import Connection, Pages
 from scouter.client.models.answer import FacetList
 from scouter.client.models.traces import (
     GenAIUsage,
@@ -118,7 +118,7 @@ class TraceRoutes(Connection):
         questions: bool | None = None,
         limit: int | None = None,
         **search: Unpack[TraceSearch],
-    ) -> Iterator[TraceItem]:
+    ) -> Pages[TraceItem]:
         """Traces with all of these properties, newest first; see `spans`.
 
         Some span of the trace has each property, not one span all of them; service, version and

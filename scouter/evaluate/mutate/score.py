@@ -155,7 +155,7 @@ def mutation_score(
     Cost: about 10 ms for each mutant of a trace with ten calls of tools.
     """
     given = list(tasks)
-    kept = _runnable(given)
+    kept = runnable(given)
     if not kept:
         raise ConfigError("every task asks a judge or reads a session; none can be run here")
     is_judged = is_judged or (lambda tree: tree.has_agent)
@@ -181,8 +181,8 @@ def mutation_score(
     )  # fmt: skip
 
 
-def _runnable(tasks: Sequence[Task]) -> list[Task]:
-    """Tasks of records that ask no judge, and depend on none that does."""
+def runnable(tasks: Sequence[Task]) -> list[Task]:
+    """Tasks of records that ask no judge, and depend on none that does; they cost no money."""
     left = {task.id for task in tasks if task.scope == "session"}
     with_records = [task for task in tasks if task.id not in left]
     if with_records:

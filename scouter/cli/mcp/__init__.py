@@ -1,0 +1,1 @@
+"""The command `scouter mcp`: tools that let a coding agent ask a collector."""
