@@ -197,7 +197,8 @@ def test_prometheus_answers_every_rule(busy: CollectorProcess) -> None:
         wanted = {rule["record"] for rule in rules if "record" in rule}
         for rule in rules:
             for match in _READ.finditer(rule["expr"]):
-                if match[1] not in UNSEEN:
+                # A limit is learnt from 200 records with traces; here are 60 without.
+                if match[1] not in UNSEEN and 'kind="amount"' not in match[0]:
                     wanted.add(match[0])
         for each in sorted(wanted):
             wait_until(

@@ -690,6 +690,14 @@ def test_costs_that_rise_open_an_alert_of_their_own(watch: Watch) -> None:
         "4 of 40; chance of this while nothing is wrong: 1 in 250"
     )
     assert explained(watch.store, alert) is None
+    registry = CollectorRegistry()
+    health = HealthWatch(watch.store, watch.watcher.active, 0)
+    registry.register(DriftMeasures(watch.watcher, health, AlertMonitor(watch.store)))
+    labels = {
+        "space": SPACE, "profile": PROFILE.name, "alias": "answers", "task": "cost 0.012 USD",
+        "kind": "amount", "service": "", "environment": "",
+    }  # fmt: skip
+    assert registry.get_sample_value("scouter_task_firing", labels) == 1
 
 
 def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
