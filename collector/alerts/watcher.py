@@ -56,17 +56,17 @@ class DriftWatcher:
     """See the module.
 
     Args:
-        store: Where results are read and the state is kept.
+        store: Where results are read and the state is stored.
         alpha: Chance that one series ever alarms while nothing is wrong.
         run_length: Units between two false alarms of a series on average, in place of that chance.
         pace: When a conversation is complete.
         is_shadow: Let new alerts be on trial.
         on_trial: Profiles, by alias, whose new alerts are on trial anyway.
-        told: Is told of every alert that was opened or changed, once that is durable.
+        told: Gets every alert that was opened or changed, once that is durable.
         findings: Looks for what keeps results from being made, in the same thread between two
             pages; is given the time.
         monitor: Looks at the conditions of profiles, in the same thread; none is looked at without.
-        channels: Names of those who can be told.
+        channels: Names of those who can be notified.
         prices: One's own, of models.
         refer: Has an action on an alert carried out by the process that watches, for as long as
             this one does not.
@@ -120,12 +120,12 @@ class DriftWatcher:
     # --- what others ask --------------------------------------------------------------------
 
     def start(self) -> None:
-        """Go on behind the last result whose evidence was kept."""
+        """Go on behind the last result whose evidence was stored."""
         self.load()
         self._thread.start()
 
     def load(self) -> None:
-        """Read what was kept; `start` does it."""
+        """Read what was stored; `start` does it."""
         with self._lock:
             restored(self._series, self._store.drift_states())
             self._book.load(self._store.drift_alerts())
@@ -142,11 +142,11 @@ class DriftWatcher:
                 self.save()
             except ScouterError as error:
                 _log.warning(
-                    "the state of detectors was not kept, results are read again: %s", error
+                    "the state of detectors was not stored, results are read again: %s", error
                 )
 
     def follow(self, known: Iterable[tuple[str, AgentEvalProfile, bool]]) -> None:
-        """Be told all profiles of all spaces, and whether each is active."""
+        """Take all profiles of all spaces, and whether each is active."""
         profiles = {(space, profile.uid): (profile, active) for space, profile, active in known}
         with self._lock:
             self._profiles = {key: profile for key, (profile, _) in profiles.items()}
@@ -214,7 +214,7 @@ class DriftWatcher:
             )
 
     def standing_of(self, alert: DriftAlert) -> Standing | None:
-        """The standing of the series of an alert's headline; None where it is forgotten."""
+        """The state of the series of an alert's headline; None where it is forgotten."""
         if alert.condition:
             return None
         with self._lock:
@@ -436,12 +436,12 @@ class DriftWatcher:
 
 
 def _check(state: DriftAlertState, alert_id: str, *, is_on_trial: bool) -> None:
-    """Refuse what makes no sense: nobody was told of an alert that is on trial."""
+    """Refuse what makes no sense: nobody was notified of an alert that is on trial."""
     if state is DriftAlertState.FIRING and not is_on_trial:
         raise ConfigError(f"alert {alert_id} is not on trial: there is nothing to promote")
     if is_on_trial and state in (DriftAlertState.ACKNOWLEDGED, DriftAlertState.SILENCED):
         raise ConfigError(
-            f"alert {alert_id} is on trial, and told to nobody: promote it first, or resolve it"
+            f"alert {alert_id} is on trial, and sent to nobody: promote it first, or resolve it"
         )
 
 
@@ -450,7 +450,7 @@ _WHOLE: Final = ""
 
 
 def kept_states(series: SeriesSet) -> list[DriftState]:
-    """Changes since the state was kept last; empty where there are none."""
+    """Changes since the state was stored last; empty where there are none."""
     if not series.changed:
         return []
     states = [DriftState(name=_name(key), body=_body(series, key)) for key in series.changed]
@@ -458,7 +458,7 @@ def kept_states(series: SeriesSet) -> list[DriftState]:
 
 
 def restored(series: SeriesSet, states: Iterable[DriftState]) -> None:
-    """Let series go on from what was kept; from the beginning where nothing was."""
+    """Let series go on from what was stored; from the beginning where nothing was."""
     bodies = {state.name: json.loads(state.body) for state in states if state.name != HEALTH}
     whole = bodies.pop(_WHOLE, None)
     if whole is not None:

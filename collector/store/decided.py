@@ -90,7 +90,7 @@ _OF_TASK: Final = _VERSIONS.format(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedQuery:
-    """The final results that are asked for."""
+    """The final results that are requested."""
 
     space: str
     profile: str | None = None
@@ -159,7 +159,7 @@ class DecidedReads(SummaryReads):
         Args:
             place: Only those behind it.
             limit: So many at most.
-            within: Those that are asked for; of all spaces and times if none is given.
+            within: Those that are requested; of all spaces and times if none is given.
             until_seq: Only those of commits up to this one; None for all.
             slices: Slices that profiles name: spans are looked at for theirs alone.
             prices: One's own, of models.

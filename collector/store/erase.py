@@ -172,12 +172,12 @@ class EraseReads(CountingReads, Runs):
         if target.superseded:  # a sender's record about the same trace comes
             return []
         wanted = sorted(of_records.union(of_spans))
-        kept = self.read_for_work(
+        retained = self.read_for_work(
             "SELECT DISTINCT trace_id FROM records WHERE space = $1 AND trace_id = ANY($2::TEXT[])"
             " AND NOT (uid = ANY($3::TEXT[])) AND NOT starts_with(uid, 'score:')",
             [target.space, wanted, uids],
         )
-        return sorted(set(wanted) - {trace_id for (trace_id,) in kept})
+        return sorted(set(wanted) - {trace_id for (trace_id,) in retained})
 
     def _scores_on(self, gone: Gone) -> list[str]:
         """The scores on records and traces that go."""

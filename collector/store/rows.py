@@ -62,7 +62,7 @@ class RecordRow:
     space: str
     uid: str
     digest: str
-    """Over everything that the sender said, so that a re-delivery is told from a conflict."""
+    """Over everything that the sender said, so that a re-delivery is no conflict."""
     profile_ref: str
     """Digest, uid or alias, as the sender named its profile."""
     profile_uid: str = ""
@@ -105,7 +105,7 @@ class RecordRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledRecord:
-    """Values of an accepted record that its trace has told since."""
+    """Values of an accepted record that its trace has reported since."""
 
     space: str
     uid: str

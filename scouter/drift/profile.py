@@ -157,8 +157,8 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         if self.calls_told_by is not None:
             from scouter.evaluate.tasks.task import with_calls_told_by  # all kinds of tasks
 
-            told = with_calls_told_by(self.tasks, self.calls_told_by)
-            object.__setattr__(self, "tasks", told)
+            reported = with_calls_told_by(self.tasks, self.calls_told_by)
+            object.__setattr__(self, "tasks", reported)
         levels = {
             name.strip().lower(): rule.healthy
             for name, rule in self.scores.items()
@@ -272,7 +272,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
 
     def print_execution_plan(self) -> None:
         """Print the stages and what each task waits for to the standard output."""
-        from rich.console import Console  # kept out of the import of profiles
+        from rich.console import Console  # left out of the import of profiles
 
         from scouter.evaluate.engine.plan import plan_text
 

@@ -57,7 +57,7 @@ class Reason(StrEnum):
     NOT_TOLD = "not_told"
     """Calls of tools may have been made that nobody tells of, and that could turn the outcome."""
     PARSE = "parse"
-    """A response is in none of the known formats, or a judge's answer is not what was asked for."""
+    """A response is in none of the known formats, or a judge's answer is not what was requested."""
     PROVIDER = "provider"
     """Nobody answered for the judge: none is configured, or its provider failed."""
     REFUSAL = "refusal"
@@ -91,7 +91,7 @@ OUT_OF_RATE: Final = NOT_ASKED | {Reason.NOT_APPLICABLE}
 
 
 def is_in_rate(outcome: Outcome, reason: Reason | None) -> bool:
-    """Tell whether a task belongs into a pass rate: it was judged, or a gate kept it from that.
+    """Tell whether a task belongs into a pass rate: it was judged, or a gate prevented that.
 
     A skipped task without a reason comes from a file of a time when gates were the only reason.
     """

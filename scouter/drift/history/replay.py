@@ -97,7 +97,7 @@ class History(Protocol):
 
 
 _TICK_NS: Final = 10**9
-"""Time is told to quiet conversations so often, as the live watcher does."""
+"""Time is passed to quiet conversations so often, as the live watcher does."""
 _EXAMPLES: Final = 3
 _REMEMBERED: Final = 2_000
 """Units with a failure whose examples are known."""
@@ -204,11 +204,11 @@ class Recorder(Series):
 
     def adopt(self, before: Ancestor | None) -> bool:
         """Hold it against the version before; see `Series.adopt`."""
-        begun = self.anew()
+        started = self.anew()
         turned = super().adopt(before)
-        if not self.is_learning:  # it is as if it had been held against that from the begin
-            begun.adopt(before)
-            self._begun, self.held_from, self.learnt_from = begun.to_json(), 0, 0
+        if not self.is_learning:  # it is as if it had been compared with that from the begin
+            started.adopt(before)
+            self._begun, self.held_from, self.learnt_from = started.to_json(), 0, 0
         if turned:
             self._turned(self.last_ns)
         return turned
@@ -253,13 +253,13 @@ def replay(
         pace: When a conversation is complete.
         stated_of: Tells what is stated about the tasks of a profile by space and uid.
         end_ns: Time at the end: conversations that are quiet by then are taken.
-        told: Is told now and then how many results were taken.
+        told: Gets now and then how many results were taken.
 
     Returns:
         Every series that had an outcome, in the order in which they began; and the alerts that
         people would have seen. An alert ends here by recovery alone.
 
-    Cost: a few µs for each outcome; 28 bytes for each are kept.
+    Cost: a few µs for each outcome; 28 bytes for each are stored.
     """
     found: list[Recorder] = []
 

@@ -94,7 +94,6 @@ class _Session:
         self.examples: dict[Name, str] = {}
         """The last evaluation that was not good."""
 
-
     def add(self, counted: Iterable[Counted], evaluation_id: str) -> None:
         """Count one result."""
         for each in counted:
@@ -181,7 +180,7 @@ class Group:
         self._scores: dict[str, _Session] = {}
         """What was said, by the keys in it."""
         self.fresh_ns: dict[Name, int] = {}
-        """Of series that were begun anew: scores of what was created up to then are left out."""
+        """Of series that were started anew: scores of what was created up to then are left out."""
         self._awaiting: set[Name] = set()
         """Series for which the version before may become comparable."""
 

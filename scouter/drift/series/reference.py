@@ -1,4 +1,4 @@
-"""References: the mean that a series is held against, measured or stated by a profile."""
+"""References: the mean that a series is compared with, measured or stated by a profile."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -103,7 +103,7 @@ class Reference:
         return rate
 
     def sentence(self) -> str:
-        """Say in words what the series is held against, and what that can see."""
+        """Say in words what the series is compared with, and what that can see."""
         match self.kind:
             case ReferenceKind.VERSION:
                 words = f"version {self.name or '(none)'} before it"
@@ -264,7 +264,7 @@ class Stated:
 
     Args:
         standards: In any order.
-        version: The version that others are held against; empty for the one before.
+        version: The version that others are compared with; empty for the one before.
         margin: How far below a measured pass rate or score is still healthy.
         slices: Parts of the records that are watched for themselves.
         amounts: What is watched of a record beside its results: `cost`, `latency`.

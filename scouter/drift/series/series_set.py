@@ -70,12 +70,12 @@ class SeriesSet:
         self.place: Place = BEFORE_ALL
         """The last result that was taken."""
         self.now_ns = 0
-        """The latest time that was told; it goes back only where a clock was set back by far."""
+        """The latest time that came; it goes back only where a clock was set back by far."""
         self.groups: dict[GroupKey, Group] = {}
         self._of_profile: dict[tuple[str, str], dict[GroupKey, Group]] = {}
         """The same groups by space and profile: a first result looks at those of its own."""
         self.changed: set[GroupKey] = set()
-        """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
+        """Groups that are not, or no longer, as they were stored last; for the caller to clear."""
         self._undecided: Mapping[tuple[str, str], int] | None = {}
         self._decided_ns: float = math.inf
         self._begun = 0
@@ -244,7 +244,7 @@ class SeriesSet:
         self._of_profile.setdefault(key[:2], {})[key] = group
 
     def to_json(self) -> dict[str, Any]:
-        """All but the groups, which are kept one by one."""
+        """All but the groups, which are stored one by one."""
         return {"place": self.place, "now_ns": self.now_ns, "begun": self._begun}
 
     def restore(self, state: Mapping[str, Any], groups: Iterable[dict[str, Any]]) -> None:

@@ -45,7 +45,7 @@ Task = Annotated[_OfFiles | FunctionTask, Field(discriminator="task_type")]
 
 @cache
 def task_adapter() -> TypeAdapter[Task]:
-    """Reads and writes a task of any kind; made when it is first asked for, as that takes long."""
+    """Reads and writes a task of any kind; made when it is first requested, as that takes long."""
     return TypeAdapter(Task)
 
 
@@ -109,14 +109,14 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
 
 def with_calls_told_by(tasks: Iterable[Task], by: CallsToldBy | None) -> tuple[Task, ...]:
     """Say of all tasks that read calls from spans who tells of them; those that say it keep it."""
-    told = {"calls_told_by": by}
+    reported = {"calls_told_by": by}
     found: list[Task] = []
     for task in tasks:
         when, changes = task.when, dict[str, object]()
         if _reads_calls_from_spans(task) and task.calls_told_by is None:
-            changes |= told
+            changes |= reported
         if when is not None and when.source == "spans" and when.calls_told_by is None:
-            changes["when"] = when.model_copy(update=told)
+            changes["when"] = when.model_copy(update=reported)
         found.append(task.model_copy(update=changes) if changes else task)
     return tuple(found)
 

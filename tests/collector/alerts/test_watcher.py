@@ -501,7 +501,7 @@ def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
     watch.feed(BAD)
     assert {alert.state for alert in watch.alerts} == {DriftAlertState.SHADOW}
     (first,) = (alert.alert_id for alert in watch.alerts)
-    with pytest.raises(ConfigError, match=f"alert {first} is on trial, and told to nobody"):
+    with pytest.raises(ConfigError, match=f"alert {first} is on trial, and sent to nobody"):
         watch.act(first, DriftAlertState.ACKNOWLEDGED, by="ann")
     with pytest.raises(ConfigError, match="promote it first"):
         watch.act(first, DriftAlertState.SILENCED, by="ann", until_ns=watch.now_ns + 1)
