@@ -114,11 +114,11 @@ def test_an_alarm_of_its_scores(
     assert done.returncode == 0, done.stderr[-3000:]
 
     def alerts() -> list[dict[str, object]]:
-        return httpx.get(f"{collector.url}/api/v1/alerts").json()["drift"]
+        return httpx.get(f"{collector.url}/api/v1/alerts", timeout=120).json()["drift"]
 
     wait_until(alerts, what="an alert")
     [alert] = alerts()
     assert (alert["profile"], alert["task"], alert["state"]) == ("bot", "helpful", "firing")
     assert (alert["service"], alert["version"], alert["kind"]) == ("bot", "1", "score")
-    sheet = httpx.get(f"{collector.url}/api/v1/conservation").json()["records"]
+    sheet = httpx.get(f"{collector.url}/api/v1/conservation", timeout=120).json()["records"]
     assert (sheet["accepted"], sheet["evaluated"], sheet["dead_lettered"]) == (600, 600, 0)

@@ -29,7 +29,7 @@ def test_a_killed_collector_has_each_evaluation_once(start_collector: StartColle
         body = encode_request(moved(said, now_ns - DAY_NS - n * 10**9)).SerializeToString()
         httpx.post(
             f"{collector.url}/v1/traces", content=body,
-            headers={"Content-Type": "application/x-protobuf"},
+            headers={"Content-Type": "application/x-protobuf"}, timeout=120,
         ).raise_for_status()  # fmt: skip
     wait_until(
         lambda: collector.get("/api/v1/conservation")["spans"]["stored"] == 4 * TRACES,

@@ -290,7 +290,7 @@ ASKED: Final = {
 WITHOUT: Final = {
     "/healthz", "/readyz", "/openapi.json", "/api/v1/conservation", "/api/v1/status",
     "/api/v1/conservation/records", "/api/v1/traces/{trace_id}/matches",
-    "/api/v1/traces/{trace_id}/turn",
+    "/api/v1/traces/{trace_id}/turn", "/api/v1/traces/{trace_id}/links",
     "/api/v1/tasks/distributions", "/api/v1/drift/explanation/{uid}",
 }  # fmt: skip
 """Routes whose answer holds no text of a space."""

@@ -219,7 +219,7 @@ def test_a_senders_record_is_the_one_of_its_trace(service: Service) -> None:
 
 
 def test_what_is_erased_stays_erased(service: Service) -> None:
-    service.collector.worker.erase(EraseTarget(space=SPACE, trace_id=trace_id(3))).result(60)
+    service.collector.worker.erase(EraseTarget(space=SPACE, trace_id=trace_id(3))).result(120)
     uid = register(service, watching())
     assert sums(filled(service, uid, dry_run=False), "stored") == [5]
 

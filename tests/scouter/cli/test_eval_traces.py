@@ -249,7 +249,8 @@ def test_the_traces_of_a_collector_are_those_of_a_file(
     sent.write_text("".join(map(line, parts)))
     collector = start_collector()
     for part in parts:
-        httpx.post(f"{collector.url}/v1/traces", json=spans_to_otlp_json(part)).raise_for_status()
+        body = spans_to_otlp_json(part)
+        httpx.post(f"{collector.url}/v1/traces", json=body, timeout=120).raise_for_status()
     wait_until(
         lambda: len(collector.get("/api/v1/traces", {"since": "0"})["items"]) == 2, what="two"
     )
