@@ -244,9 +244,7 @@ class _Reader:
     def _score_rows(self, checked: CheckedRecord) -> list[RecordRow]:
         if self._registry is None:
             return []
-        return score_rows(
-            checked, self._registry, self.contents.space, self.contents.received_ns
-        )
+        return score_rows(checked, self._registry, self.contents.space, self.contents.received_ns)
 
     def _row(self, checked: CheckedRecord, index: int) -> RecordRow:
         item, contents = checked.item, self.contents

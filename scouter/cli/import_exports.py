@@ -34,7 +34,7 @@ def import_exports(
         typer.Argument(
             metavar="FILES",
             help="Exports of Langfuse, LangSmith, Phoenix or Inspect, ATIF trajectories, folders "
-            "of Harbor trials; the content says which.",
+            "of Harbor trials, files of OTLP; the content says which.",
         ),
     ],
     to: Annotated[
@@ -62,6 +62,7 @@ def import_exports(
         scouter import observations.jsonl scores.jsonl --out traces.otlp.jsonl
         scouter import runs.parquet --to http://127.0.0.1:4318
         scouter import jobs/2026-11-30 --out trials.otlp.jsonl
+        scouter import trials.otlp.jsonl --to http://127.0.0.1:4318
     """
     if out is not None:
         check_writable("--out", out)

@@ -486,4 +486,4 @@ def test_use_on_the_command_line(
     table = scouter("results", "usage", *words).stdout.splitlines()
     assert table[0].split()[:4] == ["start", "model", "calls", "errors"]
     assert table[1].split() == ["2023-11-14", "22:00:00Z", "m", "2", "0", "1", "2", "2", "12", "0",
-                                "1", "0"]  # fmt: skip
+                                "1", "0", "unknown", "m"]  # fmt: skip

@@ -62,18 +62,21 @@ class SpanFilesError(ConfigError):
 
 
 def read_spans(
-    *paths: str | Path, on_error: Callable[[FileFormatError], None] | None = None
+    *paths: str | Path,
+    on_error: Callable[[FileFormatError], None] | None = None,
+    with_results: bool = False,
 ) -> tuple[Span, ...]:
     """Read the spans of OTLP files, or of Parquet files that a collector wrote.
 
     Log events become events of the spans they belong to. Those that are results of evaluators are
-    left out: they are no evidence.
+    left out, unless they are asked for: they are no evidence.
 
     Args:
         paths: Files of traces and of logs, in any order: a span and its log events may be in
             different ones.
         on_error: Called with each fault, such as one bad line; all else is read. Without it the
             first look goes over everything, and then all faults are raised together.
+        with_results: Also log events that are results of evaluators.
 
     Returns:
         Every span, in the order of files and lines. One that comes twice is there twice:
@@ -89,7 +92,8 @@ def read_spans(
     tell = on_error or faults.append
     found: list[Span] = []
     for path in paths:
-        found += filter(is_evidence, _SpanFile(str(path), tell).read())
+        read = _SpanFile(str(path), tell).read()
+        found += read if with_results else filter(is_evidence, read)
     spans, strays = attach_events(found)
     traces = {span.trace_id for span in spans}
     for event in strays:

@@ -1,11 +1,13 @@
 """The port: files of any known export, read as traces."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from scouter.errors import FileFormatError
+from scouter.evaluate.spans.files import read_spans
 from scouter.formats.exports import atif, inspect_log, langfuse, langsmith, phoenix
 from scouter.formats.exports.rows import read_rows
 from scouter.formats.exports.spans import Row, Tell
@@ -37,7 +39,7 @@ _OPERATION: Final = "gen_ai.operation.name"
 
 
 def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[Span]]]:
-    """Read exports of other systems, each recognised by its content.
+    """Read exports of other systems, and files of OTLP, each recognised by its content.
 
     Args:
         paths: Files; or folders, of Harbor's trials and jobs. Rows of one trace may be in
@@ -53,14 +55,19 @@ def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[
     Cost: linear; but for Inspect's and Harbor's, all files are in memory.
     """
     found: dict[str, list[Row]] = {}
+    otlp: list[Path] = []
     for path in paths:
         if path.is_dir():
             yield from (("Harbor", spans) for spans in atif.trial_traces(path, tell))
         elif inspect_log.is_log(path):
             samples = inspect_log.samples_of(path, tell)
             yield from (("Inspect", spans) for spans in inspect_log.sample_traces(samples, tell))
-        else:
-            _sort(path, found, tell)
+        elif not _sort(path, found, tell):
+            otlp.append(path)
+    traces: defaultdict[str, list[Span]] = defaultdict(list)
+    for span in read_spans(*otlp, on_error=tell, with_results=True):
+        traces[span.trace_id].append(span)
+    yield from (("OTLP", spans) for spans in traces.values())
     for name, rows in found.items():
         for spans in _FORMATS[name][2](rows, tell):
             yield name, _named(spans)
@@ -85,8 +92,8 @@ def _named(spans: Sequence[Span]) -> list[Span]:
     return named
 
 
-def _sort(path: Path, found: dict[str, list[Row]], tell: Tell) -> None:
-    """Read a file, and give its rows to their formats."""
+def _sort(path: Path, found: dict[str, list[Row]], tell: Tell) -> bool:
+    """Read a file, and give its rows to their formats; False for one of OTLP, which has its own."""
     unknown: list[Row] = []
     known = 0
     for row in read_rows(path, lambda value: _format(value) is not None, tell):
@@ -99,14 +106,13 @@ def _sort(path: Path, found: dict[str, list[Row]], tell: Tell) -> None:
     if known or not unknown:
         for row in unknown:
             tell(row.fault(f"the object is of no known kind; its keys: {_keys(row)}"))
-        return
+        return True
     first = unknown[0]
     if any(key in first.value for key in _OTLP):
-        problem = "this is OTLP already: scouter eval --traces and any collector read it as it is"
-        tell(FileFormatError(str(path), problem))
-        return
+        return False
     wanted = "; ".join((*(words for words, _, _ in _FORMATS.values()), inspect_log.LOOKS_FOR))
     tell(FileFormatError(str(path), f"no known export; its keys: {_keys(first)}", expected=wanted))
+    return True
 
 
 def _format(value: Mapping[str, object]) -> str | None:

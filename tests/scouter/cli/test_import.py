@@ -52,12 +52,14 @@ def test_the_page(project: Path, scouter: Scouter) -> None:
 
 
 def test_to_a_collector(tmp_path: Path, scouter: Scouter) -> None:
-    """Trace and scores are there; a second time nothing is stored twice."""
+    """Trace and scores are there; what was written as OTLP is the same, and not stored twice."""
     service = Service(tmp_path / "there")
+    out = tmp_path / "out.jsonl"
     with serve(service.collector.app) as url:
-        for _ in range(2):
-            done = scouter("import", export(tmp_path), "--to", url)
+        for file, more in ((export(tmp_path), ("--out", out)), (out, ())):
+            done = scouter("import", file, "--to", url, *more)
             assert done.returncode == 0, done.stderr
+        assert "1 traces of OTLP: 4 spans, 3 scores" in done.stdout
         with ScouterClient(url) as client:
             trace = client.trace("0123456789abcdef0123456789abcdef")
         assert len(trace.spans) == 4

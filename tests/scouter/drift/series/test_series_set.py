@@ -679,8 +679,8 @@ def test_backfills_beside_live_results(series: SeriesSet) -> None:
     for n in range(200, 1_200):
         outcome = FAILED if n % 10 == 0 else PASSED
         feed(series, [observed(n, outcome, at_s=n / 100, is_backfill=True)])
-        found = the_series(series)
-        assert found.is_learning is (n < 1_199)
+        assert the_series(series).is_learning is (n < 1_199)
+    found = the_series(series)
     (watch,) = found.watches
     assert (watch.reference.baseline.count, watch.reference.baseline.mean) == (1_000, 0.9)
     assert (found.units, found.sample.units) == (100, 1_000)
