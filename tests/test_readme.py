@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,7 @@ import pytest
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -70,17 +72,8 @@ def test_the_commands_of_the_release_check_run(tmp_path: Path) -> None:
     file, commands, *_ = blocks("Before a release")
     (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
     (tmp_path / "geographer.py").write_text(EXAMPLE, encoding="utf-8")
-    programs = Path(sys.executable).parent
 
-    done = subprocess.run(
-        ["bash", "-e", "-c", commands],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = shell(commands, tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
     written = {path.name for path in tmp_path.iterdir()}
@@ -115,6 +108,50 @@ def test_the_code_for_production_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names["queue"].stats.inserted == 1
 
 
+def shell(text: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run commands in a folder, as a user of this environment."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "SCOUTER_"))}
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-e", "-c", text],
+        cwd=folder,
+        env={**own, "PATH": programs, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_stored_traces_are_judged_and_shown_by_a_collector(
+    tmp_path: Path, start_collector: Callable[..., CollectorProcess]
+) -> None:
+    """As written, but for the port and the pause, with a log of Inspect as the export."""
+    look, commands = blocks("Bring your traces")
+    profile, _ = blocks("You already have OpenTelemetry")
+    (tmp_path / "shop.yaml").write_text(profile, encoding="utf-8")
+    shutil.copy(ROOT / "tests/scouter/formats/exports/orders.eval", tmp_path / "export.json")
+    done = shell(look, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of 3 scenarios passed" in done.stdout
+    assert "3 of 3 traces pass 'agent_health' as they are" in done.stdout
+
+    start, ready, send, pause, judge = commands.splitlines()
+    assert start == "scouter collector --profile shop.yaml &"
+    assert pause.startswith("sleep 10 ")
+    collector = start_collector("--profile", tmp_path / "shop.yaml", "--foreign-settle-s", "100ms")
+    port = collector.address.rpartition(":")[2]
+    done = shell(f"{ready}\n{send}".replace("4318", port), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    def is_judged() -> bool:
+        return shell(judge, tmp_path, SCOUTER_URL=collector.url).returncode == 0
+
+    wait_until(is_judged, what="the first evaluations")
+    found = collector.evaluations()
+    assert [each["outcome"] for each in found] == ["passed"] * 3
+
+
 STOCK_AGENT = """
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -143,20 +180,7 @@ def test_an_agent_with_nothing_but_opentelemetry_is_judged(
     port = collector.address.rpartition(":")[2]
 
     def run(text: str) -> str:
-        programs = Path(sys.executable).parent
-        done = subprocess.run(
-            ["bash", "-e", "-c", text.replace("4318", port)],
-            cwd=tmp_path,
-            env={
-                **{k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "SCOUTER_"))},
-                "PATH": f"{programs}:{os.environ['PATH']}",
-                "SCOUTER_URL": collector.url,
-            },
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = shell(text.replace("4318", port), tmp_path, SCOUTER_URL=collector.url)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -44,17 +44,18 @@ async def faults_view(source: Source, given: Mapping[str, str]) -> Shown:
     )
     score: MutationScore | None = None
     problem = ""
+    shown: Shown = {"alias": alias, "digest": digest, "score": None, "most": _TRACES}
     async with _one_at_a_time:
         spans: list[Span] = []
         for trace_id in {each.trace_id: None for each in passed.items if each.trace_id}:
             spans += await _spans_of(source, trace_id)
+        if not spans:
+            return {**shown, "problem": "no stored trace has passed this profile yet"}
         try:
             score = await run_in_threadpool(mutation_score, profile.tasks, spans, most=_MUTANTS)
         except ConfigError as error:
             problem = str(error)
-    return {
-        "alias": alias, "digest": digest, "score": score, "problem": problem, "most": _TRACES,
-    }  # fmt: skip
+    return {**shown, "score": score, "problem": problem}
 
 
 async def _spans_of(source: Source, trace_id: str) -> list[Span]:

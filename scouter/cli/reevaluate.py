@@ -187,11 +187,10 @@ def reevaluate(
     if missing.checked or missing.still_open:
         missing.tell_missing(is_applied=apply)
     if not (sums.checked or missing.checked):
-        typer.echo(
-            "nothing was judged: nothing that is stored fits this profile; to judge traces it "
-            "needs a `watch`",
-            err=True,
-        )
+        why = "nothing that is stored fits this profile; to judge traces it needs a `watch`"
+        if missing.still_open:
+            why = "what there is may still go on; try again in ten seconds"
+        typer.echo(f"nothing was judged: {why}", err=True)
     if not (sums.checked or missing.checked) or (check and sums.flipped):
         raise typer.Exit(1)
 

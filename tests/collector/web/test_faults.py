@@ -18,7 +18,7 @@ def test_the_faults_of_stored_traces(start: Start, tmp_path: Path) -> None:
     profile = AgentEvalProfile([spoke], alias="desk", watch=Watch())
     service = start(profile=[str(profile.save_to_json(tmp_path / "desk.json"))])
     empty = service.http.get("/profile/faults?profile=desk")
-    assert "none of the traces is of an agent" in empty.text
+    assert "no stored trace has passed this profile yet" in empty.text
 
     data = encode_request(traces()).SerializeToString()
     assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
