@@ -105,10 +105,11 @@ def why(
         explanation = client.drift_explanation(uid, start, task or "").explanation
     else:
         raise ConfigError("give alert_id, or profile and since; what_got_worse has both")
-    if not tasks:
-        rates = client.tasks(profile=profile, since=start).items
-        wrong = [each for each in rates if each.failed or each.errored]
-        tasks = [each.task_id for each in sorted(wrong, key=lambda each: each.upper)]
+    for began in (start, None):  # a condition counts records from before it held
+        if not tasks:
+            rates = client.tasks(profile=profile, since=began).items
+            wrong = [each for each in rates if each.failed or each.errored]
+            tasks = [each.task_id for each in sorted(wrong, key=lambda each: each.upper)]
     groups = {
         each: client.task_failures(profile, each, split=start).items for each in tasks[:_SHOWN]
     }
