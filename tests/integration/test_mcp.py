@@ -181,6 +181,11 @@ def service(start: Start) -> Service:  # noqa: F811
     return service
 
 
+def status_of(service: Service, token: str) -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    return service.http.get("/api/v1/profiles", headers=headers).status_code
+
+
 def over_http(url: str, token: str, use: Callable[[Client], Awaitable[str]]) -> str:
     async def run() -> str:
         headers = {"Authorization": f"Bearer {token}"}
@@ -207,6 +212,10 @@ def test_over_http_each_caller_sees_the_space_of_their_token(
     _, shop = tokens.create("", [Scope.READ], "shop")
     _, bank = tokens.create("", [Scope.READ], "bank")
     _, sender = tokens.create("", [Scope.INGEST], "shop")
+    wait_until(
+        lambda: [status_of(service, each) for each in (shop, bank, sender)] == [200, 200, 403],
+        what="the collector knows the tokens",
+    )
     log = tmp_path / "mcp.log"
     with serve(service.collector.app) as url:
         process = ManagedProcess(
