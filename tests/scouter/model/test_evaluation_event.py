@@ -56,7 +56,7 @@ def test_ours_that_come_back_are_no_foreign_ones() -> None:
 @pytest.mark.parametrize(
     ("sent", "read"),
     [
-        (1, 1.0), ("0.5", 0.5), (float("nan"), None), ("inf", None), (True, None), ("good", None),
+        (1, 1.0), ("0.5", 0.5), (float("nan"), None), ("inf", None), (True, 1.0), ("good", None),
         (("a",), None), (None, None), (10**400, None),
     ],
 )  # fmt: skip

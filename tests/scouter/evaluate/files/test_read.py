@@ -216,7 +216,7 @@ def test_a_task_that_is_wrong_as_a_whole_is_named_by_its_place(tmp_path: Path) -
 def test_a_profile_without_tasks_says_so(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_text('{"alias": "a",\n "tasks": []}', encoding="utf-8")
-    with pytest.raises(FileFormatError, match="field 'tasks': it is empty; expected at"):
+    with pytest.raises(FileFormatError, match="field 'tasks': profile 'a': there are no tasks"):
         AgentEvalProfile.from_file(path)
 
 
