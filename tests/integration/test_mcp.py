@@ -168,6 +168,8 @@ def service(start: Start) -> Service:  # noqa: F811
     """Two spaces, each with a profile of its own."""
     service = start()
     made = [service.collector.tokens.create("", [Scope.PROFILE], each) for each in SPACES]
+    # Until it knows a token it is open to everybody, and all is of one space.
+    wait_until(lambda: status_of(service, "nobody") == 401, what="the collector asks for tokens")
     profile = AgentEvalProfile.from_file("support_writer").model_dump(mode="json")
     for space, (_, token) in zip(SPACES, made, strict=True):
         body = {**profile, "alias": f"of-{space}"}
