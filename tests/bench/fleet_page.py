@@ -104,7 +104,7 @@ def fill(server: PostgresqlServer, spans: int, evaluations: int) -> None:
         )
         connection.execute("UPDATE totals SET n = n * $1", [_HOURS])
         connection.execute("DELETE FROM session_news")  # an owner reads it
-        state = [last, *detectors_at(last)]
+        state = [last, *detectors_at(last - commits)]
         connection.execute("INSERT INTO drift_states VALUES ($1, $2, $3)", state)
         connection.execute("VACUUM ANALYZE")
 
