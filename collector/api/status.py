@@ -118,8 +118,8 @@ def openapi_router() -> APIRouter:
 def _mended(document: dict[str, Any]) -> dict[str, Any]:
     """Say what FastAPI does not know: models of errors, and those of bodies that are read here."""
     schemas = document["components"]["schemas"]
-    profile = AgentEvalProfile.model_json_schema(ref_template=SCHEMAS + "Profile.{model}")
-    schemas |= {f"Profile.{name}": part for name, part in profile.pop("$defs").items()}
+    profile = AgentEvalProfile.model_json_schema(ref_template=SCHEMAS + "Profile-{model}")
+    schemas |= {f"Profile-{name}": part for name, part in profile.pop("$defs").items()}
     schemas |= {Problem.__name__: Problem.model_json_schema(), AgentEvalProfile.__name__: profile}
     for methods in document["paths"].values():
         for route in methods.values():
