@@ -29,7 +29,7 @@ USER: str = "user.id"
 
 
 class FeedbackItem(BaseModel):
-    """What one person says; at least one of value, stars, label and text."""
+    """Feedback of one person; at least one of value, stars, label and text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -169,7 +169,7 @@ def _search(store: Store, query: TraceQuery, texts: Sequence[str]) -> span_queri
 def _questions(
     store: Store, space: str, traces: Sequence[TraceSummary]
 ) -> Mapping[str, TurnText | None]:
-    """What the user asked, by trace, as far as their spans are few enough to be read for a list."""
+    """Questions of users, by trace, as far as their spans are few enough to be read for a list."""
     left, wanted = _MOST_READ, list[str]()
     for each in traces:
         if each.spans <= left:

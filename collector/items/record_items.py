@@ -138,7 +138,7 @@ class RecordItem(BaseModel):
 
 
 class ScoreItem(BaseModel):
-    """What an evaluator or a person says; at least one of value and label."""
+    """A score of an evaluator or a person; at least one of value and label."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
@@ -222,7 +222,7 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
 
 
 def _checked_score(item: ScoredItem) -> CheckedRecord:
-    """What tells a score from others: its id or, without one, all but when it came."""
+    """Identity of a score: its id or, without one, all but when it came."""
     score = item.score
     # An event of a span may come as a log record, too, with another time.
     is_dated = score.is_event and not item.trace_id

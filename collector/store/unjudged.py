@@ -11,7 +11,7 @@ from collector.store.records import SESSION
 
 
 class Unjudged(IntEnum):
-    """What may have no evaluation, in the order in which it gets one."""
+    """Kinds of items that may have no evaluation, in the order in which they get one."""
 
     TRACES = 0
     """Without a record for the alias."""

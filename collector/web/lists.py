@@ -79,7 +79,7 @@ _PERIOD: Final = (
 )
 
 Filters: TypeAlias = Mapping[str, str | list[str]]
-"""What is given, by parameter; a list where it may be given several times."""
+"""Parameters that are given; a list where one may be given several times."""
 _OF_TRACE: Final = (
     Filter(name="user_id", label="User"),
     Filter(name="attribute", label="Attribute (key=value)", is_rare=True, is_many=True),

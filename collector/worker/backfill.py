@@ -99,7 +99,7 @@ def letters_of(added: Sequence[Added]) -> list[str]:
 
 @dataclass(slots=True)
 class _Page:
-    """What comes of some items."""
+    """Results of some items."""
 
     added: list[Added] = field(default_factory=list[Added])
     still_open: int = 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import httpx
 
 _NAME: Final = re.compile(r"(?!.*--)[^<>\x00-\x1f]{1,100}")
-"""What an HTML comment can have."""
+"""Form of an HTML comment."""
 _TIMEOUT_S: Final = 30.0
 _SHOWN: Final = 300
 

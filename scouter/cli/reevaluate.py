@@ -255,7 +255,7 @@ class _Sums:
     """Sums over all pages."""
 
     what: str = "again"
-    """How often it was evaluated."""
+    """Number of its evaluations."""
     is_json: bool
     """Flips go to the standard output for programs, and the rest to the standard error."""
     checked: int = 0

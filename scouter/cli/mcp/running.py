@@ -32,7 +32,7 @@ _WORDS: Final[Mapping[int, str]] = {
     2: "wrong input: nothing was decided",
     3: "inconclusive: cannot say; more repeats or scenarios would help",
 }
-"""What the exit code of `scouter eval` says."""
+"""Meanings of the exit codes of `scouter eval`."""
 
 
 def _read_profile(text: str) -> AgentEvalProfile:

@@ -314,7 +314,7 @@ class DriftNumber(Answer):
 
 
 class DriftAmount(Answer):
-    """What the trace of a record took or cost."""
+    """Duration or cost of the trace of a record."""
 
     name: str = Field(description="`cost` in US dollars, or `latency` in seconds.")
     value: float | None = Field(description="Null for a cost that is unknown.")

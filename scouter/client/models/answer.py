@@ -38,7 +38,7 @@ Item = TypeVar("Item", bound=BaseModel)
 
 
 class Costed(Answer):
-    """What calls of models cost."""
+    """Cost of calls of models."""
 
     cost: float | None = Field(
         description="US dollars for its calls of models; null without a call, and where the cost "

@@ -209,7 +209,7 @@ class Status(Answer):
 
 
 class FeedbackTaken(Answer):
-    """What became of feedback."""
+    """Result of feedback."""
 
     accepted: int
     duplicates: int = Field(description="Known already, by their id or their content.")

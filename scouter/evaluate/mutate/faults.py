@@ -41,7 +41,7 @@ class Trace:
 
     @cached_property
     def record(self) -> EvalRecord:
-        """What tasks judge beside the spans."""
+        """Record that tasks judge beside the spans."""
         return derive_record(self.tree)
 
     @property

@@ -28,7 +28,7 @@ _MOST_PROPOSED: Final = 5
 
 @dataclass(frozen=True, kw_only=True)
 class FaultScore:
-    """What a profile makes of one kind of fault."""
+    """Result of a profile on one kind of fault."""
 
     fault: Fault
     mutants: int
@@ -62,7 +62,7 @@ class FaultScore:
 
 @dataclass(frozen=True, kw_only=True)
 class MutationScore:
-    """Which faults a profile sees in good traces."""
+    """Faults that a profile sees in good traces."""
 
     traces: int
     good: int

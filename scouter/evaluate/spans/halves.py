@@ -23,7 +23,7 @@ _CALLED: Final = frozenset({SpanKind.SERVER, SpanKind.CONSUMER})
 
 
 class By(StrEnum):
-    """What tells that two traces belong together."""
+    """Evidence that two traces belong together."""
 
     TRACEPARENT = "traceparent"
     LINK = "span link"
