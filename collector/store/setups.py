@@ -3,12 +3,17 @@
 Evaluations know their trace, and the spans of a trace tell its setup.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from collector.store.evaluation_queries import EvaluationQuery, evaluation_condition
+from collector.store.evaluation_queries import (
+    EvaluationQuery,
+    evaluation_condition,
+    time_conditions,
+)
 from collector.store.reads import Values
 from collector.store.spans import commit_steps
 from collector.store.totals import HOUR_NS
@@ -16,10 +21,12 @@ from collector.store.traces import SummaryReads
 from scouter.evaluate.intervals import wilson
 from scouter.model.genai.setup import KINDS
 
-_MOST: Final = 20_000
-"""Results of a time that are looked at: the newest."""
-_SAMPLE: Final = 2_000
-"""Results whose spans are read: evenly spread over those, and half as many or more."""
+_SAMPLE: Final = 1_000
+"""Results whose spans are read; half as many are enough."""
+_COMMITS: Final = 16
+"""Commits that are read first, or half as many."""
+_TIME_S: Final = 0.2
+"""After it no more commits are read."""
 _NEAR: Final = 100
 """Results before a moment that are as near to it as an hour, if they take longer."""
 _LEAST: Final = 0.1
@@ -71,12 +78,11 @@ class SetupReads(SummaryReads):
         """What the records of a time ran with, in the order in which each value came.
 
         Returns:
-            The values, and how many results were looked at: of the newest 20,000 a sample of 1,000
-            to 2,000 where there are more.
+            The values, and how many results were looked at: 1,000 at most, evenly spread.
 
-        Cost: that of a list, and the names in the spans of the sample.
+        Cost: that of a list of as many, and the names in their spans.
         """
-        results = _sample(self._results(query))
+        results = self._results(query)
         names = self.trace_names(query.space, {trace_id for _, trace_id in results})
         reported: Counter[str] = Counter()
         """Results so far, by kind."""
@@ -112,14 +118,14 @@ class SetupReads(SummaryReads):
         Returns:
             The values, those with the largest rise first.
 
-        Cost: that of two lists, and the names in the spans of at most 6,000 results.
+        Cost: that of five lists, and the names in the spans of at most 3,000 results.
         """
-        earlier = self._results(replace(query, until_ns=at_ns))
-        length_ns = _near_ns([at for at, _ in earlier], at_ns)
+        length_ns = self._near_ns(replace(query, until_ns=at_ns), at_ns)
         begin_ns = at_ns - length_ns
-        before = _sample(each for each in earlier if begin_ns - length_ns <= each[0] < begin_ns)
-        until = _sample(each for each in earlier if begin_ns <= each[0])
-        since = _sample(self._results(replace(query, since_ns=at_ns, until_ns=at_ns + length_ns)))
+        before, until, since = (
+            self._results(replace(query, since_ns=first, until_ns=first + length_ns))
+            for first in (begin_ns - length_ns, begin_ns, at_ns)
+        )
         traces = {trace_id for part in (before, until, since) for _, trace_id in part}
         names = self.trace_names(query.space, traces)
         was, now = _counts(before, names), _counts(since, names)
@@ -142,33 +148,77 @@ class SetupReads(SummaryReads):
         order = {kind: at for at, kind in enumerate(KINDS)}
         return sorted(found, key=lambda each: (each.before - each.share, order[each.kind]))
 
-    def _results(self, query: EvaluationQuery) -> _Results:
-        """The newest results of a query that have a trace, by time."""
-        found: _Results = []
+    def _near_ns(self, query: EvaluationQuery, at_ns: int) -> int:
+        """How long before a moment is just before, by the results before it."""
+        every, newest = self._results(query), self._last_times(query)
+        if not every:
+            return HOUR_NS
+        return min(max(HOUR_NS, at_ns - newest[-1]), (at_ns - every[0][0]) // 2)
+
+    def _last_times(self, query: EvaluationQuery) -> list[int]:
+        """Times of the last results of a query, the newest first."""
+        found: list[int] = []
         for first, last in commit_steps(self.last_seq()):
             values = Values()
-            where = evaluation_condition(query, first, last, values)
+            where = _condition(query, first, last, values)
+            found += (
+                at_ns
+                for (at_ns,) in self.read(
+                    f"SELECT e.evaluated_ns FROM evaluations e WHERE {where}"
+                    f" ORDER BY e.evaluated_ns DESC LIMIT {values.of(_NEAR - len(found), _N)}",
+                    values,
+                )
+            )
+            if len(found) == _NEAR:
+                break
+        return found
+
+    def _results(self, query: EvaluationQuery) -> _Results:
+        """Results of a query that have a trace, by time: all of them, or evenly over its commits.
+
+        Every n-th commit is read, then those halfway between, until there are enough: so each part
+        of the time has its share of them, and a rare one costs no more than a frequent one.
+        """
+        first, last = self._ends(query)
+        step = 1 << ((last - first) // _COMMITS).bit_length()
+        commits, began = range(first, last + 1, step), time.monotonic()
+        found: _Results = []
+        while True:
+            values = Values()
+            where = _condition(query, first, last, values)
             found += self.read(
                 f"SELECT e.evaluated_ns, e.trace_id FROM evaluations e WHERE {where}"
-                " AND e.scope = 'record' AND e.trace_id IS NOT NULL"
-                f" ORDER BY e.seq DESC, e.ordinal DESC LIMIT {values.of(_MOST - len(found), _N)}",
+                f" AND e.seq IN (SELECT unnest({values.of(list(commits), 'BIGINT[]')}))",
                 values,
             )
-            if len(found) == _MOST:
+            is_late = time.monotonic() - began > _TIME_S
+            if step == 1 or len(found) >= _SAMPLE // 2 or is_late:
                 break
-        return sorted(found)
+            commits, step = range(first + step // 2, last + 1, step), step // 2
+        every = sorted(found)
+        return every[:: 1 + (len(every) - 1) // _SAMPLE] if every else every
+
+    def _ends(self, query: EvaluationQuery) -> tuple[int, int]:
+        """The first and the last commit of the evaluations of a time, or nearly so.
+
+        Order in time is not that of commits: as many as a sample has are looked at.
+        """
+        values = Values()
+        since = " AND ".join(time_conditions(query.since_ns or 0, query.until_ns, values))
+        ((first, last),) = self.read(
+            "SELECT min(seq), max(seq) FROM ("
+            f" (SELECT e.seq FROM evaluations e WHERE {since} ORDER BY e.evaluated_ns"
+            f" LIMIT {_SAMPLE}) UNION ALL"
+            f" (SELECT e.seq FROM evaluations e WHERE {since} ORDER BY e.evaluated_ns DESC"
+            f" LIMIT {_SAMPLE})) ends",
+            values,
+        )
+        return (0, -1) if first is None else (first, last)
 
 
-def _sample(results: Iterable[tuple[int, str]]) -> _Results:
-    every = list(results)
-    return every[:: 1 + (len(every) - 1) // _SAMPLE] if every else every
-
-
-def _near_ns(times: Sequence[int], at_ns: int) -> int:
-    """How long before a moment is just before, by the results before it."""
-    if not times:
-        return HOUR_NS
-    return min(max(HOUR_NS, at_ns - times[-_NEAR:][0]), (at_ns - times[0]) // 2)
+def _condition(query: EvaluationQuery, first: int, last: int, values: Values) -> str:
+    where = evaluation_condition(query, first, last, values)
+    return f"{where} AND e.scope = 'record' AND e.trace_id IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
