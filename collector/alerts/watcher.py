@@ -415,10 +415,7 @@ class DriftWatcher:
         if isinstance(alert.key, ConditionKey) and self._monitor is not None:
             self._monitor.resolve(*alert.key)
         for each in alert.falling if isinstance(alert, DriftAlert) else ():
-            series = self._series.find(each.key)
-            if series is not None:
-                series.accept() if accept else series.restart()
-                self._series.forget_waiting(each.key)
+            self._series.restart(each.key, accept=accept)
 
     def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
         return self._profiles.get((space, uid))

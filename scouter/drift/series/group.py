@@ -457,6 +457,18 @@ class Group:
         is_named = found is not None and found.version == self._stated.version != ""
         return replace(found, is_named=True) if found is not None and is_named else found
 
+    def accept(self, name: Name) -> None:
+        """Take what comes from now on for healthy in a series; see `Series.accept`.
+
+        The limit of a cost or a duration is learnt anew, and gives its series another name.
+        """
+        self.series[name].accept()
+        if name.kind is Kind.AMOUNT:
+            self.limits.forget(name.task)
+            for each in [each for each in self.series if each.task == name.task]:
+                del self.series[each]
+                self._awaiting.discard(each)
+
     def restate(self, stated: Stated) -> bool:
         """Take what somebody states from now on; for series to come, and those that still learn.
 

@@ -2,9 +2,9 @@
 
 Costs and durations have no upper end, and a detector needs bounded outcomes. So the first records
 of an agent say what is usual, and all later ones are counted by whether they exceed it. A limit
-never changes, and no record that it was learnt from is counted: whatever it is, the outcomes behind
-it have the promise of any other series. The limit is part of the series' name, so that no version
-is compared with one that had another limit.
+changes only where somebody accepts what exceeds it, and no record that it was learnt from is
+counted: whatever it is, the outcomes behind it have the promise of any other series. The limit is
+part of the series' name, so that no version is compared with one that had another limit.
 """
 
 import math
@@ -70,6 +70,12 @@ class Limits:
             usual = sorted(seen)[math.ceil(_SHARE * len(seen)) - 1]
             self._known[name] = _rounded_up(_ROOM * usual)
             del self._seen[name]
+
+    def forget(self, task: str) -> None:
+        """Learn the limit in the name of a series anew, from the records that come."""
+        self._known = {
+            name: each for name, each in self._known.items() if _task(name, each) != task
+        }
 
     def is_over(self, task: str) -> bool:
         """Tell whether a series is one of an amount that is watched no longer."""

@@ -160,11 +160,25 @@ class SeriesSet:
         group = self.groups.get(GroupKey(*key[:3]))
         return None if group is None else group.series.get(Name(*key[3:]))
 
-    def forget_waiting(self, key: SeriesKey) -> None:
-        """Leave out of a series the scores of what was created up to now, as it begins anew."""
-        group = self.groups[GroupKey(*key[:3])]
-        group.fresh_ns[Name(*key[3:])] = self.now_ns
-        self.changed.add(GroupKey(*key[:3]))
+    def restart(self, key: SeriesKey, *, accept: bool) -> None:
+        """Gather evidence anew in a series, if there is one of this name.
+
+        Scores of what was created up to now are left out.
+
+        Args:
+            key: Its name.
+            accept: Take what comes from now on for healthy.
+        """
+        series, at, name = self.find(key), GroupKey(*key[:3]), Name(*key[3:])
+        if series is None:
+            return
+        group = self.groups[at]
+        if accept:
+            group.accept(name)
+        else:
+            series.restart()
+        group.fresh_ns[name] = self.now_ns
+        self.changed.add(at)
 
     def remove(self, key: GroupKey) -> None:
         """Follow a group no longer."""

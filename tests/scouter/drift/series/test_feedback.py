@@ -90,7 +90,7 @@ def test_after_an_alert_was_resolved_earlier_things_are_left_out() -> None:
     [found] = [each for each in series.series() if each.key.kind is Kind.SCORE]
     series.take(score(2, 140, 151, good=False))
 
-    series.forget_waiting(found.key)
+    series.restart(found.key, accept=False)
     series.take(score(3, 145, 160, good=False))
     series.take(replace(score(4, 155, 161), created_ns=155 * SECOND))
     series.advance(400 * SECOND)

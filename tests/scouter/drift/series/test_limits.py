@@ -129,6 +129,23 @@ def test_a_new_process_goes_on_exactly() -> None:
     assert first == second
 
 
+def test_an_accepted_rise_is_learnt_as_a_new_limit() -> None:
+    """The next rise alarms against what was accepted, by hand: 1.2 times 4, and 1.2 times 8."""
+
+    def costs(usd: float, first: int, count: int = 600) -> list[Observed]:
+        return [observed(at, amounts=(("cost", usd),)) for at in range(first, first + count)]
+
+    series = SeriesSet(0.01, PACE)
+    assert alarms(series, costs(4, 1, 1_500)) == []
+    (fallen,) = [each for each in feed(series, costs(8, 2_000)) if each.fall is not None]
+    assert fallen.series.key.task == "cost 4.8 USD"
+    series.restart(fallen.series.key, accept=True)
+    (group,) = series.groups.values()
+    assert "cost 4.8 USD" not in {name.task for name in group.series}
+    assert alarms(series, costs(8, 3_000, 1_500)) == []
+    assert [task for task, _ in alarms(series, costs(16, 5_000))] == ["cost 9.6 USD"]
+
+
 def test_a_profile_that_stops_watching_ends_the_series() -> None:
     stated = [Stated()]
     series = SeriesSet(0.01, PACE, stated_of=lambda space, uid: stated[0])
