@@ -63,6 +63,7 @@ from scouter.evaluate.tasks.trace import (
     TraceAttributeAssertion,
 )
 from scouter.model.agent_work import AgentWork
+from scouter.model.span import Span
 
 _RELATIONS = (ChildOfFilter, ParentOfFilter, DescendantOfFilter, AncestorOfFilter)
 _READERS = (
@@ -166,9 +167,9 @@ def reach_of(assertion: TraceAssertion | AgentAssertion, loss: MissingParts) -> 
         case SpanSetAssertion():
             return _rises
         case SpanCountAssertion(filter=filter):
-            return _rises if _only_gains(filter, loss) else lambda _, __: _COUNT
+            return _rises if _only_gains(filter, loss) else _from_settled(filter)
         case SpanExistsAssertion(filter=filter):
-            return _rises if _only_gains(filter, loss) else _either
+            return _rises if _only_gains(filter, loss) else _from_settled(filter)
         case SpanDurationAssertion(filter=filter):
             return _durations(filter, loss)
         case SpanAttributeAssertion(filter=filter, attribute_key=key):
@@ -249,6 +250,33 @@ def _of_models(assertion: TraceAssertion, loss: MissingParts) -> ReachOf:
 def _only_gains(filter: SpanFilter, loss: MissingParts) -> bool:
     """Tell whether what a filter selects now is selected however much comes."""
     return sequence_names(filter) is None and not can_unmatch(filter, loss)
+
+
+def _from_settled(filter: SpanFilter) -> ReachOf:
+    """The reach of a count, of which the spans stay that are here whole, up to their trace's root.
+
+    What comes then is neither an ancestor of such a span nor an attribute of one of its ancestors.
+    """
+    is_upward = sequence_names(filter) is None and not _looks_down(filter)
+    select = compile_filter(filter) if is_upward else None
+
+    def reach(tree: SpanTree, value: JsonValue) -> Reach:
+        sure = sum(_is_settled(tree, span) for span in select(tree)) if select else 0
+        return _rises(tree, bool(sure) if isinstance(value, bool) else sure)
+
+    return reach
+
+
+def _looks_down(filter: SpanFilter) -> bool:
+    down = (ParentOfFilter, AncestorOfFilter)
+    return isinstance(filter, down) or any(map(_looks_down, filter.inner()))
+
+
+def _is_settled(tree: SpanTree, span: Span) -> bool:
+    above: Span | None = span
+    while above is not None and not above.dropped_count:
+        span, above = above, tree.parent(above)
+    return above is None and span.parent_span_id is None
 
 
 def _sequence(names: Sequence[str], tree: SpanTree, value: JsonValue) -> Reach:

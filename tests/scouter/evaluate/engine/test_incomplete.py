@@ -156,7 +156,11 @@ ROWS: Final[list[tuple[Task, str]]] = [
     # Either way.
     (trace(T.span_count(SpanFilter.sequence(["a", "a"])), Op.GreaterThanOrEqual, 1), OPEN),
     (trace(T.span_exists(SpanFilter.sequence(["a", "a"])), Op.Equals, True), OPEN),
-    (trace(T.span_exists(SpanFilter.child_of(by_name("b")).not_()), Op.Equals, True), OPEN),
+    (trace(T.span_count(SpanFilter.parent_of(by_name("b")).not_()), Op.LessThan, 4), OPEN),
+    # Nothing comes above a span whose ancestors are here up to a root.
+    (trace(T.span_exists(SpanFilter.child_of(by_name("b")).not_()), Op.Equals, True), PASS),
+    (trace(T.span_count(SpanFilter.descendant_of(by_name("b")).not_()), Op.LessThan, 4), FAIL),
+    (trace(T.span_count(SpanFilter.descendant_of(by_name("b")).not_()), Op.LessThan, 5), OPEN),
     (trace(T.span_exists(A.not_()), Op.Equals, True), PASS),
     (trace(T.span_attribute(by_name("run"), "user"), Op.Equals, "ada"), OPEN),
     (trace(T.span_duration(by_name("run")), Op.LessThan, 200), OPEN),

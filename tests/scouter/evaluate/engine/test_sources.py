@@ -157,3 +157,29 @@ def test_agent_health_lets_an_agent_repair_what_failed(
     results = evaluate_record(plan, EvalRecord({}), SpanTree(spans)).tasks
 
     assert {each.task_id for each in results if each.outcome != "passed"} == failed
+
+
+@pytest.mark.parametrize(
+    ("parent", "outcome"),
+    [(0, "failed"), (99, "errored")],
+    ids=["below what is here", "below what is missing, which may be a tool"],
+)
+def test_agent_health_fails_an_incomplete_trace_whose_failure_is_proven(
+    parent: int, outcome: str
+) -> None:
+    spans = work(("a", {"x": 1}, 5), asked="a?", said="It is done.")
+    failed = replace(
+        spans[-1],
+        span_id="f" * 16,
+        parent_span_id=spans[0].span_id if not parent else f"{parent:016x}",
+        name="GET",
+        attributes={},
+        status=StatusCode.ERROR,
+        start_ns=spans[-1].end_ns,
+    )
+    tree = SpanTree([*spans, failed], lost="a span was refused")
+    results = evaluate_record(
+        AgentEvalProfile.from_file("agent_health").plan, EvalRecord({}), tree
+    ).tasks
+
+    assert {r.task_id: str(r.outcome) for r in results}["nothing_failed"] == outcome
