@@ -216,10 +216,6 @@ def _same(_: SpanTree, __: JsonValue) -> Reach:
     return Fixed.SAME
 
 
-def _either(_: SpanTree, __: JsonValue) -> Reach:
-    return Fixed.EITHER
-
-
 def _anything(_: SpanTree, __: JsonValue) -> Reach:
     return Fixed.ANYTHING
 

@@ -23,6 +23,7 @@ from scouter.formats.exports.spans import (
     number_of,
     resource_of,
     score_of,
+    with_lost,
 )
 from scouter.model.genai.messages import field, items, text
 from scouter.model.json_value import to_json_value
@@ -30,7 +31,7 @@ from scouter.model.span import Span, SpanEvent
 
 LOOKS_FOR: Final = 'ATIF trajectories (schema_version: "ATIF-…", agent, steps)'
 
-_ROLES: Final = {"user": "user", "system": "system"}
+_SOURCES: Final = ("agent", "user", "system")
 _RESULT: Final = "result.json"
 _OF_AGENT: Final = frozenset(
     {"", "AgentTimeoutError", "ContextWindowExceededError", "OutputTokenExceededError",
@@ -113,8 +114,11 @@ class _Trajectory:
         self, made: AgentSpans, value: Object, at_ns: int, parent: str | None, more: Object
     ) -> None:
         steps = [step for step in items(value.get("steps")) if isinstance(step, dict)]
-        if not steps:
+        if not steps or len(steps) < len(items(value["steps"])):
             raise DataError("steps: expected a list of objects")
+        for at, step in enumerate(steps):
+            if step.get("source") not in _SOURCES:
+                raise DataError(f"steps[{at}].source: expected one of {', '.join(_SOURCES)}")
         self._made, agent = made, field(value, "agent")
         self._model = text(field(agent, "model_name"))
         inner = items(value.get("subagent_trajectories"))
@@ -145,7 +149,7 @@ class _Trajectory:
 
     def _step(self, step: Object, at_ns: int) -> None:
         said, parts = _content(step.get("message"))
-        if (role := _ROLES.get(text(step.get("source")))) is not None:
+        if (role := text(step["source"])) != "agent":
             self._history.append(message(role, said, *parts))
             self._is_asked, self._at_ns = True, at_ns
             return
@@ -190,10 +194,10 @@ class _Trajectory:
             call_id = text(call.get("tool_call_id"))
             named = text(call.get("function_name")), call_id, call.get("arguments")
             tool = made.tool(self.root, (at_ns, at_ns), named, results.get(call_id))
-            for key, name in _refs(step, call_id):
-                for inner in [each for each in self._inner if each.get(key) == name]:
-                    self._sub_agent(inner, tool)
-                    made.close(tool)
+            named = set(_refs(step, call_id))
+            for inner in [each for each in self._inner if text(each.get("trajectory_id")) in named]:
+                self._sub_agent(inner, tool)
+                made.close(tool)
 
     def _sub_agent(self, value: Object, parent: str) -> None:
         self._inner = [each for each in self._inner if each is not value]
@@ -236,14 +240,17 @@ def _results(step: Object) -> tuple[dict[str, JsonValue], str]:
     return found, "\n".join(rest)
 
 
-def _refs(step: Object, call_id: str) -> Iterator[tuple[str, str]]:
-    """Name the sub-agents' trajectories that the result of a call refers to, by which field."""
+def _refs(step: Object, call_id: str) -> Iterator[str]:
+    """Give the ids of the sub-agents' trajectories that the result of a call refers to.
+
+    Sessions are those of a whole run, and name none of its trajectories.
+    """
     for each in items(field(step.get("observation"), "results")):
         refs = field(each, "subagent_trajectory_ref")
         if field(each, "source_call_id") == call_id:
             for ref in [refs] if isinstance(refs, dict) else items(refs):
-                key = "trajectory_id" if field(ref, "trajectory_id") else "session_id"
-                yield key, text(field(ref, key))
+                if name := text(field(ref, "trajectory_id")):
+                    yield name
 
 
 def _usage(metrics: JsonValue, prefix: str) -> Object:
@@ -270,7 +277,7 @@ def trial_traces(folder: Path, tell: Tell) -> Iterator[list[Span]]:
     for file in sorted(folder.rglob(_RESULT)):
         try:
             trial = to_json_value(json.loads(read_text(file)))
-        except (ValueError, RecursionError) as error:
+        except (FileFormatError, ValueError, RecursionError) as error:
             tell(FileFormatError(str(file), f"not JSON: {error}"))
             continue
         if isinstance(trial, dict) and "trial_name" in trial:
@@ -292,17 +299,15 @@ def _of_trial(file: Path, trial: Object, tell: Tell) -> Iterator[list[Span]]:
     found = [
         (name if at == 0 else f"{name}\n{path.name}", path, result if at == 0 else None)
         for name, folder, result in parts
-        for at, path in enumerate(sorted((folder / "agent").glob("trajectory*.json")))
+        for at, path in enumerate(_of_agent(folder / "agent"))
     ]
     if not found:
         agent = text(field(trial.get("agent_info"), "name"))
         tell(FileFormatError(str(file), f"no agent/trajectory.json; the agent {agent} wrote none"))
     for name, path, result in found:
         try:
-            value = to_json_value(json.loads(read_text(path)))
-            if not isinstance(value, dict) or not is_row(value):
-                raise DataError(f"expected {LOOKS_FOR}")
-            yield trajectory_spans(
+            value, problem = _continued(path)
+            spans = trajectory_spans(
                 value,
                 name,
                 ns_of(trial.get("started_at") or trial.get("finished_at"), "started_at"),
@@ -310,8 +315,42 @@ def _of_trial(file: Path, trial: Object, tell: Tell) -> Iterator[list[Span]]:
                 scores=() if result is None else _rewards(result),
                 error="" if result is None else _fault(result),
             )
-        except (ValueError, RecursionError) as error:
+        except (FileFormatError, ValueError, RecursionError) as error:
             tell(FileFormatError(str(path), str(error)))
+        else:
+            if problem:
+                tell(FileFormatError(str(path), problem))
+            yield with_lost(spans, bool(problem))
+
+
+def _of_agent(folder: Path) -> list[Path]:
+    """Give the files of trajectories, the agent's own first; others continue that one."""
+    found = [each for each in sorted(folder.glob("trajectory*.json")) if ".cont-" not in each.name]
+    return sorted(found, key=lambda path: path.name != "trajectory.json")
+
+
+def _continued(path: Path) -> tuple[Object, str]:
+    """Read a trajectory, with the steps of those that continue it, and why not with all."""
+    value, read = _trajectory(path), {path}
+    while name := text(value.get("continued_trajectory_ref")):
+        path = path.parent / Path(name).name
+        try:
+            following = _trajectory(path)
+            if path in read:
+                raise DataError("it was read before")
+        except (FileFormatError, ValueError, RecursionError) as error:
+            return value, f"continued_trajectory_ref: {name}: {error}"
+        read.add(path)
+        following["steps"] = [*items(value["steps"]), *items(following["steps"])]
+        value = following
+    return value, ""
+
+
+def _trajectory(path: Path) -> Object:
+    value = to_json_value(json.loads(read_text(path)))
+    if not isinstance(value, dict) or not is_row(value):
+        raise DataError(f"expected {LOOKS_FOR}")
+    return value
 
 
 def _fault(trial: Object) -> str:

@@ -88,7 +88,9 @@ def samples_of(path: Path, tell: Tell) -> Iterator[Sample]:
             header = next((name for name in _HEADERS if name in names), None)
             if header is None:
                 held = ", ".join(names[:5])
-                raise DataError(f"it holds {held}; expected a log of Inspect, with {_HEADERS[0]}")
+                raise DataError(
+                    f"it holds {held}; expected a log of Inspect, with {_HEADERS[0]}; unzip others"
+                )
             log = field(_entry(file, header), "eval")
             for name in names:
                 if name.startswith("samples/") and name.endswith(".json"):
@@ -201,12 +203,18 @@ class _Sample:
         events.sort(key=lambda each: text(each.get("timestamp")))
         first = next((each.get("timestamp") for each in events if each.get("timestamp")), None)
         at_ns = ns_of(value.get("started_at") or first or self._log.get("created"), "started_at")
+        asked, failed = value.get("input"), _fault(value)
+        asked = items(asked) or [{"role": "user", "content": asked}]
+        # What a solver without a model answered, and what a tool submitted, is nowhere else.
+        answer = "" if failed else text(field(value.get("output"), "completion"))
         root = made.act(
             "invoke_agent",
             text(self._log.get("task")),
             None,
             (at_ns, at_ns),
             {
+                "gen_ai.input.messages": [each for each in map(_message, asked) if each],
+                "gen_ai.output.messages": [message("assistant", answer)] if answer else None,
                 "inspect.sample": value.get("id"),
                 "inspect.epoch": value.get("epoch"),
                 "inspect.run": self._log.get("run_id"),
@@ -219,7 +227,7 @@ class _Sample:
         done = value.get("completed_at")
         made.close(root, ns_of(done, "completed_at") if done else 0)
         end_ns = made.spans[0].end_ns
-        made.close(root, events=_events(value, end_ns), error=text(_error(value)))
+        made.close(root, events=_events(value, end_ns), error=failed)
         return made.spans
 
     def _event(self, event: Object, at_ns: int) -> None:
@@ -235,6 +243,7 @@ class _Sample:
             self._model(event, parent, times)
         elif kind == "tool" and not event.get("pending"):
             error = field(event.get("error"), "message") or field(event.get("error"), "type")
+            error = error or ("the tool failed" if event.get("failed") is True else None)
             call = text(event.get("function")), event.get("id"), event.get("arguments")
             tool = self._made.tool(parent, times, call, event.get("result"), text(error))
             self._tools[parent, text(event.get("function"))] = tool
@@ -343,8 +352,11 @@ def _usage(usage: JsonValue) -> Object:
     }
 
 
-def _error(value: Object) -> JsonValue:
-    return field(value.get("error"), "message")
+def _fault(value: Object) -> str:
+    """What ended a sample before its end: an error, or a limit; empty where nothing did."""
+    limit = value.get("limit")
+    reached = text(field(limit, "reason")) or f"limit: {text(field(limit, 'type'))}"
+    return text(field(value.get("error"), "message")) or (reached if limit else "")
 
 
 def _events(value: Object, at_ns: int) -> Iterator[SpanEvent]:
@@ -358,4 +370,5 @@ def _events(value: Object, at_ns: int) -> Iterator[SpanEvent]:
             given if letter is None else letter,
             label=None if letter is None else given,
             explanation=why,
+            error="no_score" if given is None else "",
         )

@@ -24,9 +24,11 @@ from scouter.formats.exports.spans import (
     attributes_of,
     ns_of,
     number_of,
+    opened_number,
     resource_of,
     score_of,
     span_of,
+    with_lost,
 )
 from scouter.model.genai.messages import field as field_of
 from scouter.model.genai.messages import items, text
@@ -100,9 +102,7 @@ def traces(rows: Iterable[Row], tell: Tell) -> Iterator[list[Span]]:
     for row in rows:
         _sort(row, {_snake(name): value for name, value in row.value.items()}, found, tell)
     for name, trace in found.items():
-        spans = list(_spans(name, trace, tell))
-        if spans:
-            yield spans
+        yield (spans := _spans(name, trace, tell))
         for row, score in trace.scores.values() if not spans else ():
             whose = f"of the trace {name}" if name else "of no trace"
             tell(row.fault(f"the score {score.get('name')} is {whose}, which is in no file"))
@@ -128,7 +128,7 @@ def _sort(row: Row, value: Object, found: dict[str, _Trace], tell: Tell) -> None
         trace.row, trace.value = row, value
 
 
-def _spans(name: str, trace: _Trace, tell: Tell) -> Iterator[Span]:
+def _spans(name: str, trace: _Trace, tell: Tell) -> list[Span]:
     spans: list[Span] = []
     for row, value in trace.observations.values():
         try:
@@ -136,6 +136,9 @@ def _spans(name: str, trace: _Trace, tell: Tell) -> Iterator[Span]:
             spans.append(_span(name, value, trace.value, scores))
         except DataError as error:
             tell(row.fault(error))
+    named = items(trace.value.get("observations")) if trace.observations else []
+    lost = len({each for each in named if isinstance(each, str)} | trace.observations.keys())
+    lost -= len(spans)
     tops = [span for span in spans if span.parent_span_id is None]
     scores = _scores(trace, tell, None)
     if trace.row is not None:
@@ -148,8 +151,10 @@ def _spans(name: str, trace: _Trace, tell: Tell) -> Iterator[Span]:
         except DataError as error:
             tell(trace.row.fault(error))
     top = min(tops or spans, key=attrgetter("start_ns"), default=None)
-    for span in spans:
-        yield replace(span, events=(*span.events, *scores)) if span is top else span
+    spans = [
+        replace(span, events=(*span.events, *scores)) if span is top else span for span in spans
+    ]
+    return with_lost(spans, lost)
 
 
 def _below(root: Span, span: Span) -> Span:
@@ -216,7 +221,7 @@ def _usage(value: Object) -> JsonValue:
         kind: next((each for each in (field_of(usage, kind), *map(value.get, names)) if each), None)
         for kind, names in counts.items()
     }
-    return {kind: each for kind, each in found.items() if each is not None} or None
+    return {kind: opened_number(each) for kind, each in found.items() if each is not None} or None
 
 
 def _of_trace(trace: Object, value: Object) -> Attributes:
@@ -277,7 +282,7 @@ def _scores(trace: _Trace, tell: Tell, observation: str | None) -> list[SpanEven
 
 def _score(value: Object) -> SpanEvent:
     at_ns = ns_of(value.get("timestamp") or value.get("created_at"), "timestamp")
-    kind, given = value.get("data_type"), open_json(value.get("value"))
+    kind, given = value.get("data_type"), opened_number(value.get("value"))
     label, why = value.get("string_value"), value.get("comment")
     if kind == "CATEGORICAL":  # a number is the place of the category
         given = label or given

@@ -21,9 +21,11 @@ from scouter.formats.exports.spans import (
     attributes_of,
     ns_of,
     number_of,
+    opened_number,
     resource_of,
     score_of,
     span_of,
+    with_lost,
 )
 from scouter.model.genai.messages import field, items, text
 from scouter.model.genai.wrappers import open_json
@@ -66,12 +68,11 @@ def traces(rows: Iterable[Row], tell: Tell) -> Iterator[list[Span]]:
                 spans.append(_span(name, row.value, reported))
             except DataError as error:
                 tell(row.fault(error))
-        if spans:
-            yield spans
+        yield with_lost(spans, len(members) - len(spans))
     for by_id in feedback.values():
         for row in by_id.values():
-            whose = text(row.value["run_id"])
-            tell(row.fault(f"feedback {row.value['key']} of the run {whose}, which is in no file"))
+            whose = f"of the run {run}" if (run := text(row.value["run_id"])) else "of no run"
+            tell(row.fault(f"the feedback {row.value['key']} is {whose}, which is in no file"))
 
 
 def _sort(row: Row, runs: dict[str, dict[str, Row]], tell: Tell) -> None:
@@ -164,7 +165,7 @@ def _told(rows: Mapping[str, Row], tell: Tell) -> Iterator[SpanEvent]:
     for row in rows.values():
         value = row.value
         time = value.get("created_at") or value.get("modified_at")
-        score, label = value.get("score"), value.get("value")
+        score, label = opened_number(value.get("score")), value.get("value")
         try:
             yield score_of(
                 text(value["key"]),

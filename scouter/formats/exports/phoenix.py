@@ -20,9 +20,11 @@ from scouter.formats.exports.spans import (
     Tell,
     attributes_of,
     ns_of,
+    opened_number,
     resource_of,
     score_of,
     span_of,
+    with_lost,
 )
 from scouter.model.genai.messages import field, items, text
 from scouter.model.genai.wrappers import open_json
@@ -79,8 +81,7 @@ def traces(rows: Iterable[Row], tell: Tell) -> Iterator[list[Span]]:
                 spans.append(_span(trace, span_id, row.value, reported))
             except DataError as error:
                 tell(row.fault(error))
-        if spans:
-            yield spans
+        yield with_lost(spans, len(members) - len(spans))
     for span_id, its in scores.items():
         for row in its:
             tell(row.fault(f"an annotation of the span {span_id}, which is in no file"))
@@ -158,7 +159,7 @@ def _scores(rows: Iterable[Row], tell: Tell) -> Iterator[SpanEvent]:
             for name in ("score", "label", "explanation")
         }
         time = value.get("updated_at") or value.get("created_at")
-        score, label = reported["score"], reported["label"]
+        score, label = opened_number(reported["score"]), reported["label"]
         if score is None and label is None:
             tell(row.fault("neither score nor label"))
             continue

@@ -69,18 +69,19 @@ def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[
         traces[span.trace_id].append(span)
     yield from (("OTLP", spans) for spans in traces.values())
     for name, rows in found.items():
-        for spans in _FORMATS[name][2](rows, tell):
+        for spans in filter(None, _FORMATS[name][2](rows, tell)):
             yield name, _named(spans)
 
 
 def _named(spans: Sequence[Span]) -> list[Span]:
     """Give spans the names that OpenTelemetry's conventions have for what they are.
 
-    A root that tells of no kind is the agent, if it has calls of models or tools below and there is
-    no agent: in these systems a trace is one run of one.
+    A root that tells of no kind is the agent, if it is alone, or has calls of models or tools below
+    and there is no agent: in these systems a trace is one run of one.
     """
     kinds = [kind_of(span) for span in spans]
-    made = {Kind.MODEL, Kind.TOOL} & set(kinds) and not {Kind.AGENT, Kind.WORKFLOW} & set(kinds)
+    is_made = len(spans) == 1 or {Kind.MODEL, Kind.TOOL} & set(kinds)
+    made = is_made and not {Kind.AGENT, Kind.WORKFLOW} & set(kinds)
     named: list[Span] = []
     for span, kind in zip(spans, kinds, strict=True):
         is_agent = made and kind is Kind.OTHER and span.parent_span_id is None

@@ -2,6 +2,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
+import ast
 import csv
 import io
 import re
@@ -88,11 +89,21 @@ def _of_csv(path: Path, text: str, tell: Tell) -> Iterator[tuple[int | None, obj
                 problem = f"the row has not {len(reader.fieldnames or ())} cells, as the header has"
                 tell(FileFormatError(str(path), problem, reader.line_num))
             else:
-                yield reader.line_num, {name: cell or None for name, cell in row.items()}
+                yield reader.line_num, {name: _cell(cell) for name, cell in row.items()}
     except csv.Error as error:
         tell(FileFormatError(str(path), f"no CSV: {error}", reader.line_num))
     finally:
         csv.field_size_limit(before)
+
+
+def _cell(cell: str) -> object:
+    """Read a cell: an object as Python prints it, which pandas writes; else the text."""
+    if cell.startswith(("{'", "[{'")):
+        try:
+            return ast.literal_eval(cell)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return cell
+    return cell or None
 
 
 def _of_parquet(path: Path) -> Iterator[tuple[int | None, object]]:
@@ -124,7 +135,7 @@ def _within(value: object, is_row: IsRow, depth: int = 0) -> Iterator[object]:
         return
     if isinstance(value, dict) and depth < _DEEPEST:
         held = cast("dict[str, object]", value)
-        inner = _by_row(held)
+        inner = _by_row(held, is_row)
         is_known = not inner and is_row(held)
         if is_known:
             yield held
@@ -142,14 +153,16 @@ def _is_list_of_objects(value: object) -> bool:
     return all(isinstance(each, dict) for each in listed)
 
 
-def _by_row(value: dict[str, object]) -> list[object]:
-    """Turn a frame that pandas wrote column by column into its rows; none of anything else."""
+def _by_row(value: dict[str, object], is_row: IsRow) -> list[object]:
+    """Turn a frame that pandas wrote by column or by index into its rows; none of anything else."""
     columns = {
         name: cast("dict[str, object]", each)
         for name, each in value.items()
         if isinstance(each, dict)
     }
     indexes = {tuple(each) for each in columns.values()}
+    if len(columns) == len(value) and any(map(is_row, columns.values())):
+        return list(columns.values())
     if len(columns) < 2 or len(columns) < len(value) or len(indexes) != 1:
         return []
     return [{name: column[at] for name, column in columns.items()} for at in indexes.pop()]

@@ -5,13 +5,14 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeGuard
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError, FileFormatError
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.ids import is_span_id, is_trace_id
 from scouter.model.log_event import RESULT_EVENT
 from scouter.model.otlp_json import MAX_TIME_NS
@@ -31,6 +32,7 @@ Tell: TypeAlias = Callable[[FileFormatError], None]
 
 TOOL_RESULT: Final = "gen_ai.tool.call.result"
 
+_COUNTS: Final = ("gen_ai.usage.", "llm.token_count.")
 _UNITS: Final = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, 10**9))
 """The least count since 1970 that is one of ns, µs, ms or s, and the nanoseconds of one."""
 _INT64: Final = range(-(2**63), 2**63)
@@ -109,13 +111,18 @@ def shown(value: JsonValue) -> str:
 def attributes_of(values: Mapping[str, JsonValue]) -> Attributes:
     """Make attributes: numbers and flags as they are, texts, and JSON for the rest.
 
-    What is null or an empty text is left out, but the result of a tool may be one.
+    What is null or an empty text is left out, but the result of a tool may be one. A count that is
+    a text, as in CSV, is a number.
     """
     return {
         name: value if _is_number(value) else shown(value)
-        for name, value in values.items()
+        for name, value in ((name, _counted(name, each)) for name, each in values.items())
         if value is not None and (value != "" or name == TOOL_RESULT)
     }
+
+
+def _counted(name: str, value: JsonValue) -> JsonValue:
+    return opened_number(value) if name.startswith(_COUNTS) else value
 
 
 def _is_number(value: JsonValue) -> TypeGuard[bool | int | float]:
@@ -142,6 +149,16 @@ def number_of(value: JsonValue) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+def opened_number(value: JsonValue) -> JsonValue:
+    """Give the number that a text is, as in CSV; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value) if value.isdecimal() else float(value)
+    except ValueError:
+        return value
 
 
 def span_of(
@@ -184,6 +201,28 @@ def span_of(
         events=tuple(events),
         resource=resource,
     )
+
+
+def with_lost(spans: list[Span], lost: int) -> list[Span]:
+    """Let a trace say that a part of it could not be read, as a process does whose spans got lost.
+
+    So no task passes because of what is not here.
+
+    Args:
+        spans: Those that could be read.
+        lost: Number of those that could not.
+    """
+    if not lost or not spans:
+        return spans
+    marks = {
+        id(span.resource): Resource(
+            attributes={**span.resource.attributes, PROCESS_ID: spans[0].trace_id}
+        )
+        for span in spans
+    }
+    first, *others = [replace(span, resource=marks[id(span.resource)]) for span in spans]
+    stamp = {**first.attributes, PROCESS_SPAN_COUNT: len(spans) + lost}
+    return [replace(first, attributes=stamp), *others]
 
 
 def score_of(

@@ -48,6 +48,7 @@ def seen(name: str, spans: list[Span]) -> dict[str, Any]:
         "tokens": [work.input_tokens, work.output_tokens],
         "model": work.model,
         "untold": bool(why_untold(work)),
+        "incomplete": bool(tree.gaps.spans),
         "session": derive_record(spans).session_id,
         "user": tree.spans[0].attributes.get("user.id"),
         "resource": dict(tree.spans[0].resource.attributes),

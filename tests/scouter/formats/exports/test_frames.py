@@ -52,15 +52,17 @@ def frame() -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("form", ["parquet", "records", "lines", "columns"])
+@pytest.mark.parametrize("form", ["parquet", "records", "lines", "columns", "index", "csv"])
 def test_frames_of_phoenix(form: str, tmp_path: Path) -> None:
     """Every way in which pandas writes one gives the same trace."""
     path, made = tmp_path / f"spans.{form}", frame()
     iso: dict[str, Any] = {"date_format": "iso", "date_unit": "us"}
     if form == "parquet":
         made.to_parquet(path)
-    elif form == "columns":
-        made.to_json(path, **iso)
+    elif form == "csv":
+        made.to_csv(path)
+    elif form in ("columns", "index"):
+        made.to_json(path, orient=form, **iso)
     else:
         made.to_json(path, orient="records", lines=form == "lines", **iso)
     [(name, spans)] = read_exports([path], refuse)
