@@ -23,7 +23,7 @@ ROWS = {
         " dataset scenario"
     ),
     "collector": (
-        "histogram key_filter problem split;"
+        "key_filter problem split;"
         " settings metrics log_lines process prices; log store; fleet.tokens;"
         " care access;"
         " items; worker; alerts results exemplars;"

@@ -13,9 +13,8 @@ from dataclasses import fields
 from hashlib import blake2b
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from collector.histogram import BatchHistogram
 from collector.metrics import OTHER
 from scouter.agent.cache import Kept
 from scouter.evaluate.judge.port import (
@@ -66,11 +65,11 @@ class JudgeMeasures:
             ("entry", "model"),
             registry=registry,
         )
-        self._seconds = BatchHistogram(
+        self._seconds = Histogram(
             "scouter_judge_call_seconds",
             "Time that one question took, waiting for the entry's limits included.",
-            _CALL_BUCKETS,
-            label="entry",
+            ("entry",),
+            buckets=_CALL_BUCKETS,
             registry=registry,
         )
         self._lookups = Counter(
@@ -125,7 +124,7 @@ class JudgeMeasures:
         """
         model = self._shown(entry, model)
         self._calls.labels(entry, model, outcome).inc()
-        self._seconds.observe((seconds,), entry)
+        self._seconds.labels(entry).observe(seconds)
         if taken is None:
             return
         for direction, tokens in (("input", taken.input_tokens), ("output", taken.output_tokens)):

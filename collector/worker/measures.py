@@ -2,17 +2,15 @@
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from collector.histogram import BatchHistogram
 from collector.metrics import OTHER
 from collector.store.commit import RecordId
-from collector.store.rows import Completeness, EvaluationRow, Scope
+from collector.store.rows import EvaluationRow, Scope
 from collector.store.span_rows import SpanRow
 from collector.worker.behind import NOTHING, Backlog, BehindWatch
 from collector.worker.join import Join
@@ -55,17 +53,17 @@ class WorkerMeasures:
             ("space", "model"),
             registry=registry,
         )
-        self._join_wait = BatchHistogram(
+        self._join_wait = Histogram(
             "scouter_join_wait_seconds",
             "Time between a record's acceptance and its evaluation, by completeness of its trace.",
-            _WAIT_BUCKETS,
-            label="completeness",
+            ("completeness",),
+            buckets=_WAIT_BUCKETS,
             registry=registry,
         )
-        self.latency = BatchHistogram(
+        self.latency = Histogram(
             "scouter_evaluation_latency_seconds",
             "Time between a record being ready and its evaluation being durable.",
-            _LATENCY_BUCKETS,
+            buckets=_LATENCY_BUCKETS,
             registry=registry,
         )
         self.reopened = Counter(
@@ -145,16 +143,11 @@ class WorkerMeasures:
 
     def waited(self, rows: Sequence[EvaluationRow], waits_s: Mapping[RecordId, float]) -> None:
         """Count how long records had waited for their trace, at their first evaluation."""
-        waits: defaultdict[Completeness, list[float]] = defaultdict(list)
-        traces: defaultdict[Completeness, dict[str, float]] = defaultdict(dict)
         for row in rows:
             if row.scope is Scope.RECORD and row.revision == 1:
                 wait_s = waits_s.get(RecordId(row.space, row.record_uid), 0.0)
-                waits[row.completeness].append(wait_s)
-                if row.trace_id is not None:
-                    traces[row.completeness][row.trace_id] = wait_s
-        for kind, of_kind in waits.items():
-            self._join_wait.observe(of_kind, kind.value, traces[kind])
+                exemplar = None if row.trace_id is None else {"trace_id": row.trace_id}
+                self._join_wait.labels(row.completeness.value).observe(wait_s, exemplar)
 
     def show(self, works: Callable[[], Iterable[Shown]]) -> None:
         """Show the state of the work of this process, whenever somebody looks.
@@ -290,7 +283,8 @@ class News:
             return
         self._behind.judged(len(rows))
         latency_s = self._clock() - results.ready_at
-        self._measures.latency.observe([latency_s] * len(rows))
+        for _ in rows:
+            self._measures.latency.observe(latency_s)
         again = [row.scope for row in rows if row.revision > 1]
         self._measures.reopened.inc(again.count(Scope.RECORD))
         self._measures.sessions_reopened.inc(again.count(Scope.SESSION))
