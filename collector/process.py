@@ -2,16 +2,14 @@
 
 import ctypes
 import gc
-import mmap
 import os
 import platform
 import resource
 import sys
 from asyncio import sslproto
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
-from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -99,7 +97,6 @@ def after_start() -> Generator[None]:
     """Spare what the start has made, which stays to the end, from every search for cycles."""
     gc.freeze()
     gc.enable()
-    _give_code_back()
     try:
         yield
     finally:
@@ -111,46 +108,3 @@ def _give_memory_back() -> None:
     if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
         for option, value in _MALLOC.items():
             ctypes.CDLL(None).mallopt(option, value)
-
-
-def _give_code_back() -> None:
-    """Unmap the pages of machine code, where the system is Linux.
-
-    A third of the libraries' code ran for the start only. Code that runs again is mapped again, for
-    a microsecond a page, as the system has the pages of the file in memory anyway.
-    """
-    if sys.platform != "linux":
-        return
-    madvise = ctypes.CDLL(None, use_errno=True).madvise
-    madvise.argtypes = (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int)
-    try:
-        code = list(untouched_code(Path("/proc/self/smaps").read_text(errors="replace")))
-    except (OSError, ValueError, IndexError):
-        return  # no such file, or another form of it: it would have been a saving, no more
-    for start, end in code:
-        madvise(start, end - start, mmap.MADV_DONTNEED)  # refused, it changes nothing
-
-
-def untouched_code(smaps: str) -> Iterator[tuple[int, int]]:
-    """List the ranges of memory with machine code of files to which nothing was ever written.
-
-    Args:
-        smaps: Memory map of the process as Linux shows it; source: `proc_pid_smaps(5)`.
-
-    Yields:
-        Start and end of each range, as addresses.
-
-    Raises:
-        ValueError, IndexError: The map has another form.
-    """
-    code = ""
-    for line in smaps.splitlines():
-        name, *values = line.split(maxsplit=5)
-        if not name.endswith(":"):
-            is_code = values[:1] == ["r-xp"] and values[-1].startswith("/")
-            code = name if is_code else ""
-        elif name == "Anonymous:" and values[0] != "0":
-            code = ""
-        elif code and name == "Swap:" and values[0] == "0":
-            start, end = code.split("-")
-            yield int(start, 16), int(end, 16)

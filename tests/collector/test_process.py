@@ -3,10 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
-from collector.process import untouched_code
-
 PROGRAM = """
 import gc, sys
 from collector.process import after_start, tune_process
@@ -50,69 +46,6 @@ def test_arrow_does_without_numpy_pandas_and_memory_of_its_own() -> None:
         "1970-01-01 00:00:00.000005",
         "system",
     ]
-
-
-CODE = """
-import pathlib, duckdb
-from collector.process import after_start
-
-duckdb.sql("select sum(i) from range(9) t(i)").fetchall()
-
-def code_kb():
-    kb, is_code = 0, False
-    for line in pathlib.Path("/proc/self/smaps").read_text().splitlines():
-        if " r-xp " in line:
-            is_code = True
-        elif is_code and line.startswith("Rss:"):
-            kb += int(line.split()[1])
-            is_code = False
-    return kb
-
-before = code_kb()
-with after_start():
-    print(code_kb() < before / 2)
-    print(duckdb.sql("select sum(i) from range(9) t(i)").fetchall())
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep what they mapped")
-def test_code_of_the_start_is_unmapped_and_runs_again() -> None:
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["True", "[(36,)]"]
-
-
-SMAPS = """\
-1000-3000 r-xp 00000000 08:01 7 /lib/a library.so
-Rss:                   8 kB
-Anonymous:             0 kB
-Swap:                  0 kB
-VmFlags: rd ex mr mw me
-3000-4000 r--p 00002000 08:01 7 /lib/a library.so
-Anonymous:             0 kB
-Swap:                  0 kB
-5000-6000 r-xp 00000000 08:01 8 /lib/patched.so
-Anonymous:             4 kB
-Swap:                  0 kB
-6000-7000 r-xp 00000000 08:01 8 /lib/patched and swapped out.so
-Anonymous:             0 kB
-Swap:                  4 kB
-7000-8000 r-xp 00000000 00:00 0 [vdso]
-Anonymous:             0 kB
-Swap:                  0 kB
-9000-a000 r-xp 00000000 00:00 0
-Anonymous:             0 kB
-Swap:                  0 kB
-b000-c000 r-xs 00000000 00:01 9 /memfd:code (deleted)
-Anonymous:             0 kB
-Swap:                  0 kB
-ffff00-ffffff r-xp 00000000 08:01 9 /bin/python
-Anonymous:             0 kB
-Swap:                  0 kB
-"""
-
-
-def test_only_code_that_is_still_the_files_own_is_given_back() -> None:
-    assert list(untouched_code(SMAPS)) == [(0x1000, 0x3000), (0xFFFF00, 0xFFFFFF)]
 
 
 FILES = """
