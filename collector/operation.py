@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from collector.access.tokens import TokenFile
 from collector.care.data_folder import (
+    DataFolder,
     KnownBackup,
     known_backups,
     note_backup,
@@ -19,6 +20,7 @@ from collector.care.data_folder import (
     refuse_store,
     still_there,
 )
+from collector.judging.answers import Answers
 from collector.store.erase import Erased, EraseTarget
 from collector.store.ledger import copy_ledger
 from scouter.agent.ledger import LedgerError
@@ -43,35 +45,11 @@ class Erasure:
     """
 
 
-class Files(Protocol):
-    """The store and its files; see `DataFolder`."""
-
-    def has_rests(self) -> bool:
-        """Say whether bytes of what was erased may still be on the disk."""
-        ...
-
-    def backup(self, folder: Path) -> object:
-        """Copy the store as it is now; nothing of what was erased is in the copy."""
-        ...
-
-
 class Eraser(Protocol):
     """The part that erases; see `Worker`."""
 
     def erase(self, target: EraseTarget) -> "Future[Erased]":
         """Take out everything that a target names, of what was acknowledged before this call."""
-        ...
-
-
-class Answers(Protocol):
-    """Kept answers of judges, which an erasure removes as well; see `KeptAnswers`."""
-
-    def begin_erasing(self, space: str) -> None:
-        """Remove all answers of a space, and keep none until the end."""
-        ...
-
-    def end_erasing(self, space: str, seq: int) -> None:
-        """Go on keeping answers; the commit is the one that erased."""
         ...
 
 
@@ -158,7 +136,7 @@ class Operation:
 
     def __init__(
         self,
-        files: Files,
+        files: DataFolder,
         eraser: Eraser,
         tokens: TokenFile,
         answers: Answers | None,

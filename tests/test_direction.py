@@ -27,7 +27,7 @@ ROWS = {
         " settings metrics log_lines process prices; log store; fleet.tokens;"
         " care access;"
         " items; worker; alerts results exemplars;"
-        " judging receivers operation;"
+        " judging receivers; operation;"
         " comparing labelling served; api; web; desk; app;"
         " fleet; service care_commands; commands demo"
     ),

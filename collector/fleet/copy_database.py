@@ -12,7 +12,6 @@ from collector.fleet.copying import (
     WHERE,
     Ends,
     Plan,
-    SheetReads,
     Sizes,
     counts_of,
     sizes_of,
@@ -251,7 +250,7 @@ class DatabaseTarget:
             )
         run("ANALYZE")
 
-    def reads(self) -> SheetReads:
+    def reads(self) -> FleetStore:
         """Reads of what is there."""
         return self._store
 

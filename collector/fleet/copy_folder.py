@@ -14,7 +14,6 @@ from collector.fleet.copying import (
     NOTHING,
     Ends,
     Plan,
-    SheetReads,
     Sizes,
     counts_of,
     sizes_of,
@@ -378,7 +377,7 @@ class FolderTarget:
         except duckdb.Error as error:
             raise TransientError(f"{self._folder} takes nothing: {explain(error)}") from error
 
-    def reads(self) -> SheetReads:
+    def reads(self) -> FolderReads:
         """Reads of what is there."""
         if self._sheet is None:
             self._sheet = FolderReads(self._folder)

@@ -7,14 +7,12 @@ others have noted: cursors, answers as of a commit, what a detector has seen.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
-from collector.metrics import TotalKey
-from collector.store.reads import Reads, Rows
+from collector.store.reads import Reads
 from collector.store.schema import COLUMNS, NOT_COPIED
-from scouter.client.models.operation import ConservationSheet
 from scouter.errors import ConfigError
 
 COPIED: Final = tuple(
@@ -37,12 +35,6 @@ _ROW_BYTES: Final = 500
 _PLACES: Final = "WHERE space <> ''"
 """Rows of `begun` that name no space are places in a log, which stays behind."""
 WHERE: Final = {"begun": _PLACES}
-_SPACES: Final = """
-    SELECT DISTINCT space FROM (
-        SELECT space FROM records UNION SELECT space FROM spans
-        UNION SELECT space FROM dead_letters UNION SELECT space FROM totals
-    ) s WHERE space <> '' ORDER BY space
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,138 +131,6 @@ class Ends:
     """The oldest arrival among what the join needs; None if that is nothing."""
 
 
-class Source(Protocol):
-    """All that is stored somewhere, and that nobody changes."""
-
-    @property
-    def reads(self) -> "SheetReads":
-        """Reads of what there is."""
-        ...
-
-    def plan(self) -> Plan:
-        """What there is."""
-        ...
-
-    def sizes(self) -> Sizes:
-        """Rows of each commit."""
-        ...
-
-    def ends(self) -> Ends:
-        """What the last commit leaves."""
-        ...
-
-    def rows(self, table: str, after: int, until: int) -> Rows:
-        """Rows of some commits, as the target has them; `offsets` without a place in a log."""
-        ...
-
-
-class Target(Protocol):
-    """A place that gets all of a source."""
-
-    def begin(self, plan: Plan) -> int:
-        """Be ready; returns the last commit that is there.
-
-        Raises:
-            ConfigError: Something else is there.
-        """
-        ...
-
-    def add(self, before: int, until: int, tables: Mapping[str, Rows]) -> None:
-        """Store the rows of a part, in one transaction."""
-        ...
-
-    def finish(self, plan: Plan, ends: Ends) -> None:
-        """Add what a collector needs to go on, and let it start."""
-        ...
-
-    def reads(self) -> "SheetReads":
-        """Reads of what is there."""
-        ...
-
-    def counts(self) -> Mapping[str, int]:
-        """Rows of each table, as in a plan; of `offsets` those that came from the source."""
-        ...
-
-
-class SheetReads(Protocol):
-    """Reads that both sides answer alike."""
-
-    def read_for_work(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """Run a read."""
-        ...
-
-    def stored_totals(self) -> Mapping[TotalKey, int]:
-        """All counts."""
-        ...
-
-    def conservation(self, space: str) -> ConservationSheet:
-        """The sheet of a space."""
-        ...
-
-
-def copy_store(
-    source: Source, target: Target, tell: Callable[[int, int], None] = lambda done, total: None
-) -> Plan:
-    """Copy everything, or go on with what was begun; a target that has all is left as it is.
-
-    Args:
-        source: Is not changed.
-        target: Empty, or with a part of the same source.
-        tell: Is told how many rows are there, and how many will be.
-
-    Returns:
-        What was to be copied.
-
-    Raises:
-        ConfigError: The target has other data, or the source has changed since the copy began.
-        TransientError: One of the two does not answer; the same call goes on.
-
-    Cost: linear; a part takes about 130 MB of memory, more where one commit does. 100,000 spans
-        with 20,000 records and evaluations take 4 to 6 s.
-    """
-    plan = source.plan()
-    done = target.begin(plan)
-    if done > plan.last_seq:
-        return plan
-    total = sum(plan.rows.values())
-    parts = list(source.sizes().parts(done, plan.last_seq))
-    there = total - sum(each.rows for each in parts)
-    tell(there, total)
-    for part in parts:
-        rows = {
-            table: source.rows(table, part.after, part.until)
-            for table in (*COPIED, "offsets")
-            if table in part.tables
-        }
-        target.add(part.after, part.until, rows)
-        there += part.rows
-        tell(there, total)
-    target.finish(plan, source.ends())
-    return plan
-
-
-def differences(source: Source, target: Target, plan: Plan) -> list[str]:
-    """What the two sides do not have alike, in words: rows, totals, and the sheets of all spaces.
-
-    Cost: linear in the keys of all rows.
-    """
-    found: list[str] = []
-    counts = target.counts()
-    for table, n in plan.rows.items():
-        if counts[table] != n:
-            found.append(f"{table}: {n:,} rows in the source, {counts[table]:,} in the target")
-    here, there = source.reads, target.reads()
-    for name, one, other in _both(_totals(here), _totals(there)):
-        found.append(f"total {name}: {one} in the source, {other} in the target")
-    spaces = {
-        space for reads in (here, there) for (space,) in reads.read_for_work(_SPACES)
-    }  # fmt: skip
-    for space in sorted(spaces):
-        for part, one, other in _both(_sheet(here, space), _sheet(there, space)):
-            found.append(f"sheet of space {space!r}, {part}: {one} and {other}")
-    return found
-
-
 def sizes_of(store: Reads, offsets: str) -> Sizes:
     """Rows of each commit of a store.
 
@@ -291,7 +151,7 @@ def sizes_of(store: Reads, offsets: str) -> Sizes:
     return Sizes(tables=tables)
 
 
-def counts_of(store: SheetReads, offsets: str) -> dict[str, int]:
+def counts_of(store: Reads, offsets: str) -> dict[str, int]:
     """Rows of each table of a store.
 
     Args:
@@ -305,32 +165,3 @@ def counts_of(store: SheetReads, offsets: str) -> dict[str, int]:
             f"SELECT count(*) FROM {name} {WHERE.get(table, '')}"
         )
     return found
-
-
-def _totals(reads: SheetReads) -> dict[str, object]:
-    return {
-        " ".join(str(each) for each in key if each): n
-        for key, n in reads.stored_totals().items()
-        if n
-    }
-
-
-def _sheet(reads: SheetReads, space: str) -> dict[str, object]:
-    sheet = reads.conservation(space)
-    found: dict[str, object] = {
-        f"{kind} {name}": n
-        for kind, part in (
-            ("records", sheet.records), ("spans", sheet.spans), ("events", sheet.events),
-        )
-        for name, n in part
-    }  # fmt: skip
-    letters = {f"letters {reason}": n for reason, n in sheet.dead_letters.items()}
-    return {**found, **letters, "has_uncounted_losses": sheet.has_uncounted_losses}
-
-
-def _both(
-    one: Mapping[str, object], other: Mapping[str, object]
-) -> Iterator[tuple[str, object, object]]:
-    for name in sorted({*one, *other}):
-        if one.get(name) != other.get(name):
-            yield name, one.get(name), other.get(name)

@@ -5,11 +5,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kafka import KafkaConsumer, errors
 from kafka.structs import TopicPartition
 
+from collector.fleet.store import FleetStore
 from collector.log.brokers import Brokers
 from collector.receivers.kafka.settings import KafkaSettings
 from collector.receivers.lag import Backlog
@@ -18,14 +19,6 @@ from scouter.transport.kafka_client import connect, notes_of
 
 _TIMEOUT_MS: Final = 5_000
 _POLL_S: Final = 0.05
-
-
-class StoredOffsets(Protocol):
-    """The store of the fleet, as far as this needs it."""
-
-    def offsets(self) -> Mapping[int, int]:
-        """By partition the offset before which everything is stored."""
-        ...
 
 
 def name_of(part: int) -> str:
@@ -88,7 +81,7 @@ class FleetLag:
     """
 
     def __init__(
-        self, ends: Ends, store: StoredOffsets, clock: Callable[[], float] = time.monotonic
+        self, ends: Ends, store: FleetStore, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._ends, self._store, self._clock = ends, store, clock
         self.brokers: Final = Brokers(clock)

@@ -2,7 +2,8 @@
 
 from collector.care.data_folder import KnownBackup
 from collector.fleet.past import Past
-from collector.operation import Answers, Eraser, Erasing, Erasure
+from collector.judging.answers import Answers
+from collector.operation import Eraser, Erasing, Erasure
 from collector.store.erase import EraseTarget
 from scouter.errors import ConfigError
 

@@ -5,9 +5,8 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from collector.judging.inquiry import EvaluationKey, Inquiries, Inquiry
 from collector.judging.judges import JudgeMeasures, RememberingJudge
@@ -16,6 +15,7 @@ from collector.store.rows import PendingEvaluation
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.revising import Answered
+from collector.worker.worker import Worker
 from scouter.errors import TransientError
 from scouter.evaluate.engine.execute import JudgeQuestion
 from scouter.evaluate.judge.ask import Backoff, Reply, ask
@@ -29,14 +29,6 @@ _STORED_TOGETHER: Final = 200
 
 Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, None]]
 """Function that runs beside the worker; it is given the worker's slots by provider."""
-
-
-class StoresAnswers(Protocol):
-    """The part that stores pending evaluations with a judge's answers."""
-
-    def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
-        """Store the next revisions; False for each that has to be looked at again."""
-        ...
 
 
 class JudgeWorker:
@@ -68,7 +60,7 @@ class JudgeWorker:
         self,
         store: Store,
         registry: ProfileRegistry,
-        worker: StoresAnswers,
+        worker: Worker,
         judge_of: Callable[[str, int], Judge],
         name_of: Callable[[str], str | None],
         *,

@@ -1,11 +1,11 @@
 """Replay of dead letters: what can be used by now goes the way of everything else, by the log."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from collector.items.letters import MAX_PAYLOAD, UNREADABLE, Again, is_cut
 from collector.items.logs import decode_logs_json, decode_logs_protobuf
@@ -16,10 +16,10 @@ from collector.store.letters import (
     DeadLetter,
     LetterKind,
     LetterQuery,
-    LettersRemoved,
     StoredLetter,
 )
-from collector.store.rows import RecordRow
+from collector.store.store import Store
+from collector.worker.worker import WorkOrders
 from scouter.errors import DataError, TransientError
 
 COMMIT_S: Final = 60.0
@@ -45,38 +45,6 @@ class Replayed:
     message: str = ""
 
 
-class Letters(Protocol):
-    """The store, as far as replay needs it."""
-
-    def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
-        """List dead letters."""
-        ...
-
-    def remove_dead_letters(self, space: str, letter_ids: Sequence[str]) -> LettersRemoved:
-        """Take letters out."""
-        ...
-
-    def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
-        """The digests of stored records, by uid."""
-        ...
-
-    def records_of(self, space: str, uids: Sequence[str]) -> list[RecordRow]:
-        """Stored records."""
-        ...
-
-
-class Work(Protocol):
-    """The worker, as far as replay needs it."""
-
-    def wait_for(self, offset: int, timeout_s: float) -> bool:
-        """Wait until everything before an offset of the log is stored; False after the time."""
-        ...
-
-    def append_again(self, append: Callable[[], object]) -> int:
-        """Append something, which no later erasure passes; returns the offset behind it."""
-        ...
-
-
 class LetterReplay:
     """Appends the content of dead letters to the log, and removes letters whose content is stored.
 
@@ -90,7 +58,7 @@ class LetterReplay:
         space: The space whose letters they are.
     """
 
-    def __init__(self, store: Letters, way: Intake, work: Work, space: str) -> None:
+    def __init__(self, store: Store, way: Intake, work: WorkOrders, space: str) -> None:
         self._store, self._way, self._work, self._space = store, way, work, space
 
     def replay(self, stored: StoredLetter) -> Replayed:

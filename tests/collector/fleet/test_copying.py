@@ -19,9 +19,10 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.care.data_folder import open_data
 from collector.care.retention import FileNote
-from collector.fleet import copying
+from collector.fleet import copy_command, copying
+from collector.fleet.copy_command import copy_store
 from collector.fleet.copy_command import store as program
-from collector.fleet.copying import Plan, Source, Target, copy_store
+from collector.fleet.copying import Plan
 from collector.fleet.database import Session, open_beside
 from collector.fleet.notes import SENT_TO, FleetNote
 from collector.fleet.share import Share
@@ -59,13 +60,13 @@ _CHILD: Final = """
 import sys
 from collector.care.data_folder import open_data
 from collector.care.retention import FileNote
-from collector.fleet import copying
+from collector.fleet import copy_command, copying
 from collector.fleet.copy_command import store
 copying.PART_ROWS = 10
-real = copying.copy_store
+real = copy_command.copy_store
 def told(source, target, tell):
     return real(source, target, lambda done, total: print(done, flush=True))
-copying.copy_store = told
+copy_command.copy_store = told
 store()
 """
 """The command, which says after each part how far it is."""
@@ -485,7 +486,7 @@ def test_a_database_that_goes_away_is_told_with_what_to_do(
     url = f"postgresql://postgres@/x?host={own_server.folder}"
     parts: list[int] = []
 
-    def crash(source: Source, target: Target, tell: Callable[[int, int], None]) -> Plan:
+    def crash(source: Any, target: Any, tell: Callable[[int, int], None]) -> Plan:
         def told(done: int, total: int) -> None:
             tell(done, total)
             parts.append(done)
@@ -496,7 +497,7 @@ def test_a_database_that_goes_away_is_told_with_what_to_do(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copying, "PART_ROWS", 10)
-        patch.setattr(copying, "copy_store", crash)
+        patch.setattr(copy_command, "copy_store", crash)
         with pytest.raises(TransientError, match=r"\): run this again, it goes on where it was$"):
             run(folder, url)
     own_server.start()

@@ -1,6 +1,7 @@
 """Orders to a fleet: what is erased, and that the answers of judges go before."""
 
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -39,14 +40,14 @@ class Told:
 
 
 def test_answers_go_before_and_are_kept_again_behind_the_commit() -> None:
-    told = Told(ERASED)
+    told: Any = Told(ERASED)
     done = FleetOperation(told, told).erase(TARGET)
     assert told.lines == ["begin shop", "erase u1", "end shop 7"]
     assert (done.erased, done.is_gone, done.backups) == (ERASED, False, ())
 
 
 def test_answers_are_kept_again_where_nothing_was_erased() -> None:
-    told = Told(TransientError("PostgreSQL is away"))
+    told: Any = Told(TransientError("PostgreSQL is away"))
     with pytest.raises(TransientError, match="PostgreSQL is away"):
         FleetOperation(told, told).erase(TARGET)
     assert told.lines == ["begin shop", "erase u1", "end shop 0"]

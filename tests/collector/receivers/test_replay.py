@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -36,7 +36,7 @@ class Room:
         self.room = WorkerRoom(folder, {})
         room = self.room
         self.way = Intake(room.log, room.store, folder, space=SPACE, brokers=Brokers())
-        self.replayer = LetterReplay(room.store, self.way, self, SPACE)
+        self.replayer = LetterReplay(room.store, self.way, cast(Any, self), SPACE)
 
     def wait_for(self, offset: int, timeout_s: float) -> bool:
         """Works, where the worker would."""
