@@ -1,17 +1,15 @@
 """Kept answers of a fleet's judges, so that no process pays for a question of another again."""
 
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from collector.fleet.cache import ANSWER_TABLES, PostgresqlCache, lock_answers
 from collector.fleet.database import Session
+from collector.judging.answers import AnswersBySpace, Shelf, own, sent
 from scouter.agent.cache import Kept
-from scouter.agent.cached_judge import CachedJudge
 from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import Judge, JudgeReply
 
@@ -20,7 +18,7 @@ _LONGEST_S: Final = 3_600.0
 """An erasure that has not ended after so long is one of a process that died."""
 
 
-class FleetAnswers:
+class FleetAnswers(AnswersBySpace):
     """Answers by space, in PostgreSQL; see `KeptAnswers`, which is the same for one process.
 
     What is erased in one process was read in others, whose judges may be answering: of each space
@@ -48,13 +46,11 @@ class FleetAnswers:
         max_age_s: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(judge, entry_of, max_bytes)
         self._session, self._clock, self._last_seq = session, clock, last_seq
-        self._judge, self._entry_of, self.max_bytes = judge, entry_of, max_bytes
         self._cache = PostgresqlCache(
             session, max_bytes=max_bytes, max_age_s=max_age_s, clock=clock
         )
-        self._lock = threading.Lock()
-        self._spaces: dict[str, _Space] = {}
         self._begun: dict[str, list[str]] = {}
         """Numbers of the erasures that this process has begun, by space."""
         self._owed: list[tuple[str, str, int]] = []
@@ -62,33 +58,16 @@ class FleetAnswers:
         self._is_told = False
         try:
             for space, seq in session.run(_known, ANSWER_TABLES).items():
-                self._spaces[space] = self._space(space, seq)
+                self._shelves[space] = self._new_shelf(space, seq)
         except ScouterError as error:  # each space is known once an answer of it is put
             _log.warning("the cache of judges' answers cannot be read: %s", error)
-
-    def judge_of(self, space: str, read_seq: int) -> Judge:
-        """The judge for questions of a space.
-
-        Args:
-            space: The space.
-            read_seq: Last commit before the data of the questions was read. If data was erased
-                since, the questions may be about it, and their answers are not kept.
-        """
-        with self._lock:
-            found = self._of(space)
-            return found.judge if read_seq >= found.shelf.seq else self._judge
-
-    async def find(self, space: str, key: bytes) -> JudgeReply | None:
-        """Look up an answer for a client."""
-        own = await self._cache.get(key, _own(space))
-        return await self._cache.get(key, _sent(space)) if own is None else own
 
     async def keep(self, space: str, key: bytes, reply: JudgeReply) -> None:
         """Keep what a client sends; not while something of its space is being erased."""
         await self._cache.put(
             key,
             reply,
-            _sent(space),
+            sent(space),
             is_wanted=lambda session: self._erased(session, space) is not None,
         )
 
@@ -118,7 +97,7 @@ class FleetAnswers:
             )
 
         try:
-            self._cache.clear([_own(space), _sent(space)], also=note)
+            self._cache.clear([own(space), sent(space)], also=note)
         except ScouterError:
             with self._lock:  # it may have begun, and only the word of it was lost
                 self._owed.append((number, space, 0))
@@ -149,12 +128,12 @@ class FleetAnswers:
 
     # --- parts ------------------------------------------------------------------------------
 
-    async def get(self, key: bytes, space: str) -> JudgeReply | None:
-        """Look up an answer of the fleet's own judges."""
-        return await self._cache.get(key, _own(space))
+    async def get(self, key: bytes, shelf: str) -> JudgeReply | None:
+        """Look an answer up on a shelf."""
+        return await self._cache.get(key, shelf)
 
-    async def put(self, key: bytes, reply: JudgeReply, shelf: "_Shelf") -> None:
-        """Keep one."""
+    async def put(self, key: bytes, reply: JudgeReply, shelf: Shelf) -> None:
+        """Keep an answer of the fleet's judges, unless something was erased meanwhile."""
 
         def is_wanted(session: Session) -> bool:
             seq = self._erased(session, shelf.space)
@@ -162,7 +141,7 @@ class FleetAnswers:
                 self._renew(shelf.space, seq)
             return seq is not None and seq <= shelf.seq
 
-        await self._cache.put(key, reply, _own(shelf.space), is_wanted=is_wanted)
+        await self._cache.put(key, reply, own(shelf.space), is_wanted=is_wanted)
 
     def _erased(self, session: Session, space: str) -> int | None:
         """The commit of a space's last erasure; None while one runs.
@@ -206,22 +185,6 @@ class FleetAnswers:
             with self._lock:
                 self._owed = [other for other in self._owed if other != each]
 
-    def _renew(self, space: str, seq: int) -> None:
-        """Let questions about what was read since a commit keep their answers."""
-        with self._lock:
-            if seq > self._of(space).shelf.seq:
-                self._spaces[space] = self._space(space, seq)
-
-    def _of(self, space: str) -> "_Space":
-        found = self._spaces.get(space)
-        if found is None:
-            found = self._spaces[space] = self._space(space, 0)
-        return found
-
-    def _space(self, space: str, seq: int) -> "_Space":
-        shelf = _Shelf(self, space, seq)
-        return _Space(shelf=shelf, judge=CachedJudge(self._judge, shelf, entry_of=self._entry_of))
-
 
 def remove_answers(session: Session) -> None:
     """Remove all kept answers of a fleet that keeps none any more.
@@ -230,30 +193,6 @@ def remove_answers(session: Session) -> None:
         TransientError: They cannot be removed now.
     """
     PostgresqlCache(session).remove_all()
-
-
-class _Shelf:
-    """The answers of one space about what was read since a commit, as a cache for its judge."""
-
-    def __init__(self, answers: FleetAnswers, space: str, seq: int) -> None:
-        self._answers, self.space, self.seq = answers, space, seq
-
-    async def get(self, key: bytes) -> JudgeReply | None:
-        """Look an answer up."""
-        return await self._answers.get(key, self.space)
-
-    async def put(self, key: bytes, reply: JudgeReply) -> None:
-        """Keep an answer."""
-        await self._answers.put(key, reply, self)
-
-    def close(self) -> None:
-        """The connection belongs to all spaces."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Space:
-    shelf: _Shelf
-    judge: CachedJudge
 
 
 def _known(session: Session) -> dict[str, int]:
@@ -270,11 +209,3 @@ def _end(session: Session, number: str, space: str, seq: int) -> None:
             "DO UPDATE SET since_seq = greatest(judge_answers_spaces.since_seq, $2)",
             (space, seq),
         )
-
-
-def _own(space: str) -> str:
-    return f"own {space}"
-
-
-def _sent(space: str) -> str:
-    return f"sent {space}"

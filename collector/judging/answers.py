@@ -4,8 +4,9 @@ import logging
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -63,8 +64,8 @@ class Answers(Protocol):
         ...
 
 
-class KeptAnswers:
-    """Answers by space, in a file of the data folder.
+class AnswersBySpace(ABC):
+    """The judges of spaces, each with its shelf of answers that were made by this collector's own.
 
     Answers of the collector's own judges and answers that clients have put here lie on separate
     shelves: an evaluation of the collector never rests on an answer that a client sent. Clients
@@ -73,6 +74,96 @@ class KeptAnswers:
     An answer may quote the question, and nothing says which records it is about: two
     with the same question share one, and what a client sends may come from any of them. So whatever
     is erased, all answers of its space go. They can be made again.
+
+    Args:
+        judge: Asked what is not here.
+        entry_of: From the provider that a question names to what stands for it in keys.
+        max_bytes: Most bytes of answers.
+    """
+
+    def __init__(self, judge: Judge, entry_of: Callable[[str], str], max_bytes: int) -> None:
+        self._judge, self._entry_of, self.max_bytes = judge, entry_of, max_bytes
+        self._lock = threading.Lock()
+        self._shelves: dict[str, Shelf] = {}
+
+    def judge_of(self, space: str, read_seq: int) -> Judge:
+        """The judge for questions of a space.
+
+        Args:
+            space: The space.
+            read_seq: Last commit before the data of the questions was read. If data was erased
+                since, the questions may be about it, and their answers are not stored.
+        """
+        with self._lock:
+            shelf = self._shelf(space)
+        return shelf.judge if read_seq >= shelf.seq else self._judge
+
+    async def find(self, space: str, key: bytes) -> JudgeReply | None:
+        """Look up an answer for a client."""
+        found = await self.get(key, own(space))
+        return await self.get(key, sent(space)) if found is None else found
+
+    @abstractmethod
+    async def get(self, key: bytes, shelf: str) -> JudgeReply | None:
+        """Look an answer up on a shelf."""
+
+    @abstractmethod
+    async def put(self, key: bytes, reply: JudgeReply, shelf: "Shelf") -> None:
+        """Keep an answer of the collector's own judges, unless something was erased meanwhile."""
+
+    def _shelf(self, space: str) -> "Shelf":
+        """The shelf of a space, under the lock."""
+        found = self._shelves.get(space)
+        if found is None:
+            found = self._shelves[space] = self._new_shelf(space, 0)
+        return found
+
+    def _new_shelf(self, space: str, seq: int) -> "Shelf":
+        # The space is the shelf and not in the digest as well, which a client makes that does not
+        # know the space of its token.
+        shelf = Shelf(self, space, seq)
+        shelf.judge = CachedJudge(self._judge, shelf, entry_of=self._entry_of)
+        return shelf
+
+    def _renew(self, space: str, seq: int) -> None:
+        """Let questions about what was read since a commit keep their answers."""
+        with self._lock:
+            if seq > self._shelf(space).seq:
+                self._shelves[space] = self._new_shelf(space, seq)
+
+
+class Shelf:
+    """The answers of one space about what was read since a commit, as a cache for its judge."""
+
+    judge: Judge
+
+    def __init__(self, answers: AnswersBySpace, space: str, seq: int) -> None:
+        self._answers, self.space, self.seq = answers, space, seq
+
+    async def get(self, key: bytes) -> JudgeReply | None:
+        """Look an answer up."""
+        return await self._answers.get(key, own(self.space))
+
+    async def put(self, key: bytes, reply: JudgeReply) -> None:
+        """Keep an answer."""
+        await self._answers.put(key, reply, self)
+
+    def close(self) -> None:
+        """What is open belongs to all spaces."""
+
+
+def own(space: str) -> str:
+    """The name of the shelf for answers of the collector's own judges."""
+    return f"own {space}"
+
+
+def sent(space: str) -> str:
+    """The name of the shelf for answers that clients sent."""
+    return f"sent {space}"
+
+
+class KeptAnswers(AnswersBySpace):
+    """Answers by space, in a file of the data folder.
 
     Args:
         folder: The data folder.
@@ -93,43 +184,36 @@ class KeptAnswers:
         max_age_s: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(judge, entry_of, max_bytes)
         self._path = folder / FILE_NAME
-        self._judge, self._entry_of, self.max_bytes = judge, entry_of, max_bytes
         self._make = lambda: SqliteCache(
             self._path, max_bytes=max_bytes, max_age_s=max_age_s, clock=clock
         )
         self._cache = self._make()
-        self._lock = threading.Lock()
-        self._spaces: dict[str, _Space] = {}
+        self._erasing = Counter[str]()
+        """Erasures that have started and not ended, by space."""
         try:
             self._cache.kept().result(_WAIT_S)
         except (sqlite3.Error, OSError) as error:
             _log.warning("the cache of judges' answers begins anew: %s: %s", self._path, error)
             self._begin_anew()
 
-    def judge_of(self, space: str, read_seq: int) -> Judge:
-        """The judge for questions of a space.
+    async def get(self, key: bytes, shelf: str) -> JudgeReply | None:
+        """Look an answer up on a shelf."""
+        return await self._cache.get(key, shelf)
 
-        Args:
-            space: The space.
-            read_seq: Last commit before the data of the questions was read. If data was erased
-                since, the questions may be about it, and their answers are not stored.
-        """
-        with self._lock:
-            found = self._of(space)
-            is_current = not found.erasing and read_seq >= found.since_seq
-        return found.judge if is_current else self._judge
+    async def put(self, key: bytes, reply: JudgeReply, shelf: Shelf) -> None:
+        """Keep an answer of the collector's own judges, unless something was erased meanwhile."""
 
-    async def find(self, space: str, key: bytes) -> JudgeReply | None:
-        """Look up an answer for a client."""
-        own = await self._cache.get(key, _own(space))
-        return await self._cache.get(key, _sent(space)) if own is None else own
+        def is_wanted() -> bool:
+            with self._lock:
+                return not self._erasing[shelf.space] and shelf.seq >= self._shelf(shelf.space).seq
+
+        await self._cache.put(key, reply, own(shelf.space), is_wanted=is_wanted)
 
     async def keep(self, space: str, key: bytes, reply: JudgeReply) -> None:
         """Keep what a client sends; not while something of its space is being erased."""
-        with self._lock:
-            found = self._of(space)
-        await self._cache.put(key, reply, _sent(space), is_wanted=lambda: not found.erasing)
+        await self._cache.put(key, reply, sent(space), is_wanted=lambda: not self._erasing[space])
 
     def kept(self) -> Kept:
         """Number of stored answers, and their size; zeros if that cannot be read now."""
@@ -137,8 +221,6 @@ class KeptAnswers:
             return self._cache.kept().result(_WAIT_S)
         except (sqlite3.Error, OSError, TimeoutError):
             return Kept(0, 0)
-
-    # --- erasing ----------------------------------------------------------------------------
 
     def begin_erasing(self, space: str) -> None:
         """Remove all answers of a space, and keep none until the end.
@@ -149,11 +231,9 @@ class KeptAnswers:
             TransientError: They cannot be removed; they stay.
         """
         with self._lock:
-            found = self._of(space)
-            found.erasing += 1
-            found.shelf.is_open = False
+            self._erasing[space] += 1
         try:
-            self._cache.clear([_own(space), _sent(space)]).result(_WAIT_S)
+            self._cache.clear([own(space), sent(space)]).result(_WAIT_S)
         except (sqlite3.Error, OSError, TimeoutError) as error:
             _log.warning("the cache of judges' answers begins anew: %s: %s", self._path, error)
             try:
@@ -171,76 +251,18 @@ class KeptAnswers:
             space: The space.
             seq: The commit that erased; what was read before it may be of what went.
         """
+        self._renew(space, seq)
         with self._lock:
-            found = self._of(space)
-            found.erasing -= 1
-            found.since_seq = max(found.since_seq, seq)
-            if not found.erasing:
-                found.shelf = _Shelf(self, _own(space))
-                found.judge = self._cached(found.shelf)
+            self._erasing[space] -= 1
 
     def close(self) -> None:
         """Close the file; a later question opens it again."""
         self._cache.close()
 
-    # --- parts ------------------------------------------------------------------------------
-
-    def _of(self, space: str) -> "_Space":
-        found = self._spaces.get(space)
-        if found is None:
-            shelf = _Shelf(self, _own(space))
-            found = self._spaces[space] = _Space(shelf=shelf, judge=self._cached(shelf))
-        return found
-
-    def _cached(self, shelf: "_Shelf") -> CachedJudge:
-        # The space is the shelf and not in the digest as well, which a client makes that does not
-        # know the space of its token.
-        return CachedJudge(self._judge, shelf, entry_of=self._entry_of)
-
     def _begin_anew(self) -> None:
         self._cache.close()  # first, as it takes files away by their names
         remove_answers(self._path.parent)
         self._cache = self._make()
-
-    async def get(self, key: bytes, shelf: str) -> JudgeReply | None:
-        """Look an answer up on a shelf."""
-        return await self._cache.get(key, shelf)
-
-    async def put(
-        self, key: bytes, reply: JudgeReply, shelf: str, is_wanted: Callable[[], bool]
-    ) -> None:
-        """Keep an answer on a shelf."""
-        await self._cache.put(key, reply, shelf, is_wanted=is_wanted)
-
-
-class _Shelf:
-    """The answers of one space since the last erasure, as a cache for its judge."""
-
-    def __init__(self, answers: KeptAnswers, name: str) -> None:
-        self._answers, self._name = answers, name
-        self.is_open = True
-        """False once something was erased: questions of before store no answer."""
-
-    async def get(self, key: bytes) -> JudgeReply | None:
-        """Look an answer up."""
-        return await self._answers.get(key, self._name)
-
-    async def put(self, key: bytes, reply: JudgeReply) -> None:
-        """Keep an answer."""
-        await self._answers.put(key, reply, self._name, lambda: self.is_open)
-
-    def close(self) -> None:
-        """The file belongs to all spaces."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Space:
-    shelf: _Shelf
-    judge: CachedJudge
-    erasing: int = 0
-    """Erasures that have started and not ended."""
-    since_seq: int = 0
-    """The last commit that erased something."""
 
 
 def remove_answers(folder: Path) -> None:
@@ -251,11 +273,3 @@ def remove_answers(folder: Path) -> None:
     """
     for each in folder.glob(f"{FILE_NAME}*"):
         each.unlink(missing_ok=True)
-
-
-def _own(space: str) -> str:
-    return f"own {space}"
-
-
-def _sent(space: str) -> str:
-    return f"sent {space}"
