@@ -8,8 +8,7 @@ import sys
 
 from pydantic_ai import Agent
 
-from collector.demo.orders import conversations
-from collector.demo.support_desk import RELEASES, SupportDesk
+from collector.demo.support_desk import RELEASES, SupportDesk, conversations
 from scouter.drift.profile import AgentEvalProfile
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.instrumentor import ScouterInstrumentor

@@ -3,22 +3,22 @@
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Final
 
+from collector.alerts.conditions import AlertMonitor
 from collector.api.parts import Unready
 from collector.care.retention import RetentionClock
 from collector.desk import Desk
 from collector.fleet.actions import FleetActions
 from collector.fleet.answers import remove_answers
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.conditions import FleetConditions
 from collector.fleet.database import open_beside
 from collector.fleet.ends import Ends, FleetLag
-from collector.fleet.hand import FleetHand
+from collector.fleet.hand import FleetHand, FleetOperation
 from collector.fleet.leader import Leader
 from collector.fleet.notes import RETENTION_NOTE, SENT_TO, FleetNote
-from collector.fleet.operation import FleetOperation
 from collector.fleet.past import Past
 from collector.fleet.process import FleetProcess, Follower, database_url, topic_of
 from collector.fleet.store import FleetStore
@@ -27,6 +27,57 @@ from collector.metrics import CollectorMetrics
 from collector.results.sender import Cursor
 from collector.settings.model import CollectorSettings
 from collector.worker.behind import BEHIND_S
+from scouter.drift.profile import AgentEvalProfile
+
+
+class FleetConditions:
+    """Has every result count once, whenever a profile is watched and whoever had the duties before.
+
+    Args:
+        store: Where results are read.
+        monitor: Looks at the conditions.
+    """
+
+    def __init__(self, store: FleetStore, monitor: AlertMonitor) -> None:
+        self._store, self._monitor = store, monitor
+        self._lock = threading.Lock()
+        self._place: int | None = None
+        """The last commit whose results were told."""
+
+    def follow(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
+        """Watch these profiles and no others.
+
+        Args:
+            active: Spaces and profiles.
+
+        Raises:
+            TransientError: The store gives nothing now; call it again.
+
+        Cost: commits wait for the last outcomes of profiles that were not watched.
+        """
+        # No result is stored between those that are told and those that are read for a profile.
+        with self._lock, self._store.alone():
+            if self._place is None:
+                self._monitor.load()  # another process has had the duties since the start
+            self._tell()
+            self._monitor.follow(active)
+
+    def look(self) -> None:
+        """Tell of what was stored since the last time.
+
+        Raises:
+            TransientError: The store gives nothing now.
+        """
+        with self._lock:
+            self._tell()
+
+    def _tell(self) -> None:
+        seq = self._store.last_seq()
+        if self._place is not None:
+            rows = self._store.evaluations_between(self._place, seq)
+            self._monitor.observe([row for row in rows if row.is_first_decided])
+        self._place = seq
+
 
 _log: Final = logging.getLogger(__name__)
 _TIDY_S: Final = 600.0

@@ -177,9 +177,9 @@ def past(
 def _into_database(
     folder: Path, address: str, partitions: int, stack: ExitStack
 ) -> "tuple[Source, Target]":
-    from collector.fleet.copy_beside import copy_to_fleet
     from collector.fleet.copy_database import DatabaseTarget
     from collector.fleet.copy_folder import FolderSource
+    from collector.fleet.copying import copy_to_fleet
 
     url = _with_password(address)
     source = stack.enter_context(closing(FolderSource(folder, partitions)))
@@ -188,9 +188,9 @@ def _into_database(
 
 
 def _into_folder(address: str, folder: Path, stack: ExitStack) -> "tuple[Source, Target]":
-    from collector.fleet.copy_beside import copy_to_folder
     from collector.fleet.copy_database import DatabaseSource
     from collector.fleet.copy_folder import FolderTarget
+    from collector.fleet.copying import copy_to_folder
 
     url = _with_password(address)
     source = stack.enter_context(closing(DatabaseSource(url)))

@@ -4,15 +4,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeVar
 
+from collector.care.data_folder import KnownBackup
 from collector.fleet.ends import FleetLag
+from collector.fleet.past import Past
 from collector.fleet.store import FleetStore
+from collector.judging.answers import Answers
+from collector.operation import Eraser, Erasing, Erasure
 from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import EvaluationRow
 from collector.worker.backfill import Added, commits_of, letters_of, still_missing
 from collector.worker.kept_values import parts_of_rows
 from collector.worker.reevaluate import Revision
-from scouter.errors import TransientError
+from scouter.errors import ConfigError, TransientError
 
 _ERASE_S: Final = 30.0
 T = TypeVar("T")
@@ -88,3 +92,40 @@ def _done(action: Callable[[], T]) -> "Future[T]":
     except Exception as error:  # noqa: BLE001 who asked for it is told
         future.set_exception(error)
     return future
+
+
+class FleetOperation:
+    """Erases; see `Operation`. A fleet makes no backups, and knows of none.
+
+    Args:
+        eraser: Erases in the whole store.
+        answers: Of judges; None where none are kept.
+        past: The folder of the days that are over; None where there is none.
+    """
+
+    def __init__(self, eraser: Eraser, answers: Answers | None, past: Past | None = None) -> None:
+        self._erasing, self._past = Erasing(eraser, answers), past
+
+    def erase(self, target: EraseTarget) -> Erasure:
+        """Take out everything that a target names; no answer shows it from then on.
+
+        Bytes of it are in Kafka as long as it keeps its messages, and in PostgreSQL until it has
+        written over deleted rows: nobody here knows when that is. The files of days that are over
+        have none of it.
+        """
+        if self._past is None:
+            erased = self._erasing.erase(target)
+        else:
+            erased = self._past.erase(target, lambda: self._erasing.erase(target))
+        return Erasure(erased=erased, is_gone=False, backups=())
+
+    def back_up(self, name: str) -> KnownBackup:
+        """Refuse: whoever runs PostgreSQL backs it up.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(
+            f"no backup {name[:100]!r} is made: the data of a fleet is in PostgreSQL; back that "
+            "up, as with pg_dump"
+        )

@@ -31,7 +31,7 @@ from collector.fleet.writing import Writing
 from collector.key_filter import KeyFilter
 from collector.metrics import TotalKey, TotalName, Totals
 from collector.store.commit import Columns, Commit, text_hash
-from collector.store.evaluation_codec import decode_evaluation
+from collector.store.json_text import decode_evaluation
 from collector.store.reads import Rows
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.retention import UpkeepReads

@@ -26,7 +26,7 @@ from collector.judging.providers import JudgeProviders
 from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics
 from collector.prices import PriceTable
-from collector.receivers.message_servers.consumer_name import member_name
+from collector.receivers.message_servers.receiver import member_name
 from collector.settings.model import CollectorSettings
 from collector.worker.measures import WorkerMeasures
 from collector.worker.profiles import ProfileRegistry

@@ -21,8 +21,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from collector.items.limits import Limits, check_json_marks, check_values, count_values
 from collector.items.mend import mended_events
-from collector.items.record_items import read_json
-from collector.items.score_items import score_of
+from collector.items.record_items import read_json, score_of
 from collector.items.traces import fitting
 from collector.items.wire import Refused, RequestParts
 from scouter.errors import DataError

@@ -1,6 +1,7 @@
-"""Records as senders write them, checked item by item."""
+"""Records and scores as senders write them, checked item by item."""
 
 import json
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Annotated, Final, cast
 
@@ -21,8 +22,10 @@ from collector.items.times import parse_time_ns
 from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.evaluate.spans.derived import is_derived_uid
+from scouter.model.attributes import RESOURCE_TAGS
 from scouter.model.ids import is_trace_id
 from scouter.model.json_value import plain_text, to_json_bytes
+from scouter.model.log_event import RESULT_EVENT, ForeignResult, foreign_results
 from scouter.model.score import PEOPLE, is_score_uid, score_uid
 from scouter.model.short_text import (
     MOST_CHARACTERS,
@@ -31,7 +34,7 @@ from scouter.model.short_text import (
     stored_tags,
     tag_text,
 )
-from scouter.model.span import struct
+from scouter.model.span import Attributes, Span, struct
 
 _DEFAULT: Final = Limits()
 _write: Final = json.JSONEncoder(
@@ -293,3 +296,34 @@ def _explain(error: ValidationError) -> str:
     ]
     more = f" (and {len(problems) - 5} more)" if len(problems) > 5 else ""
     return "; ".join(parts) + more
+
+
+def scored_items(spans: Iterable[Span]) -> Iterator[object]:
+    """The scores in spans and log events, as `check_record` takes them.
+
+    Cost: 0.1 µs for a span without any.
+    """
+    for span in spans:
+        if span.name == RESULT_EVENT or any(each.name == RESULT_EVENT for each in span.events):
+            yield from (
+                score_of(each, span.resource.attributes)
+                for each in foreign_results((span,))
+                if each.name.strip()
+            )
+
+
+def score_of(found: ForeignResult, resource: Attributes) -> dict[str, JsonValue]:
+    """A score as `check_record` takes it, with the attributes of its process."""
+    score: dict[str, JsonValue] = {
+        "name": found.name, "value": found.score, "label": found.label, "source": found.source,
+        "explanation": found.explanation, "error": found.error, "at": found.time_ns,
+        "id": found.key and f"{found.trace_id}:{found.key}", "span": found.span_id,
+        "is_event": True,
+    }  # fmt: skip
+    return {
+        "score": score,
+        "trace_id": found.trace_id or None,
+        "session_id": found.session,
+        "created_at": found.time_ns,
+        "tags": {name: str(resource[name]) for name in RESOURCE_TAGS if resource.get(name)},
+    }

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from collector.metrics import TotalKey
 from collector.store.bodies import compress, trace_hash
-from collector.store.evaluation_codec import encode_evaluation
-from collector.store.json_text import dump_json
+from collector.store.json_text import dump_json, encode_evaluation
 from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, RecordRow, RollupKey, SettledRecord, TaskRow
 from collector.store.schema import COLUMNS

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from collector.prices import NO_PRICES, PriceTable
 from collector.store.commit import tags_of
-from collector.store.evaluation_codec import decode_evaluation
+from collector.store.json_text import decode_evaluation
 from collector.store.rows import Completeness, Scope
 from collector.store.traces import SummaryReads
 from scouter.drift.canary import Result as CanaryResult

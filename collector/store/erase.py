@@ -8,7 +8,7 @@ from typing import Any, Final
 from collector.metrics import TotalKey, TotalName
 from collector.store.bodies import compress, decompress, trace_hash, without_spans
 from collector.store.commit import tag_texts
-from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
+from collector.store.json_text import decode_evaluation, encode_evaluation
 from collector.store.letter_reads import LetterSearch
 from collector.store.reads import Change, Connection, runs
 from collector.store.records import SESSION

@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from collector.store.commit import tags_of, text_hash
-from collector.store.evaluation_codec import decode_evaluation
 from collector.store.evaluation_queries import (
     SERVICE,
     EvaluationPage,
@@ -23,6 +22,7 @@ from collector.store.evaluation_queries import (
     service_filters,
 )
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps
+from collector.store.json_text import decode_evaluation
 from collector.store.reads import Reads, Values, within
 from collector.store.rows import EvaluationRow, ResultPlace
 from collector.store.spans import commit_steps

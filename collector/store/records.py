@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from collector.split import split
 from collector.store.commit import tags_of, text_hash
-from collector.store.evaluation_codec import decode_evaluation
 from collector.store.facets import Counts, Facets, IsOver, count_in_steps, counts_of
-from collector.store.json_text import load_json, plain_json
+from collector.store.json_text import decode_evaluation, load_json, plain_json
 from collector.store.letter_reads import LetterReads
 from collector.store.letters import LetterQuery
 from collector.store.reads import LAST, ROW_BY_ROW, Values

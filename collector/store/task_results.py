@@ -9,7 +9,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from collector.store.commit import text_hash
-from collector.store.evaluation_codec import TASK, USAGE, decode_evaluation
 from collector.store.evaluation_queries import (
     PROFILE,
     NewestResult,
@@ -19,7 +18,7 @@ from collector.store.evaluation_queries import (
     latest,
     time_conditions,
 )
-from collector.store.json_text import dump_json
+from collector.store.json_text import TASK, USAGE, decode_evaluation, dump_json
 from collector.store.reads import NO_NEWER, Reads, Values
 from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome

@@ -19,7 +19,7 @@ from collector.metrics import (
     task_label,
 )
 from collector.store.commit import Commit, count_rows, text_hash
-from collector.store.evaluation_codec import decode_evaluation
+from collector.store.json_text import decode_evaluation
 from collector.store.letters import DeadLetter
 from collector.store.reads import NO_NEWER, Change, Connection, Reads, Rows
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, RollupKey, Scope

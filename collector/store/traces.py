@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from collector.store.bodies import best_spans, trace_hash
-from collector.store.evaluation_codec import decode_evaluation
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
-from collector.store.json_text import dump_json
+from collector.store.json_text import decode_evaluation, dump_json
 from collector.store.reads import ROW_BY_ROW, Reads, Values, within
 from collector.store.rows import StoredTrace
 from collector.store.span_queries import (

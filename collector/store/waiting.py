@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from collector.store.commit import text_hash
-from collector.store.evaluation_codec import decode_evaluation
+from collector.store.json_text import decode_evaluation
 from collector.store.reads import NO_NEWER, Reads
 from collector.store.records import LOW_SEQ, RECORD_COLUMNS, SESSION, record_row, undecided
 from collector.store.rows import (

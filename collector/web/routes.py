@@ -30,12 +30,11 @@ from collector.web.answering import (
     is_local,
     read_form,
 )
-from collector.web.faults import faults_view
 from collector.web.incidents import health_view, incidents_of
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview, profile_view
 from collector.web.period import PERIODS, Traffic, read_period
-from collector.web.profile import definition_in, profile_body, tasks_view
+from collector.web.profile import definition_in, faults_view, profile_body, tasks_view
 from collector.web.record import conversation_view, record_view
 from collector.web.render import (
     HEADERS,

@@ -20,8 +20,8 @@ from collector.items.record_items import (
     json_bytes,
     read_json,
     read_records_body,
+    scored_items,
 )
-from collector.items.score_items import scored_items
 from collector.items.traces import decode_protobuf, trace_of
 from collector.log.port import Entry, Item, Kind
 from collector.store.bodies import span_places, span_ranks

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from collector.receivers.message_servers.consumer_name import consumer_name
+from collector.receivers.message_servers.receiver import consumer_name
 from scouter.transport.config import RedisConfig
 from scouter.transport.redis import open_client
 from tests.contracts.message_server import MessageServerContract

@@ -9,21 +9,21 @@ from typing import Any, Final
 
 from kafka import (
     AsyncConsumerRebalanceListener,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+    KafkaAdminClient,
     KafkaConsumer,
     errors,
 )
+from kafka.admin import MemberToRemove  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - stubs of version 2
 
 from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
 from collector.receivers.intake import Intake
 from collector.receivers.kafka.batches import keep_reading
-from collector.receivers.kafka.commits import OffsetCommits
-from collector.receivers.kafka.continuity import Continuity
+from collector.receivers.kafka.commits import Continuity, OffsetCommits
 from collector.receivers.kafka.intake import KafkaIntake
-from collector.receivers.kafka.member import leave_group
 from collector.receivers.kafka.settings import POLL_MS, KafkaSettings, consumer_settings
 from collector.receivers.lag import Backlog
-from collector.receivers.message_servers.consumer_name import member_name
+from collector.receivers.message_servers.receiver import member_name
 from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
@@ -281,3 +281,27 @@ def _close(consumer: Any) -> None:  # noqa: ANN401 - untyped client
         consumer.close(autocommit=False)
     except Exception as error:  # noqa: BLE001 there is nothing left to do with it
         _log.warning("kafka: closing the consumer: %r", error)
+
+
+_LEAVE_TIMEOUT_MS: Final = 5000
+
+
+def leave_group(settings: KafkaSettings, name: str) -> None:
+    """Let others have the partitions at once; without it, they wait until the session is over.
+
+    The consumer itself lets no static member leave, as it may be back soon.
+
+    Args:
+        settings: Those of the consumer.
+        name: That of the consumer, which is closed.
+    """
+    try:
+        client = connect(
+            KafkaAdminClient, {**settings.client(), "request_timeout_ms": _LEAVE_TIMEOUT_MS}
+        )
+        try:
+            client.remove_group_members(settings.group, [MemberToRemove(group_instance_id=name)])
+        finally:
+            client.close()
+    except (errors.KafkaError, OSError) as error:
+        _log.warning("kafka: the group was not notified that %s ended: %r", name, error)

@@ -8,8 +8,12 @@ from redis import exceptions
 from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
 from collector.receivers.intake import Intake
-from collector.receivers.message_servers.consumer_name import member_name
-from collector.receivers.message_servers.receiver import Message, MessageReceiver, ReadSize
+from collector.receivers.message_servers.receiver import (
+    Message,
+    MessageReceiver,
+    ReadSize,
+    member_name,
+)
 from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER, Count

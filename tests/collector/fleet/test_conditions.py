@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from collector.alerts.conditions import AlertMonitor
-from collector.fleet.conditions import FleetConditions
+from collector.fleet.api import FleetConditions
 from collector.fleet.share import Share
 from collector.fleet.store import FleetStore
 from collector.store.commit import Commit

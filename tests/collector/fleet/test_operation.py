@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from collector.fleet.operation import FleetOperation
+from collector.fleet.hand import FleetOperation
 from collector.store.erase import Erased, EraseTarget
 from scouter.errors import ConfigError, TransientError
 

@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 from collector.fleet.copy_command import store
-from collector.fleet.operation import FleetOperation
+from collector.fleet.hand import FleetOperation
 from collector.fleet.past import Past
 from collector.fleet.schema import DAY_NS
 from collector.fleet.store import FleetStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.web.reasons import reason
+from collector.web.render import reason
 
 _LOOK = '{"ByName": {"name": "look"}}'
 

@@ -10,8 +10,7 @@ import pytest
 from kafka import errors
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from collector.receivers.kafka.commits import OffsetCommits
-from collector.receivers.kafka.continuity import Continuity
+from collector.receivers.kafka.commits import Continuity, OffsetCommits
 from collector.receivers.kafka.intake import KafkaIntake
 
 P0 = TopicPartition("t", 0)

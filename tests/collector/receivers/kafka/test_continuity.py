@@ -14,7 +14,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from collector.receivers.kafka.continuity import Continuity
+from collector.receivers.kafka.commits import Continuity
 from collector.receivers.kafka.settings import KafkaSettings, consumer_settings
 from collector.settings.load import load_settings
 from scouter.transport.kafka_client import connect

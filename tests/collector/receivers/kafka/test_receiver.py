@@ -24,7 +24,7 @@ from collector.receivers.kafka import receiver as receiver_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.kafka.receiver import KafkaReceiver, Rebalance
 from collector.receivers.kafka.settings import KafkaSettings, consumer_settings
-from collector.receivers.message_servers.consumer_name import FILE_NAME
+from collector.receivers.message_servers.receiver import FILE_NAME
 from collector.settings.load import load_settings
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request

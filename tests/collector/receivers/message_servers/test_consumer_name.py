@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.receivers.message_servers.consumer_name import FILE_NAME, consumer_name
+from collector.receivers.message_servers.receiver import FILE_NAME, consumer_name
 
 
 def test_it_is_the_same_after_a_restart_and_another_for_another_store(tmp_path: Path) -> None:
