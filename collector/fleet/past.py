@@ -23,11 +23,12 @@ import pyarrow as pa
 from collector.fleet.database import Address, Session, open_beside, settings
 from collector.fleet.notes import FleetNote
 from collector.fleet.past_erase import find_in, find_marks, sweep
-from collector.fleet.past_files import MANIFEST, Rolling, day_folders, sync_folder
+from collector.fleet.past_files import MANIFEST, Rolling, day_folders
 from collector.fleet.schema import DAY_NS
 from collector.fleet.store import FleetStore
 from collector.store.bodies import trace_hash
 from collector.store.erase import Erased, EraseTarget
+from collector.store.files import sync_folder
 from collector.store.schema import COLUMNS
 from collector.store.span_export import SPAN_COLUMNS, SPAN_SCHEMA, span_table
 from collector.store.task_results import RESULT_COLUMNS, result_table

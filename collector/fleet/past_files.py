@@ -11,6 +11,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from collector.store.files import sync_folder
+
 MANIFEST: Final = "_manifest.json"
 """Says up to which commit a day goes; lake readers pass over names with such a beginning."""
 _GROUP_BYTES: Final = 16 * 2**20
@@ -27,15 +29,6 @@ def files_of(folder: Path, table: str) -> list[Path]:
     """The files of a table, in their order."""
     found = folder.glob(f"{table}-*.parquet")
     return sorted(found, key=lambda each: int(each.stem.rpartition("-")[2]))
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder outlive a crash of the machine."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 class Rolling:

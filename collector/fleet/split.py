@@ -25,7 +25,7 @@ from collector.items.letters import (
 from collector.items.limits import Limits
 from collector.items.logs import EVENT_NAME, record_of_log
 from collector.items.record_items import check_record, read_json, stored_text
-from collector.items.wire import take_apart
+from collector.items.wire import head_field, take_apart, wire_field
 from collector.log.port import Item, Kind
 from collector.store.bodies import span_places
 from collector.store.letters import LetterKind
@@ -172,9 +172,9 @@ def _spans(body: bytes) -> list[_Piece]:
         if head is None:
             resource = resources.get(resource_at)
             if resource is None:
-                resource = _optional(body[resource_at : resource_at + resource_size])
+                resource = head_field(body[resource_at : resource_at + resource_size])
                 resources[resource_at] = resource
-            scope = _optional(body[scope_at : scope_at + scope_size])
+            scope = head_field(body[scope_at : scope_at + scope_size])
             head = heads[resource_at, scope_at] = _Head(resource, scope)
         content = body[at : at + size]
         trace = content[2:18] if content.startswith(_TRACE_START) else None
@@ -424,26 +424,13 @@ def _request(pieces: Iterable[_Piece]) -> bytes:
         head = cast("_Head", piece.head)
         _, scopes = resources.setdefault(id(head.resource), (head.resource, {}))
         _, messages = scopes.setdefault(id(head), (head.scope, []))
-        messages.append(_field(0x12, piece.content))
+        messages.append(wire_field(2, piece.content))
     return b"".join(
-        _field(0x0A, resource + b"".join(
-            _field(0x12, scope + b"".join(messages)) for scope, messages in scopes.values()
+        wire_field(1, resource + b"".join(
+            wire_field(2, scope + b"".join(messages)) for scope, messages in scopes.values()
         ))
         for resource, scopes in resources.values()
     )  # fmt: skip
-
-
-def _optional(head: bytes) -> bytes:
-    return _field(0x0A, head) if head else b""
-
-
-def _field(tag: int, content: bytes) -> bytes:
-    number, head = len(content), bytearray((tag,))
-    while number > 127:
-        head.append(number & 127 | 128)
-        number >>= 7
-    head.append(number)
-    return bytes(head) + content
 
 
 def _refused(part: Part, max_bytes: int) -> Part:

@@ -59,8 +59,8 @@ class Group:
 
     def request(self, items: Sequence[memoryview]) -> bytes:
         """The bytes of a request with only these items."""
-        scope_group = self.scope + b"".join(_field(2, each) for each in items)
-        return _field(1, self.resource + _field(2, scope_group))
+        scope_group = self.scope + b"".join(wire_field(2, each) for each in items)
+        return wire_field(1, self.resource + wire_field(2, scope_group))
 
 
 class RequestParts(Generic[M]):
@@ -200,11 +200,16 @@ def _group(resource: bytes, scope: memoryview, limits: Limits) -> Group:
     return Group(resource=resource, scope=b"".join(head), items=items)
 
 
-def _field(number: int, content: bytes | memoryview) -> bytes:
-    """A field with a length, number below 16."""
+def wire_field(number: int, content: bytes | memoryview) -> bytes:
+    """Write a field with a length; its number is below 16."""
     length, size = len(content), bytearray([number << 3 | 2])
     while length > 127:
         size.append(length & 127 | 128)
         length >>= 7
     size.append(length)
     return bytes(size) + content
+
+
+def head_field(message: bytes) -> bytes:
+    """Write a resource or a scope as the first field of its group, unless it is empty."""
+    return wire_field(1, message) if message else b""

@@ -58,18 +58,6 @@ ENCODINGS: Final = tuple(_INFLATERS)
 """Values of Content-Encoding; of them `x-gzip` and `zlib` are other names, used by some clients."""
 
 
-def inflate_small(data: bytes, encoding: str, at_most: int) -> bytes | None:
-    """Decompress what is small enough that no thread is needed; None if it is not, or is broken."""
-    if len(data) > at_most:
-        return None
-    inflater = _INFLATERS[encoding](data)
-    try:
-        out = inflater.decompress(data, at_most + 1)
-    except (zlib.error, zstd.ZstdError):
-        return None  # who takes it from the start says what is wrong
-    return out if inflater.eof and not inflater.unused_data and len(out) <= at_most else None
-
-
 def inflate(data: bytes, encoding: str, max_inflated: int, take: Callable[[int], None]) -> bytes:
     """Decompress, never beyond a limit.
 

@@ -23,6 +23,7 @@ from collector.items.record_items import (
     scored_items,
 )
 from collector.items.traces import decode_protobuf, trace_of
+from collector.items.wire import head_field, wire_field
 from collector.log.port import Entry, Item, Kind
 from collector.store.bodies import span_places, span_ranks
 from collector.store.letters import INVALID_EVENT, DeadLetter, LetterKind
@@ -32,7 +33,6 @@ from collector.worker.profiles import ProfileRegistry
 from collector.worker.scores import score_rows
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request
-from scouter.model.protobuf_fields import tag_of
 from scouter.model.span import Scope, Span, struct
 from scouter.transport.drops import NONE_DROPPED, Dropped
 
@@ -46,8 +46,6 @@ _MESSAGES: Final = {
     Kind.AGAIN: LetterKind.RECORDS_MESSAGE,
 }
 """Kinds of letters that hold a whole item of the log."""
-_FIRST: Final = bytes((tag_of(1),))
-_SECOND: Final = bytes((tag_of(2),))
 
 Head = tuple[bytes, bytes]
 """The bytes of a resource and of a scope."""
@@ -133,9 +131,9 @@ def trace_body(spans: Iterable[TakenSpan]) -> bytes:
     groups: dict[int, tuple[Head, list[bytes]]] = {}
     for each in spans:
         group = groups.setdefault(id(each.head), (each.head, []))
-        group[1].append(_field(_SECOND, each.message))
+        group[1].append(wire_field(2, each.message))
     return b"".join(
-        _field(_FIRST, _optional(resource) + _field(_SECOND, _optional(scope) + b"".join(messages)))
+        wire_field(1, head_field(resource) + wire_field(2, head_field(scope) + b"".join(messages)))
         for (resource, scope), messages in groups.values()
     )
 
@@ -279,16 +277,3 @@ def _grouped(spans: Iterable[Span]) -> list[Span]:
     for span in spans:
         groups.setdefault(id(span.resource), {}).setdefault(span.scope, []).append(span)
     return [span for scopes in groups.values() for part in scopes.values() for span in part]
-
-
-def _optional(head: bytes) -> bytes:
-    return _field(_FIRST, head) if head else b""
-
-
-def _field(tag: bytes, content: bytes) -> bytes:
-    number, size = len(content), bytearray()
-    while number > 127:
-        size.append(number & 127 | 128)
-        number >>= 7
-    size.append(number)
-    return tag + size + content

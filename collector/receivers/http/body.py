@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from fastapi import Request
@@ -12,7 +13,7 @@ from starlette.types import Receive
 from collector.items.limits import Limits
 from collector.problem import ProblemError
 from collector.receivers.budget import Lease
-from collector.receivers.inflate import ENCODINGS, inflate, inflate_small
+from collector.receivers.inflate import ENCODINGS, inflate
 
 SMALL: Final = 2**16
 """Bytes of a body that is not worth a thread of its own."""
@@ -57,10 +58,11 @@ async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:
             f"Content-Encoding {encoding[:40]!r} is not known; expected one of {known}, or none",
             headers={"Accept-Encoding": known},
         )
-    small = inflate_small(data, encoding, min(SMALL, limits.max_inflated))
-    if small is not None:
-        lease.take(len(small))
-        return small
+    if len(data) <= SMALL:
+        with suppress(ProblemError):  # it is larger, or broken: the thread says which
+            small = inflate(data, encoding, min(SMALL, limits.max_inflated), lambda size: None)
+            lease.take(len(small))
+            return small
     return await asyncio.to_thread(inflate, data, encoding, limits.max_inflated, lease.take)
 
 
