@@ -19,7 +19,7 @@ from collector.results.sender import Cursor
 from collector.settings.model import CollectorSettings
 from collector.store.file_store import FileStore
 from collector.worker.measures import WorkerMeasures
-from collector.worker.times import JoinTimes
+from collector.worker.open_trace import JoinTimes
 from collector.worker.worker import Worker
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import Judge

@@ -22,8 +22,8 @@ from collector.results.sender import Cursor, ResultsSender
 from collector.served import Served
 from collector.store.store import Store
 from collector.web.routes import serve_page
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.times import JoinTimes
 from collector.worker.worker import WorkOrders
 from scouter.agent.ledger import Ledger
 from scouter.drift.profile import AgentEvalProfile

@@ -24,9 +24,9 @@ from collector.problem import ProblemError
 from collector.receivers.intake import Intake
 from collector.store.store import Store
 from collector.worker.backfill import Backfiller
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.reevaluate import Reevaluator
-from collector.worker.times import JoinTimes
 from collector.worker.worker import WorkOrders
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace

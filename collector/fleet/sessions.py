@@ -17,11 +17,11 @@ from collector.log.brokers import Brokers
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.worker.late import LateSpans, LateTrace
+from collector.worker.open_trace import Held, JoinTimes
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.recover import Begun
 from collector.worker.session import DueSession, SessionKey
 from collector.worker.sessions import SessionWork
-from collector.worker.times import Held, JoinTimes
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)

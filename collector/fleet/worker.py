@@ -29,8 +29,8 @@ from collector.prices import PriceTable
 from collector.receivers.message_servers.receiver import member_name
 from collector.settings.model import CollectorSettings
 from collector.worker.measures import WorkerMeasures
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.evaluate.judge.port import Judge
 

@@ -16,8 +16,7 @@ from typing import Final
 from collector.store.rows import TraceKey
 from collector.store.span_rows import TracePlace
 from collector.worker.behind import Due
-from collector.worker.open_trace import Decision, Needed, OpenTrace, Waiting
-from collector.worker.times import Held, JoinTimes
+from collector.worker.open_trace import Decision, Held, JoinTimes, Needed, OpenTrace, Waiting
 from collector.worker.turns import Turns
 from scouter.model.span import Span
 

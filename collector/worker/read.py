@@ -11,11 +11,11 @@ from collector.log.brokers import Brokers
 from collector.log.port import Entry, Log
 from collector.store.commit import RecordId
 from collector.worker.committer import Committer
+from collector.worker.open_trace import Held
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.recover import ALONE, PAUSE_S, POISON, Begun, reading
 from collector.worker.take import Contents, put_aside, read_entry
-from collector.worker.times import Held
 
 MAX_STEP_S: Final = 1.0
 """Most that counts between two looks: beyond it the process, or the way into it, stood still."""

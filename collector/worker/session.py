@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope, TraceKey
-from collector.worker.open_trace import Needed
+from collector.worker.open_trace import JoinTimes, Needed
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.records import (
     Judged,
@@ -17,7 +17,6 @@ from collector.worker.records import (
     judge_now,
     named_by_tags,
 )
-from collector.worker.times import JoinTimes
 from collector.worker.trace_facts import TraceFacts
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan

@@ -11,6 +11,7 @@ from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.worker.behind import Due
 from collector.worker.late import LateSpans, LateTrace
+from collector.worker.open_trace import Held, JoinTimes
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.recover import Begun
 from collector.worker.session import (
@@ -26,7 +27,6 @@ from collector.worker.session_reader import (
     awaited,
     key_of,
 )
-from collector.worker.times import Held, JoinTimes
 from collector.worker.trace_facts import lost_of
 from collector.worker.turns import Pace, Turns
 

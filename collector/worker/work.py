@@ -31,6 +31,7 @@ from collector.worker.join import Join, Kind
 from collector.worker.judge import Judge, Results
 from collector.worker.late import LateSpans, LateWindow
 from collector.worker.measures import News, Observer, Progress, Shown, WorkerMeasures
+from collector.worker.open_trace import Held, JoinTimes
 from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
@@ -38,7 +39,6 @@ from collector.worker.read import MAX_STEP_S, LogTime, Reader
 from collector.worker.recover import POSTPONED_S, Recovery
 from collector.worker.revising import Asked, Replays, Revising
 from collector.worker.sessions import SessionWork
-from collector.worker.times import Held, JoinTimes
 
 _log: Final = logging.getLogger(__name__)
 _IDLE_S: Final = 0.25

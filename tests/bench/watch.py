@@ -23,7 +23,7 @@ from collector.log.port import Item, Kind
 from collector.process import after_start, tune_process
 from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow
-from collector.worker.times import JoinTimes
+from collector.worker.open_trace import JoinTimes
 from collector.worker.worker import Worker
 from tests.bench.backlog import WATCHED, request
 from tests.bench.figures import Figures

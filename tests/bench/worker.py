@@ -23,8 +23,8 @@ from collector.log.port import Item, Kind
 from collector.process import after_start, tune_process
 from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator

@@ -33,10 +33,10 @@ from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow
 from collector.worker import judge as judge_module
 from collector.worker import read as read_module
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Ready
 from collector.worker.take import Contents
-from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch

@@ -13,8 +13,8 @@ from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.file_store import FileStore
 from collector.store.rows import EvaluationRow, ProfileChange, ProfileRow
 from collector.worker.measures import Observer
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request

@@ -25,10 +25,10 @@ from collector.access.caller import Caller, Scope
 from collector.access.gate import OF_PROXIES, Gate
 from collector.items.drop_reports import merge_dropped
 from collector.problem import ProblemError
+from collector.receivers.answers import OtlpIntake, rejected_of
 from collector.receivers.budget import FullError, Lease
 from collector.receivers.grpc.read_slots import ReadSlots
 from collector.receivers.intake import Intake
-from collector.receivers.otlp import OtlpIntake, rejected_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from collector.settings.values import HostPort, Tls
 from scouter.errors import ConfigError, DataError, TransientError

@@ -24,16 +24,17 @@ from collector.problem import SCHEMAS, ProblemError, problem_response, problems
 from collector.receivers.answers import (
     JSON,
     PROTOBUF,
+    OtlpIntake,
     OtlpStatus,
     RecordsAnswer,
     otlp_answer,
     otlp_error,
     problem_of,
     records_answer,
+    rejected_of,
 )
 from collector.receivers.http.body import Decoders, read_body
 from collector.receivers.intake import Intake
-from collector.receivers.otlp import OtlpIntake, rejected_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from scouter.errors import DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.comparing.pairs import at_every_look
+from collector.comparing.comparison import at_every_look
 from scouter.evaluate.api.comparison import ComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.replay.reports.decision import Decision, Policy, Word, decide

@@ -11,8 +11,8 @@ from collector.fleet.whole import share_of
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.unjudged import Unjudged, UnjudgedQuery
 from collector.worker.backfill import Backfiller
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.times import JoinTimes
 from scouter.evaluate.spans.derived import derived_uid
 from tests.collector.fleet.store_support import rows
 from tests.collector.worker.test_backfill import TOGETHER, moved, trace_id, watching

@@ -22,7 +22,7 @@ from collector.metrics import OVERTAKEN
 from collector.receivers.kafka.batches import UnreadableBatch
 from collector.receivers.kafka.settings import KafkaSettings
 from collector.store.file_store import FileStore
-from collector.worker.times import JoinTimes
+from collector.worker.open_trace import JoinTimes
 from collector.worker.worker import Worker
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request

@@ -12,9 +12,9 @@ from collector.fleet.whole import share_of
 from collector.log.brokers import Brokers
 from collector.store.rows import Completeness, EvaluationRow
 from collector.worker.late import LateSpans, LateWindow
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.recover import Begun
-from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.fleet.store_support import rows

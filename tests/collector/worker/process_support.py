@@ -16,10 +16,10 @@ from collector.store.erase import Erased, EraseTarget
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.worker.measures import WorkerMeasures
+from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.reevaluate import Revision
 from collector.worker.revising import Answered
-from collector.worker.times import JoinTimes
 from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from collector.log.brokers import Brokers
+from collector.worker.open_trace import Held, Via
 from collector.worker.read import LogTime
-from collector.worker.times import Held, Via
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.worker.process_support import Process

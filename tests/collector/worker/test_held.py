@@ -8,8 +8,8 @@ import pytest
 
 from collector.log.port import Kind
 from collector.store.rows import Completeness
+from collector.worker.open_trace import Held, JoinTimes
 from collector.worker.read import LogTime
-from collector.worker.times import Held, JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.span_filter import SpanFilter

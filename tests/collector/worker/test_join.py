@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from collector.store.rows import Completeness
 from collector.worker.join import Join
-from collector.worker.open_trace import Waiting
+from collector.worker.open_trace import JoinTimes, Waiting
 from collector.worker.read import LogTime
-from collector.worker.times import JoinTimes
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Span
 from tests.support.worker_room import SECOND_NS, span, trace_id

@@ -14,9 +14,9 @@ from collector.store.letters import LetterQuery
 from collector.store.rows import Completeness, EvaluationRow
 from collector.worker import parts
 from collector.worker.late import LateSpans, LateWindow
+from collector.worker.open_trace import JoinTimes
 from collector.worker.reevaluate import Revision
 from collector.worker.revising import Answered
-from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.judge.prompt import Prompt

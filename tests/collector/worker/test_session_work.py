@@ -17,8 +17,8 @@ from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.worker import session_reader as session_read
 from collector.worker import sessions as session_work
 from collector.worker.letters import letter_of_evaluation
+from collector.worker.open_trace import JoinTimes
 from collector.worker.session import SessionJoin, SessionKey, WholeSession, judge_session
-from collector.worker.times import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.sessions import session_uid
 from scouter.evaluate.outcome import Outcome

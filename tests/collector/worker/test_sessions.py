@@ -8,7 +8,7 @@ import pytest
 
 from collector.store.rows import Completeness, EvaluationRow, Scope
 from collector.worker import session_reader
-from collector.worker.times import JoinTimes
+from collector.worker.open_trace import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask

@@ -13,7 +13,7 @@ from collector.store.erase import EraseTarget
 from collector.store.file_store import FileStore
 from collector.store.rows import Completeness
 from collector.worker import committer
-from collector.worker.times import JoinTimes
+from collector.worker.open_trace import JoinTimes
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.errors import TransientError
