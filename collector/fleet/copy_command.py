@@ -155,7 +155,7 @@ def past(
 
     \b
         scouter store past --from postgresql://scouter@db:5432/scouter --to copy
-        scouter reevaluate desk.json --past copy
+        scouter reevaluate --profile desk.json --past copy
     """  # noqa: D301 as above
     if not source.startswith(_URLS):
         raise ConfigError("--from: expected a database (postgresql://…)")

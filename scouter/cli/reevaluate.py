@@ -43,18 +43,15 @@ _FILES: Final = (".json", ".yaml", ".yml")
 
 
 def reevaluate(
-    named: Annotated[
-        str | None,
-        typer.Argument(
+    profile: Annotated[
+        str,
+        typer.Option(
             metavar="PROFILE",
             help="A profile file; the uid or digest of a registered version; or an alias or name, "
             "for the active version.",
             show_default=False,
         ),
-    ] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="PROFILE", help="The same, as other commands take it.")
-    ] = None,
+    ],
     apply: Annotated[
         bool,
         typer.Option(
@@ -143,14 +140,11 @@ def reevaluate(
     profile that calls judges is evaluated in one process; --judge and the options behind it are as
     those of `scouter eval`.
 
-        scouter reevaluate geographer.json --since 7d
-        scouter reevaluate geographer.json --outcome failed --check
-        scouter reevaluate geographer.json --apply
-        scouter reevaluate geographer.json --past /srv/past --workers 8 --save new.json
+        scouter reevaluate --profile geographer.json --since 7d
+        scouter reevaluate --profile geographer.json --outcome failed --check
+        scouter reevaluate --profile geographer.json --apply
+        scouter reevaluate --profile geographer.json --past /srv/past --workers 8 --save new.json
     """
-    if (named is None) is (profile is None):
-        raise ConfigError("give the profile once: scouter reevaluate PROFILE, or --profile PROFILE")
-    profile = named or profile or ""
     judging = {
         "judge": judge, "providers": providers, "judge_cache": judge_cache,
         "judge_budget_usd": judge_budget, "judge_timeout_s": judge_timeout,

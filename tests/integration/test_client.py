@@ -370,7 +370,7 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
     body["tasks"][0]["expected_value"] = 41
     file = answers.with_name("other.json")
     file.write_text(json.dumps(body))
-    done = scouter("reevaluate", file, "--check")
+    done = scouter("reevaluate", "--profile", file, "--check")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (
         1, "2 of 2 evaluations flip; nothing was changed",
     )  # fmt: skip
@@ -378,9 +378,11 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
     with ScouterClient(url) as client:
         (old,) = client.profiles()
         assert {each.outcome for each in client.evaluations(record_id="one")} == {"passed"}
-        assert scouter("reevaluate", file, "--apply", "--since", "soon").returncode == 2
+        assert (
+            scouter("reevaluate", "--profile", file, "--apply", "--since", "soon").returncode == 2
+        )
         assert [each.uid for each in client.profiles()] == [old.uid]
-        done = scouter("reevaluate", file, "--apply")
+        done = scouter("reevaluate", "--profile", file, "--apply")
         (new,) = (each for each in client.profiles() if each.uid != old.uid)
         first, *_, last = done.stdout.splitlines()
         digest = new.profile_version[:12]
@@ -391,7 +393,7 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
         assert client.profile(old.uid).is_active
         assert {each.outcome for each in client.evaluations(record_id="one")} == {"failed"}
         assert client.record("u-right").evaluations[-1].revision in (1, 2)
-        done = scouter("reevaluate", new.uid, "--check")
+        done = scouter("reevaluate", "--profile", new.uid, "--check")
         assert (done.returncode, done.stdout) == (
             0, "0 of 2 evaluations flip; nothing was changed\n",
         )  # fmt: skip
@@ -401,7 +403,7 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
         with pytest.raises(ApiError) as caught:
             client.register_profile({**body, "tasks": []})
         assert caught.value.status == 422
-    assert scouter("reevaluate", "nobody").returncode == 2
+    assert scouter("reevaluate", "--profile", "nobody").returncode == 2
 
 
 def test_a_report_by_a_file_leaves_the_active_version_as_it_is(
@@ -418,12 +420,12 @@ def test_a_report_by_a_file_leaves_the_active_version_as_it_is(
         (item,) = client.profiles()
         before = client.profile(item.uid), client.alerts()
         assert len(before[1].items) == 1
-        done = scouter("reevaluate", file)
+        done = scouter("reevaluate", "--profile", file)
         assert (done.returncode, done.stdout) == (
             0, "0 of 2 evaluations flip; nothing was changed\n",
         )  # fmt: skip
         assert (client.profile(item.uid), client.alerts()) == before
-        done = scouter("reevaluate", file, "--apply")
+        done = scouter("reevaluate", "--profile", file, "--apply")
         told = ", active; its alert and sampling are now the file's"
         assert done.stdout.splitlines()[0].endswith(told)
         assert client.alerts().items == ()

@@ -100,7 +100,7 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     )
     pages = [{**PAGE, "next_cursor": "c", "checked": 1}, PAGE, {**PAGE, "still_open": 1}]
     script.answers = [Say(body=page) for page in pages]
-    done = scouter("reevaluate", "p.yaml")
+    done = scouter("reevaluate", "--profile", "p.yaml")
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
@@ -118,7 +118,7 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     script.asked.clear()
     nothing = Say(body={**PAGE, "dry_run": False})
     script.answers = [Say(200, PROFILE), nothing, nothing]
-    done = scouter("reevaluate", "p.yaml", "--apply")
+    done = scouter("reevaluate", "--profile", "p.yaml", "--apply")
     assert done.stdout.splitlines() == [
         f"registered {'f' * 32}: alias 'a', digest dddddddddddd, not active",
         "0 of 0 evaluations flip; 0 revisions stored",
@@ -168,7 +168,7 @@ def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
     }  # fmt: skip
     first = {**PAGE, "checked": 7, "new_tasks": page["new_tasks"]}
     script.answers = [Say(body=each) for each in ({**page, "next_cursor": "c"}, page, first)]
-    done = scouter("reevaluate", "name", "--check")
+    done = scouter("reevaluate", "--profile", "name", "--check")
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
@@ -194,7 +194,7 @@ def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) 
     done = scouter("letters", "replay", "b", "c")
     assert (done.returncode, done.stdout) == (2, "")
     script.answers = [Say(body={**PAGE, "checked": 9, "stored": 8, "next_cursor": "c"}), gone]
-    done = scouter("reevaluate", "name", "--apply")
+    done = scouter("reevaluate", "--profile", "name", "--apply")
     assert (done.returncode, done.stdout) == (2, "")
     assert "\r9 evaluated again, 0 flipped; 8 stored\n" in done.stderr
 

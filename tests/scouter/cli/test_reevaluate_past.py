@@ -45,7 +45,7 @@ def desk(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(make_app(), ["reevaluate", *map(str, arguments)])
+    result = CliRunner().invoke(make_app(), ["reevaluate", "--profile", *map(str, arguments)])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return 2, f"{result.output}{result.exception}"
     return result.exit_code, result.output
@@ -201,8 +201,8 @@ def test_a_killed_run_goes_on_with_the_files_that_are_left(desk: Path, tmp_path:
     past, out, save = tmp_path / "past", tmp_path / "out", tmp_path / "new.json"
     write_day(past / "day=2026-11-27", range(900), 30)
     command = [
-        sys.executable, "-m", "scouter.cli.app", "reevaluate", str(desk), "--past", str(past),
-        "--workers", "2", "--out", str(out),
+        sys.executable, "-m", "scouter.cli.app", "reevaluate", "--profile", str(desk),
+        "--past", str(past), "--workers", "2", "--out", str(out),
     ]  # fmt: skip
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
     try:
