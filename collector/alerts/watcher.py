@@ -385,7 +385,7 @@ class DriftWatcher:
         """End the alerts of what runs no more, and forget its groups in the end."""
         newest = self._series.newest()
         for key, group in list(self._series.groups.items()):
-            silent_ns = now_ns - group.last_ns
+            silent_ns = now_ns - (group.last_ns or now_ns)  # backfills alone await an activation
             if silent_ns < SILENT_NS:
                 continue
             if (group.space, group.profile_uid) not in self._active:

@@ -552,6 +552,24 @@ def test_the_alert_of_a_version_that_newer_ones_pushed_out_ends(watch: Watch) ->
     assert last.note == "version 1 is followed no longer: 20 others came"
 
 
+def test_backfills_of_a_profile_await_its_activation(watch: Watch) -> None:
+    """As `reevaluate --apply` makes them: they raise no alert, and are what a fall falls from."""
+    watch.watcher.follow([(SPACE, PROFILE, False)])
+    for _ in range(2):
+        watch.store_results(GOOD, is_backfill=True, evaluated_ns=START - 86_400 * SECOND)
+        watch.take()
+    watch.now_ns += FORGOTTEN_NS
+    watch.take()
+    watch.crash()
+    watch.watcher.follow([(SPACE, PROFILE, True)])
+    assert (watch.alerts, watch.told) == ([], [])
+
+    watch.feed(BAD)
+
+    [alert] = watch.alerts
+    assert {each.key.task for each in alert.falling} == {"", "t1"}
+
+
 def test_a_profile_that_is_not_active_is_forgotten(watch: Watch) -> None:
     watch.feed(GOOD)
     watch.feed(BAD)
