@@ -1,13 +1,24 @@
 """Feedback: what people say of a trace, a record or a conversation, also days later."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Self
+from typing import Annotated, Self, TypeAlias
 
 from fastapi import APIRouter, Depends
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    StrictInt,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
 
 from collector.access.caller import Caller, Needs, Scope
 from collector.api.parameters import NOT_FOUND, api_router, read_trace_id
@@ -17,15 +28,29 @@ from collector.items.times import parse_time_ns
 from collector.problem import ProblemError
 from collector.receivers.answers import problem_of
 from collector.store.record_queries import RecordQuery
-from collector.store.rows import RecordRow
+from collector.store.rows import NO_TAGS, RecordRow
+from collector.store.span_queries import TraceQuery
 from collector.store.store import Store
+from collector.worker.records import TraceView
+from collector.worker.trace_facts import read_trees
 from scouter.client.models.operation import FeedbackTaken
 from scouter.errors import DataError, TransientError
+from scouter.evaluate.results.task_result import as_score
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import RESOURCE_TAGS
 from scouter.model.score import PEOPLE
 
 USER: str = "user.id"
 """Tag with the user who gave the feedback; an erasure by it takes the feedback."""
+
+
+def _value(value: object) -> object:
+    """Take a flag or a number: what is neither is one problem, and not one of each type."""
+    flag = {"true": True, "false": False}.get(str(value).lower())
+    found = as_score(value) if flag is None else flag
+    if found is None and value is not None:
+        raise ValueError(f"expected true, false or a number, got {value!r:.80}; a word is a label")
+    return found
 
 
 class FeedbackItem(BaseModel):
@@ -41,11 +66,13 @@ class FeedbackItem(BaseModel):
         default=None, min_length=1, max_length=512, description="The newest record of this id."
     )
     session_id: str | None = Field(default=None, min_length=1, max_length=512)
-    name: str = Field(default="feedback", min_length=1, max_length=120, description="Of the score.")
-    value: bool | Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+    name: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
+        default="feedback", min_length=1, max_length=120, description="Of the score."
+    )
+    value: Annotated[bool | float | None, BeforeValidator(_value)] = Field(
         default=None, description="A thumb, true for up; or a number on the scale of the score."
     )
-    stars: int | None = Field(default=None, ge=1, le=5, description="In place of a value.")
+    stars: StrictInt | None = Field(default=None, ge=1, le=5, description="In place of a value.")
     label: str = Field(default="", max_length=512)
     text: str = Field(default="", max_length=4_096)
     user_id: str = Field(default="", max_length=512, description="The person; becomes a tag.")
@@ -95,6 +122,17 @@ class FeedbackBatch(BaseModel):
     items: tuple[FeedbackItem, ...] = Field(min_length=1, max_length=1_000)
 
 
+def _form(body: object) -> str:
+    is_batch = isinstance(body, FeedbackBatch) or (isinstance(body, dict) and "items" in body)
+    return "batch" if is_batch else "feedback"
+
+
+_Body: TypeAlias = Annotated[
+    Annotated[FeedbackItem, Tag("feedback")] | Annotated[FeedbackBatch, Tag("batch")],
+    Discriminator(_form),
+]
+
+
 @cache
 def feedback_router() -> APIRouter:
     """Make the route `/api/v1/feedback`."""
@@ -105,7 +143,7 @@ def feedback_router() -> APIRouter:
         store: TheStore,
         ingest: TheIngest,
         caller: Annotated[Caller, Depends(Needs(Scope.INGEST))],
-        body: FeedbackItem | FeedbackBatch,
+        body: _Body,
     ) -> FeedbackTaken:
         """Say whether an answer was good: a thumb, stars, a label or a text, of one or several.
 
@@ -118,7 +156,8 @@ def feedback_router() -> APIRouter:
         into = ingest.in_space(space)
         try:
             with into.lease():
-                taken = into.records(json_bytes({"records": records}), "feedback")
+                data = json_bytes({"records": records})
+                taken = into.records(data, "feedback", is_whole=True)
                 for each in taken.futures:
                     each.result()
         except (DataError, TransientError) as error:
@@ -126,7 +165,13 @@ def feedback_router() -> APIRouter:
         outcome = taken.outcome()
         if outcome.problems:
             first = outcome.problems[0]
-            raise ProblemError(409 if first.reason == "conflict" else 400, first.message)
+            if first.reason != "conflict":
+                raise ProblemError(400, f"{_form(body)} {first.index}: {first.message}")
+            raise ProblemError(
+                409,
+                f"id: {items[first.index].id!r} was accepted before with another content, which "
+                "stays; give other feedback an id of its own",
+            )
         return FeedbackTaken(accepted=outcome.accepted, duplicates=outcome.duplicates)
 
     return router
@@ -136,7 +181,12 @@ def _record(store: Store, space: str, item: FeedbackItem) -> dict[str, JsonValue
     """The record that carries it, with what the store knows of its subject."""
     row = _about(store, space, item)
     is_of_record = row is not None and not item.session_id
-    tags: dict[str, JsonValue] = {**_agent(store, row)}
+    created_ns, named = (None, NO_TAGS) if row is None else (row.created_ns, row.tags)
+    if item.session_id and (tree := _trace(store, space, item.session_id, row)):
+        resource = TraceView.of(tree).resource_of(row.uid if row else "")
+        named = {**named, **resource.attributes}
+        created_ns = min(created_ns or tree.start_ns, tree.start_ns)
+    tags: dict[str, JsonValue] = {key: str(named[key]) for key in RESOURCE_TAGS if named.get(key)}
     if item.user_id:
         tags[USER] = item.user_id
     return {
@@ -144,7 +194,7 @@ def _record(store: Store, space: str, item: FeedbackItem) -> dict[str, JsonValue
         "trace_id": item.trace_id or (row.trace_id if row is not None and is_of_record else None),
         "session_id": item.session_id or (row.session_id if row is not None else ""),
         "record_id": item.record_id or (row.record_id if row is not None and is_of_record else ""),
-        "created_at": None if row is None else row.created_ns,
+        "created_at": created_ns,
         "tags": tags,
     }  # fmt: skip
 
@@ -163,8 +213,19 @@ def _about(store: Store, space: str, item: FeedbackItem) -> RecordRow | None:
         query = RecordQuery(space=space, record_id=item.record_id, session_id=item.session_id)
         found = _newest(store, query)
     if found is None and (name := item.record_uid or item.record_id):
-        raise ProblemError(404, f"no record {name!r} is stored")
+        raise ProblemError(
+            404, f"no record {name!r} is stored; send it again later, or give its trace_id"
+        )
     return found
+
+
+def _trace(store: Store, space: str, session_id: str, row: RecordRow | None) -> SpanTree | None:
+    """The trace of a record, or the newest one of a conversation without records."""
+    found = [row.trace_id] if row is not None and row.trace_id else []
+    for column in () if found else ("conversation_id", "session_id"):
+        query = TraceQuery(space=space, columns={column: session_id}, limit=1)
+        found += [each.trace_id for each in store.traces(query).items]
+    return next(iter(read_trees(store, space, found[:1]).values()), None)
 
 
 def _newest(store: Store, query: RecordQuery) -> RecordRow | None:
@@ -177,14 +238,3 @@ def _newest(store: Store, query: RecordQuery) -> RecordRow | None:
         if page.next_before is None:
             return None
         query = replace(query, before=page.next_before)
-
-
-def _agent(store: Store, row: RecordRow | None) -> Mapping[str, str]:
-    """Service, version and environment of a record's evaluation, as tags."""
-    if row is None:
-        return {}
-    evaluation = store.latest_evaluations([(row.space, row.uid)]).get((row.space, row.uid))
-    if evaluation is None:
-        return {}
-    names = evaluation.service_name, evaluation.service_version, evaluation.environment
-    return {key: text for key, text in zip(RESOURCE_TAGS, names, strict=True) if text}

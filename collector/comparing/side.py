@@ -155,13 +155,14 @@ def _record(row: OutcomeRow, known: dict[TaskOutcome, EvalTaskResult]) -> Record
 
     A record without an id is not to be taken for another one without: its uid is its id. So is a
     session's, whose evaluation counts as one of its conversation. A score from outside is a result
-    of its task, and of no whole record.
+    of its task, and of no whole record; those of one trace belong together as those of a
+    conversation do.
     """
     is_score = is_score_uid(row.record_uid)
     return RecordResult(
         row.record_uid,
         row.record_uid if is_score else row.record_id or row.record_uid,
-        row.session_id,
+        row.session_id or (row.trace_id or "" if is_score else ""),
         row.trace_id,
         Outcome.SKIPPED if is_score else row.outcome,
         tuple([_task(task, known) for task in row.tasks]),

@@ -316,7 +316,8 @@ def score_of(found: ForeignResult, resource: Attributes) -> dict[str, JsonValue]
     """A score as `check_record` takes it, with the attributes of its process."""
     score: dict[str, JsonValue] = {
         "name": found.name, "value": found.score, "label": found.label, "source": found.source,
-        "explanation": found.explanation, "error": found.error, "at": found.time_ns,
+        "explanation": found.explanation, "error": found.error,
+        "at": found.time_ns or None,  # a sender without a clock; the time of arrival counts
         "id": found.key and f"{found.trace_id}:{found.key}", "span": found.span_id,
         "is_event": True,
     }  # fmt: skip
@@ -324,6 +325,6 @@ def score_of(found: ForeignResult, resource: Attributes) -> dict[str, JsonValue]
         "score": score,
         "trace_id": found.trace_id or None,
         "session_id": found.session,
-        "created_at": found.time_ns,
+        "created_at": found.time_ns or None,
         "tags": {name: str(resource[name]) for name in RESOURCE_TAGS if resource.get(name)},
     }

@@ -233,10 +233,15 @@ class Intake:
         taken = self._taken(futures, checked, problems)
         return Taken(futures=taken.futures, outcome=taken.outcome, ignored=body.ignored)
 
-    def records(self, data: bytes, source: str) -> Taken:
-        """Take the body of `POST /v1/records`; raises as `traces` does."""
+    def records(self, data: bytes, source: str, *, is_whole: bool = False) -> Taken:
+        """Take the body of `POST /v1/records`; raises as `traces` does.
+
+        With `is_whole` nothing of it is taken if there is a problem with any record.
+        """
         items = read_records_body(data, self.limits)
         checked, problems = self._check(items, len(data))
+        if is_whole and (refused := self._outcome(checked, problems)[0]).problems:
+            return Taken(outcome=lambda: refused)
         futures = [self._append(Kind.RECORDS, data, source)] if items else []
         return self._taken(futures, checked, problems)
 
@@ -340,13 +345,10 @@ class Intake:
                 problems.append(_problem(index, "invalid_record", str(error)))
         return checked, problems
 
-    def _taken(
-        self,
-        futures: "Sequence[Future[Any]]",
-        checked: Sequence[tuple[int, CheckedRecord]],
-        problems: Sequence[Problem],
-    ) -> Taken:
-        """The answer to records, of which the first future is; those that came before are known."""
+    def _outcome(
+        self, checked: Sequence[tuple[int, CheckedRecord]], problems: Sequence[Problem]
+    ) -> tuple[Outcome, list[CheckedRecord]]:
+        """The answer to records, and the new ones; those that came before are known."""
         found = list(problems)
         duplicates = 0
         uids = [each.uid for _, each in checked]
@@ -364,7 +366,16 @@ class Intake:
                 )
         found.sort(key=lambda problem: problem.index)
         outcome = Outcome(accepted=len(new), duplicates=duplicates, problems=tuple(found))
-        space, records = self._space, list(new.values())
+        return outcome, list(new.values())
+
+    def _taken(
+        self,
+        futures: "Sequence[Future[Any]]",
+        checked: Sequence[tuple[int, CheckedRecord]],
+        problems: Sequence[Problem],
+    ) -> Taken:
+        """The answer to records, of which the first future is."""
+        (outcome, records), space = self._outcome(checked, problems), self._space
         if records:
             futures[0].add_done_callback(lambda done: self._remember(done, space, records))
         return Taken(futures=tuple(futures), outcome=lambda: outcome)

@@ -28,6 +28,9 @@ _FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
 """SQL for the first evaluation on a record or session that is not pending."""
 _NEWS: Final = f"{_FIRST} AND e.is_backfill IS NULL"
 """The same, of those that were made in their time."""
+_UNIT: Final = """CASE WHEN e.session_id = '' AND starts_with(e.record_uid, 'score:')
+            THEN coalesce(e.trace_id, '') ELSE e.session_id END AS session_id"""
+"""SQL for the conversation of an evaluation; scores of one trace depend on each other, too."""
 _LAST_OUTCOMES: Final = f"""
     SELECT e.outcome FROM evaluations e
     WHERE e.space = $1 AND e.profile_uid = $2 AND e.evaluated_ns >= $3
@@ -35,7 +38,7 @@ _LAST_OUTCOMES: Final = f"""
     ORDER BY e.seq DESC, e.ordinal DESC LIMIT $4::BIGINT
 """
 _DECIDED: Final = f"""
-    SELECT e.seq, e.ordinal, e.space, e.evaluation_id, e.session_id, e.profile_uid, e.outcome,
+    SELECT e.seq, e.ordinal, e.space, e.evaluation_id, {_UNIT}, e.profile_uid, e.outcome,
         e.service_name, e.environment, e.service_version, e.evaluated_ns, e.created_ns, e.scope,
         e.is_partial, e.is_backfill, e.reads_spans, e.completeness, e.tags, e.trace_id
     FROM evaluations e
@@ -66,7 +69,7 @@ _OF_AGENT: Final = """
 """
 _VERSIONS: Final = f"""
     SELECT service_version, session_id, scope, evaluated_ns, outcome FROM (
-        SELECT e.service_version, e.session_id, e.scope, e.evaluated_ns, {{outcome}} AS outcome,
+        SELECT e.service_version, {_UNIT}, e.scope, e.evaluated_ns, {{outcome}} AS outcome,
             e.seq, e.ordinal, row_number() OVER (
                 PARTITION BY e.service_version ORDER BY e.seq, e.ordinal) AS n
         FROM evaluations e {{tasks}}
@@ -325,20 +328,20 @@ def _measures(body: str) -> list[tuple[str, float]]:
 
 _MOST: Final = 5_000
 """Results on each side of a fall that are looked at."""
-_AROUND: Final = """
+_AROUND: Final = f"""
     WITH r AS (
-        SELECT e.seq, e.ordinal, e.session_id, e.record_id, e.record_uid, e.trace_id, e.tags,
-            e.scope, {outcome} = 'passed' AS passed, e.evaluated_ns >= $3::BIGINT AS is_since
-        FROM evaluations e {tasks}
-        WHERE e.space = $1 AND e.profile_uid = $2 AND {outcome} IN ('passed', 'failed')
-          AND e.was_decided = 0 AND {condition}
+        SELECT e.seq, e.ordinal, {_UNIT}, e.record_id, e.record_uid, e.trace_id, e.tags,
+            e.scope, {{outcome}} = 'passed' AS passed, e.evaluated_ns >= $3::BIGINT AS is_since
+        FROM evaluations e {{tasks}}
+        WHERE e.space = $1 AND e.profile_uid = $2 AND {{outcome}} IN ('passed', 'failed')
+          AND e.was_decided = 0 AND {{condition}}
           AND ($4::TEXT IS NULL OR e.service_name = $4::TEXT)
           AND ($5::TEXT IS NULL OR e.environment = $5::TEXT)
     )
     SELECT session_id, record_id, record_uid, trace_id, tags, scope, passed, is_since FROM (
-        (SELECT * FROM r WHERE is_since ORDER BY seq, ordinal LIMIT {most})
+        (SELECT * FROM r WHERE is_since ORDER BY seq, ordinal LIMIT {{most}})
         UNION ALL
-        (SELECT * FROM r WHERE NOT is_since ORDER BY seq DESC, ordinal DESC LIMIT {most})
+        (SELECT * FROM r WHERE NOT is_since ORDER BY seq DESC, ordinal DESC LIMIT {{most}})
     ) found ORDER BY seq, ordinal
 """
 _RECORDS_AROUND: Final = _AROUND.format(

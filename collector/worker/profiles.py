@@ -163,6 +163,8 @@ class ProfileRegistry:
         """True once it has registered a profile by itself; for whoever tells others to clear."""
         self._scoring: dict[tuple[str, str], list[RegisteredProfile]] = {}
         """Active profiles that name a score, by space and score."""
+        self._first_scoring: dict[tuple[str, str], str] = {}
+        """Alias that was the first to name a score, whether it is active or not."""
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], RegisteredProfile] = {}
         self._meant: dict[tuple[str, str], RegisteredProfile] = {}
@@ -348,7 +350,20 @@ class ProfileRegistry:
         for each in sorted(active, key=_order):
             for name in each.scores:
                 scoring.setdefault((each.space, name), []).append(each)
-        self._scoring = scoring
+        first: dict[tuple[str, str], str] = {}
+        for each in sorted(every, key=lambda each: (each.registered_ns, each.uid)):
+            for name in each.scores:
+                first.setdefault((each.space, name), each.profile.alias)
+        self._scoring, self._first_scoring = scoring, first
+
+    def is_first_scoring(self, each: RegisteredProfile, name: str) -> bool:
+        """Tell whether no other alias named a score before a profile's did.
+
+        Its records keep the uid of the score: one that is sent again counts once for each alias,
+        whichever profiles were activated meanwhile.
+        """
+        alias = self._first_scoring.get((each.space, name.strip().lower()))
+        return alias == each.profile.alias
 
     def scoring(
         self, space: str, name: str, ref: str | None = None, *, is_of_people: bool = False

@@ -40,14 +40,19 @@ def score_rows(
     assert isinstance(item, ScoredItem)  # noqa: S101 whoever calls has looked
     score = item.score
     profiles = registry.scoring(space, score.name, item.profile, is_of_people=score.is_of_people)
-    given_ns = score.at if isinstance(score.at, int) else received_ns
-    created_ns = item.created_at if isinstance(item.created_at, int) else given_ns
+    # A clock that is ahead makes no score late.
+    given_ns = min(score.at, received_ns) if isinstance(score.at, int) else received_ns
+    created_ns = given_ns
+    if isinstance(item.created_at, int):
+        created_ns = min(item.created_at, received_ns)
     context = score.model_dump(mode="json", exclude_defaults=True, exclude={"at", "id"})
     tags = {**(item.tags or {}), **({SCORE_OF: score.of} if score.of else {})}
     return [
         RecordRow(
             space=space,
-            uid=score_uid(checked.uid, each.profile.alias) if at else checked.uid,
+            uid=checked.uid
+            if registry.is_first_scoring(each, score.name)
+            else score_uid(checked.uid, each.profile.alias),
             digest=checked.digest,
             profile_ref=each.uid,
             profile_uid=each.uid,
@@ -61,7 +66,7 @@ def score_rows(
             context={**context, "given_ns": given_ns},
             tags=tags,
         )
-        for at, each in enumerate(profiles)
+        for each in profiles
     ]
 
 
@@ -88,9 +93,11 @@ def result_of(row: RecordRow, registered: RegisteredProfile, tree: SpanTree) -> 
     given_ns: int = context["given_ns"]
     score = ScoreItem.model_validate({k: v for k, v in context.items() if k != "given_ns"})
     task = registered.scores[score.name.strip().lower()]
-    kind = FEEDBACK if score.is_of_people else SCORE
+    kind, matches = FEEDBACK if score.is_of_people else SCORE, registered.matches
+    # Of a trace without spans nobody knows whether the profile watches it.
+    is_watched = matches is None or row.trace_id is None or any(map(matches, tree.spans))
     try:
-        outcome, reason = _outcome(task, score, registered, tree), None
+        outcome, reason = _outcome(task, score, is_watched=is_watched), None
         message = ""
     except TaskFault as fault:
         outcome = Outcome.SKIPPED if fault.reason is Reason.NOT_APPLICABLE else Outcome.ERRORED
@@ -118,17 +125,14 @@ def result_of(row: RecordRow, registered: RegisteredProfile, tree: SpanTree) -> 
     )
 
 
-def _outcome(
-    task: ScoreTask, score: ScoreItem, registered: RegisteredProfile, tree: SpanTree
-) -> Outcome:
+def _outcome(task: ScoreTask, score: ScoreItem, *, is_watched: bool) -> Outcome:
     """Say whether a score passes.
 
     Raises:
         TaskFault: It does not say, or is of a trace that the profile does not watch.
     """
-    matches = registered.matches
-    if matches is not None and tree.spans and not any(map(matches, tree.spans)):
-        raise TaskFault(Reason.NOT_APPLICABLE, "its trace is none that the profile watches")
+    if not is_watched:
+        raise TaskFault(Reason.NOT_APPLICABLE, "its trace has no span that the profile watches")
     if score.error:
         raise TaskFault(Reason.PROVIDER, f"the evaluator failed: {score.error}")
     label = score.label.strip().lower()
@@ -136,25 +140,28 @@ def _outcome(
         if not label:
             raise TaskFault(Reason.TYPE, "the score has no label, and passes by its label")
         return _of(label in {each.lower() for each in task.passed})
-    value = score.value
-    if task.expected_value is not None:
-        if value is None:
-            raise TaskFault(Reason.TYPE, f"the score has no number, only the label {label!r}")
-        return _of(compile_comparison(task.operator, task.expected_value).check(value))
-    if value is not None and not task.scale[0] <= value <= task.scale[1]:
+    value, bound = score.value, task.expected_value
+    if bound is not None and value is None:
+        raise TaskFault(Reason.TYPE, f"the score has no number, only the label {label!r}")
+    is_good = bound is None or compile_comparison(task.operator, bound).check(value)
+    is_scaled = bound is None or task.is_on_scale(bound)
+    if value is not None and is_good and is_scaled and not task.is_on_scale(value):
         low, high = task.scale
         raise TaskFault(
             Reason.TYPE,
-            f"{value:g} is beyond the scale from {low:g} to {high:g}; give the score a `scale`, or "
-            "`at_least` or `at_most`",
+            f"{value:g} is beyond the scale from {low:g} to {high:g}; give the score its `scale`",
         )
+    if bound is not None:
+        return _of(is_good)
+    if value is None and not label:
+        raise TaskFault(Reason.NOT_APPLICABLE, "without a number or a label it passes by nothing")
     if label in _GOOD or label in _BAD:
         return _of(label in _GOOD)
     if value is None:
         raise TaskFault(
             Reason.NOT_APPLICABLE,
             f"the label {label!r} does not say whether it passes; list those that do: "
-            f"`scores: {{{task.id}: {{passed: [{label or 'label'}]}}}}`",
+            f"`scores: {{{task.id}: {{passed: [{label}]}}}}`",
         )
     return _of(2 * value >= sum(task.scale))
 

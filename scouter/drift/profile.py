@@ -73,7 +73,8 @@ def _files_beside(path: Path) -> list[Path]:
         return []
 
 
-_SCORES: Final = TypeAdapter(dict[str, ScoreRule])
+_SCORES: Final = TypeAdapter(dict[str, dict[str, ScoreRule]])
+"""With their field around them, so that an error names the whole way."""
 UNNAMED: Final = "default_genai_profile"
 """Alias of a profile that has neither alias nor name; what the original then calls it."""
 _SCENARIOS: Final = "this is a file of scenarios and no profile"
@@ -104,7 +105,7 @@ def _with_scores(data: object) -> object:
         return profile
     from scouter.evaluate.tasks.task import task_items  # all kinds of tasks
 
-    rules = _SCORES.validate_python(profile["scores"])
+    rules = _SCORES.validate_python({"scores": profile["scores"]})["scores"]
     tasks = () if profile.get("tasks") is None else task_items(profile["tasks"])
     profile["tasks"] = [*tasks, *(rule.task(name) for name, rule in rules.items())]
     return profile

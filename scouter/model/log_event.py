@@ -13,6 +13,7 @@ from scouter.model.span import Attributes, Scope, Span, SpanEvent
 RESULT_EVENT: Final = "gen_ai.evaluation.result"
 """Name of such an event."""
 _KEYS: Final = ("scouter.feedback.id", "openlit.score.idempotency_key")
+_TRUTH: Final = {"true": 1.0, "false": 0.0}
 EVALUATION_ID: Final = "scouter.evaluation.id"
 """Attribute of the events that we send ourselves: what comes back is known already."""
 
@@ -74,16 +75,21 @@ def foreign_result(attributes: Attributes, ids: tuple[str, str], time_ns: int) -
         time_ns: Time of the event.
     """
     trace_id, span_id = ids
+    value = attributes.get("gen_ai.evaluation.score.value")
+    score, label = _score(value), _label(attributes.get("gen_ai.evaluation.score.label"))
+    error = _text(attributes, "error.type")
+    if not (label or error) and value is not None and score is None:
+        error = f"its value {value!r:.40} is no number"
     return ForeignResult(
         trace_id=trace_id,
         span_id=span_id,
         time_ns=time_ns,
         name=_text(attributes, "gen_ai.evaluation.name"),
-        score=_score(attributes.get("gen_ai.evaluation.score.value")),
-        label=_text(attributes, "gen_ai.evaluation.score.label"),
+        score=score,
+        label=label,
         explanation=_text(attributes, "gen_ai.evaluation.explanation"),
         response_id=_text(attributes, "gen_ai.response.id"),
-        error=_text(attributes, "error.type"),
+        error=error,
         source=_text(attributes, SOURCE),
         key=next((text for name in _KEYS if (text := _text(attributes, name))), ""),
         session=_text(attributes, CONVERSATION_ID),
@@ -95,12 +101,19 @@ def _text(attributes: Attributes, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _label(value: object) -> str:
+    """A word; some senders write true, or the number of a class."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
 def _score(value: object) -> float | None:
     """A number, which some senders write as a text; true is 1."""
     if not isinstance(value, int | float | str):
         return None
     try:
-        found = float(value)
+        found = float(_TRUTH.get(value.strip().lower(), value) if isinstance(value, str) else value)
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None

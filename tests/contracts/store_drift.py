@@ -14,6 +14,7 @@ from scouter.drift.series.observed import BEFORE_ALL, RECORD
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.costs import Price
+from scouter.model.score import score_uid
 from scouter.model.span import AttributeValue
 from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 from tests.support.store_appends import AppendingStore
@@ -314,6 +315,33 @@ class StoreDriftContract:
             steps[3:], key=lambda e: (e.space, e.alert_id)
         )
         assert of_one == steps[1:4]
+
+    def test_scores_of_one_trace_go_together_as_those_of_a_conversation(
+        self, store: AppendingStore
+    ) -> None:
+        """Ten scored passages of one answer are no ten answers; records of a trace stay single."""
+        its = (TaskRow(task_id="t1", task_type="Score", outcome=FAILED),)
+        alone: dict[str, Any] = {"session_id": "", "service_version": "2"}
+        rows = [
+            evaluation(score_uid("1"), FAILED, its, trace_id=TRACE, **alone),
+            evaluation(score_uid("2"), FAILED, its, trace_id=TRACE, **alone),
+            evaluation(score_uid("3"), FAILED, its, trace_id=TRACE, service_version="2"),
+            evaluation(score_uid("4"), FAILED, its, **alone),
+            evaluation("u1", FAILED, trace_id=TRACE, **alone),
+        ]
+        store.append_evaluations(rows).result()
+        assert store.catch_up()
+        wanted = [TRACE, TRACE, "s1", "", ""]
+
+        assert [each.session for each in store.decided_after(BEFORE_ALL, 9)] == wanted
+        query = VersionQuery(
+            space=SPACE, profile_uid="p1", stable="1", candidate="2", task="t1", since_ns=0
+        )
+        assert [each.session for _, each in store.version_results(query, 9)] == wanted
+        change = ChangeQuery(space=SPACE, profile_uid="p1", task="t1", since_ns=0)
+        _, since = store.results_around(change)
+        lengths = [{each for each in row.traits if each.startswith("length")} for row in since]
+        assert lengths == [{"length 2 to 4 records"}] * 2 + [{"length 1 record"}, set(), set()]
 
     def test_results_around_a_change_have_their_traits(self, store: AppendingStore) -> None:
         """Sides by time, order by completion; errors and other profiles are in none."""

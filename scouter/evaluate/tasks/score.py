@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, Unpack
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.results.task_result import as_score
 from scouter.evaluate.tasks.base import JsonInput, Scope, ScoredOptions, TaskBase, is_none
 
 _GIVEN: Final = ("at_least", "at_most", "passed")
@@ -45,7 +46,7 @@ class ScoreTask(TaskBase):
     operator: ComparisonOperator = ComparisonOperator.GreaterThanOrEqual
     expected_value: JsonInput = None
     passed: tuple[str, ...] = Field(default=(), max_length=100, exclude_if=().__eq__)
-    scale: tuple[float, float] = Field(default=_UNIT, exclude_if=_UNIT.__eq__)
+    scale: tuple[FiniteFloat, FiniteFloat] = Field(default=_UNIT, exclude_if=_UNIT.__eq__)
     wait_s: float | None = Field(default=None, ge=0, le=_MONTH_S, exclude_if=is_none)
 
     if TYPE_CHECKING:
@@ -78,6 +79,12 @@ class ScoreTask(TaskBase):
         """True if it says which scores pass."""
         return bool(self.passed) or self.expected_value is not None
 
+    def is_on_scale(self, value: object) -> bool:
+        """Tell whether a value is a number of its scale; sums of thirds may be a hair beyond."""
+        (low, high), number = self.scale, as_score(value)
+        hair = 1e-9 * (high - low)
+        return number is not None and low - hair <= number <= high + hair
+
     def waits_s(self, task_type: str) -> float:
         """Seconds for which detectors wait for scores of a type."""
         if self.wait_s is not None:
@@ -100,10 +107,10 @@ class ScoreRule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     healthy: float | None = Field(default=None, gt=0, le=1)
-    at_least: float | None = None
-    at_most: float | None = None
-    passed: tuple[str, ...] = ()
-    scale: tuple[float, float] = _UNIT
+    at_least: FiniteFloat | None = None
+    at_most: FiniteFloat | None = None
+    passed: tuple[str, ...] = Field(default=(), min_length=1)
+    scale: tuple[FiniteFloat, FiniteFloat] = _UNIT
     wait_s: float | None = None
 
     @model_validator(mode="after")
@@ -111,6 +118,7 @@ class ScoreRule(BaseModel):
         given = [name for name in _GIVEN if getattr(self, name) not in (None, ())]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)}: expected one of them")
+        self.task("score")  # whose errors are those of this rule
         return self
 
     def task(self, name: str) -> ScoreTask:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from collector.items.times import format_time
+from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, SpanEvent
 from tests.collector.conftest import Service, Start
@@ -94,19 +96,27 @@ def test_feedback_is_a_result_of_the_record_that_it_is_about(service: Service) -
         ({"value": True}, 400, "about nothing"),
         ({"trace_id": TRACE}, 400, "says nothing"),
         ({"trace_id": "xyz", "value": True}, 400, "trace_id"),
-        ({"trace_id": TRACE, "stars": 6}, 400, "stars"),
+        ({"trace_id": TRACE, "stars": 6}, 400, "feedback.stars: "),
+        ({"trace_id": TRACE, "stars": True}, 400, "feedback.stars: "),
+        ({"trace_id": TRACE, "value": "good"}, 400,
+         "feedback.value: expected true, false or a number, got 'good'; a word is a label"),
+        ({"trace_id": TRACE, "value": 10**400}, 400, "feedback.value: "),
+        ({"trace_id": TRACE, "value": True, "name": "  "}, 400, "feedback.name: "),
+        ({"items": [{"trace_id": TRACE, "value": "?"}]}, 400, "batch.items.0.value: "),
+        ({"items": ()}, 400, "batch.items: "),
         ({"trace_id": TRACE, "stars": 3, "value": True}, 400, "value and stars"),
         ({"record_id": "none", "value": True}, 404, "no record 'none' is stored"),
         ({"trace_id": TRACE, "value": True, "colour": 1}, 400, "colour"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_feedback_is_refused(
     service: Service, fields: dict[str, object], status: int, words: str
 ) -> None:
     answer = service.http.post("/api/v1/feedback", json=fields)
 
     assert answer.status_code == status, answer.text
-    assert words in answer.text
+    assert words in answer.json()["detail"]
+    assert ";" not in answer.json()["detail"].partition(words)[0], "one problem, named once"
     assert service.get("/api/v1/conservation")["records"]["accepted"] == 1
 
 
@@ -134,9 +144,41 @@ def test_several_are_stored_or_none(service: Service) -> None:
 
     assert say(service, items=items)["accepted"] == 2
     say(service, 404, items=[{"session_id": "chat", "stars": 2}, {"record_uid": "no", "stars": 1}])
+    say(service, session_id="new", stars=1, id="click")
+    changed = {"session_id": "new", "stars": 5, "id": "click"}
+    assert (
+        "'click'" in say(service, 409, items=[{"trace_id": TRACE, "stars": 1}, changed])["detail"]
+    )
+    assert service.get("/api/v1/conservation")["dead_letters"] == {}
 
-    found = {each["session_id"]: each["tasks"][0]["actual"] for each in scores(service, 3)}
-    assert found == {"chat": 1.0, "new": 0.0}
+    found = [(each["session_id"], each["tasks"][0]["actual"]) for each in scores(service, 4)]
+    assert sorted(found) == [("chat", 1.0), ("new", 0.0), ("new", 0.0)]
+
+
+def test_feedback_on_a_conversation_has_the_time_and_version_of_its_trace(start: Start) -> None:
+    """Whether a record names the trace or only its spans name the conversation."""
+    service = start()
+    resource = Resource(attributes={"service.name": "bot", "service.version": "7"})
+    spans = [
+        span(1, trace_id=trace, resource=resource, attributes={"gen_ai.conversation.id": name})
+        for trace, name in ((TRACE, ""), ("2" * 32, "spoken"))
+    ]
+    content = encode_request(spans).SerializeToString()
+    assert service.http.post("/v1/traces", content=content, headers=PROTOBUF).is_success
+    service.collector.registry.register(
+        "default", AgentEvalProfile.model_validate(DESK), activate=True
+    )
+    service.send({"uid": "u1", "profile": "desk", "trace_id": TRACE, "session_id": "written",
+                  "context": {"answer": "yes"}})  # fmt: skip
+    service.wait_for(1)
+    service.get("/api/v1/conservation")
+
+    for name in ("written", "spoken"):
+        say(service, session_id=name, value=True)
+
+    found = scores(service, 3)
+    began = format_time(span(1).start_ns)
+    assert [(each["service_version"], each["created_at"]) for each in found] == [("7", began)] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Scores from outside as results of a task: which pass, and which come too late."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,17 +8,24 @@ import pytest
 import yaml
 
 from collector.items.record_items import check_record
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import RecordRow
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.scores import about, result_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import DataError
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.score import ScoreTask
+from scouter.model.log_event import RESULT_EVENT
 from scouter.model.score import is_score_uid
-from tests.contracts.store_data import TRACE, span
+from scouter.model.span import Span
+from tests.collector.conftest import Start
+from tests.contracts.store_data import SPACE, TRACE, span
+from tests.support.otlp import logs_request
 
 LINES = (Path(__file__).parents[2] / "cases" / "scores.txt").read_text().splitlines()
 CASES = [line.split("|") for line in LINES if line and not line.startswith("#")]
+DAY_NS = 86_400 * 10**9
 BEGAN = span(1).start_ns
 """Beginning of the trace."""
 
@@ -74,10 +82,59 @@ def test_a_score_that_comes_behind_the_wait_says_so(
     assert ("wait_s" in task.message) is (reason == "late")
 
 
-def test_a_trace_that_the_profile_does_not_watch_is_left_out() -> None:
+def test_a_score_of_a_clock_that_is_ahead_is_not_late(start: Start, tmp_path: Path) -> None:
+    """Nor is one without a clock of 1970: both were given when they came."""
+    profile = AgentEvalProfile.model_validate({"alias": "desk", "scores": {"s": {"wait_s": 3_600}}})
+    service = start(profile=[str(profile.save_to_json(tmp_path / "desk.json"))])
+    before = time.time_ns()
+    for at_ns in (0, before + DAY_NS):
+        attributes: dict[str, object] = {
+            "gen_ai.evaluation.name": "s", "gen_ai.evaluation.score.value": 0.9,
+        }  # fmt: skip
+        request = logs_request([""], event_name=RESULT_EVENT, attributes=attributes, time_ns=at_ns)
+        headers = {"Content-Type": "application/x-protobuf"}
+        content = request.SerializeToString()
+        assert service.http.post("/v1/logs", content=content, headers=headers).is_success
+
+    service.wait_for(2)
+    rows = service.collector.store.outcomes(EvaluationQuery(space=SPACE))
+    assert all(before <= each.created_ns <= time.time_ns() for each in rows)
+    assert [each.tasks[0].reason for each in rows] == [None, None]
+
+
+@pytest.mark.parametrize("names", [("mmm", "aaa"), ("aaa", "mmm")])
+def test_a_score_that_is_sent_again_counts_once_for_each_profile(
+    start: Start, names: tuple[str, str]
+) -> None:
+    """Whichever profile names it since, before or behind the first one in any order."""
+    service = start()
+    registry = service.collector.registry
+    item = {"score": {"name": "s", "value": 1, "at": 1}, "record_id": "r"}
+    profiles = [
+        registry.register(SPACE, AgentEvalProfile([ScoreTask("s")], alias=name), activate=True)
+        for name in names[:1]
+    ]
+    service.send(item)
+    service.wait_for(1)
+    profiles += [
+        registry.register(SPACE, AgentEvalProfile([ScoreTask("s")], alias=name), activate=True)
+        for name in names[1:]
+    ]
+    for _ in range(2):
+        service.send(item)
+    service.wait_for(2)
+    registry.set_active(SPACE, profiles[0].uid, is_active=False)
+    service.send(item)
+
+    found = [each["profile"] for each in service.get("/api/v1/evaluations")["items"]]
+    assert sorted(found) == ["aaa", "mmm"]
+
+
+@pytest.mark.parametrize("spans", [[span(1)], []], ids=["of another service", "none came"])
+def test_a_trace_that_the_profile_does_not_watch_is_left_out(spans: list[Span]) -> None:
     profile = registered({}, watch={"match": {"service": "another"}})
 
-    found = result_of(row(value=0.9), profile, SpanTree([span(1)]))
+    found = result_of(row(value=0.9), profile, SpanTree(spans))
 
     assert (found.outcome, found.tasks[0].reason) == ("skipped", "not_applicable")
 

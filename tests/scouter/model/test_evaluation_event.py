@@ -57,13 +57,31 @@ def test_ours_that_come_back_are_no_foreign_ones() -> None:
     ("sent", "read"),
     [
         (1, 1.0), ("0.5", 0.5), (float("nan"), None), ("inf", None), (True, 1.0), ("good", None),
-        (("a",), None), (None, None), (10**400, None),
+        (("a",), None), (None, None), (10**400, None), ("True", 1.0), (" false ", 0.0),
+        ("4/5", None),
     ],
 )  # fmt: skip
 def test_a_score_is_a_finite_number(sent: AttributeValue, read: float | None) -> None:
+    """One that is none is an error of its evaluator, unless a label says what it found."""
+    label = "gen_ai.evaluation.score.label"
     [found] = foreign_results([span(1, events=(result(15, **{SCORE: sent}),))])
+    [labelled] = foreign_results([span(1, events=(result(15, **{SCORE: sent, label: "bad"}),))])
 
     assert found.score == read
+    assert ("is no number" in found.error) is (read is None and sent is not None)
+    assert (labelled.label, labelled.error) == ("bad", "")
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"), [(True, "true"), (False, "false"), (3, "3"), ("Kind", "Kind"), (("a",), "")]
+)
+def test_a_label_is_a_word(sent: AttributeValue, read: str) -> None:
+    """Some senders write a flag, or the number of a class."""
+    [found] = foreign_results(
+        [span(1, events=(result(15, **{"gen_ai.evaluation.score.label": sent}),))]
+    )
+
+    assert found.label == read
 
 
 def test_people_see_it_beside_its_span() -> None:

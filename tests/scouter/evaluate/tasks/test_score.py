@@ -55,9 +55,12 @@ def test_nothing_is_evaluated_for_a_score() -> None:
     [
         ({"at_least": 0.5, "passed": ["good"]}, "at_least and passed: expected one of them"),
         ({"healthy": 1.5}, "healthy"),
-        ({"scale": [5, 1]}, "scale: expected"),
-        ({"wait_s": -1}, "wait_s"),
-        ({"above": 0.5}, "above"),
+        ({"scale": [5, 1]}, r"scores\.s\n.*scale: expected"),
+        ({"scale": [0, float("inf")]}, r"scores\.s\.scale\.1"),
+        ({"at_least": float("nan")}, r"scores\.s\.at_least"),
+        ({"passed": []}, r"scores\.s\.passed"),
+        ({"wait_s": -1}, r"scores\.s\.wait_s"),
+        ({"above": 0.5}, r"scores\.s\.above"),
     ],
 )
 def test_a_rule_that_cannot_be_is_refused(rule: object, words: str) -> None:
