@@ -20,6 +20,7 @@ from scouter.client.models.labels import LabelItem
 from scouter.client.models.records import Record, RecordItem, Session, TaskTrajectories
 from scouter.client.models.traces import TraceTurn
 from scouter.evaluate.show.agent_lines import TurnView
+from scouter.model.score import is_score_uid
 
 _RECORDS: Final = 200
 """The newest records of a conversation, of which the turns are made."""
@@ -175,6 +176,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Sho
     return {
         "record": record,
         "latest": latest,
+        "is_score": is_score_uid(record.uid),
         "tasks": tasks,
         "profile_label": label,
         "definitions": definitions,

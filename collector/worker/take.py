@@ -187,7 +187,8 @@ class _Reader:
                     if not (rows or checked.item.score.is_event):
                         raise DataError(
                             f"score {checked.item.score.name!r}: no active profile names it; write "
-                            "it under `scores` of one, or start the collector with --scores"
+                            "it under `scores` of one, or start the collector with --scores, which "
+                            "gives 100 scores a profile of their own"
                         )
                     self.contents.records += rows
                 else:

@@ -81,6 +81,8 @@ def test_feedback_is_a_result_of_the_record_that_it_is_about(service: Service) -
     assert (found["profile"], found["service_version"]) == ("desk", "2")
     assert (task["task_id"], task["outcome"], task["actual"]) == ("feedback", "failed", 0.0)
     assert "rude" in task["message"]
+    pages = [service.http.get(f"/records/{uid}").text for uid in ("u1", found["uid"])]
+    assert ["Download as a scenario" in page for page in pages] == [True, False]
     # Of the record, of the conversation and of its tasks nothing is said by that.
     labels = 'alias="desk",outcome="failed",profile="desk",space="default"'
     assert service.sample(f'scouter_evaluations_total{{{labels},task="feedback"}}') == 1
