@@ -9,7 +9,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.drift.watch import Watch
-from scouter.drift.wire_limits import WireLimits, schema_keywords, schema_patterns
+from scouter.drift.wire_limits import WireLimits, schema_parts
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -245,12 +245,9 @@ class TaskCosts:
 
     def _schema(self, field: str, schema: JsonValue) -> None:
         self._spend("schemas", 1, field)
-        try:
-            keywords = schema_keywords(schema)
-        except ConfigError as error:
-            raise self._refused(field, str(error)) from error
+        keywords, patterns = schema_parts(schema)
         self._spend("schema_keywords", keywords, field)
-        for pattern in schema_patterns(schema):
+        for pattern in patterns:
             self._pattern(field, pattern)
 
     # --- judges -----------------------------------------------------------------------------

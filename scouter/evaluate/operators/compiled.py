@@ -25,8 +25,8 @@ MAX_LIKENESS: Final = 1_000_000_000
 """Characters of all texts of a list times those of the text whose similarity to each is measured;
 about half a second."""
 MAX_MEETINGS: Final = 250_000
-"""Values that are validated by a JSON schema times the keywords that may meet one of them; a
-second or three at the very worst. See `scouter.evaluate.schema.load`."""
+"""Checks that a JSON schema makes of one value: a keyword that meets a part of it, and what that
+goes through. A second or three at the very worst; see `scouter.evaluate.schema.keywords`."""
 MAX_INSIDE: Final = 1_000_000
 """Values inside of the items of a list that is compared as a set, at any depth."""
 

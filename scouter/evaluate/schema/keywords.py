@@ -15,11 +15,12 @@ from jsonschema.protocols import Validator
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.files.json_text import weight
+from scouter.evaluate.operators.compiled import MAX_MEETINGS
 from scouter.evaluate.operators.equality import identity
 from scouter.evaluate.operators.formats import is_email, is_uuid
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns import compile_pattern
-from scouter.evaluate.schema.load import REFERENCES, Object
+from scouter.evaluate.patterns import MAX_WORK, compile_pattern
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME: Final = re.compile(
@@ -89,10 +90,7 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
 """The formats that are checked; any other is a note to the reader, as the standard says."""
 
 
-MAX_UNEVALUATED: Final = 1_000
-"""Items or keys of a value under `unevaluatedItems` or `unevaluatedProperties`, whose cost is
-square."""
-
+Object: TypeAlias = dict[str, JsonValue]
 Errors: TypeAlias = Iterator[ValidationError]
 
 
@@ -113,71 +111,92 @@ class Within(Protocol):
 Keyword: TypeAlias = Callable[[Within, JsonValue, JsonValue, Object], Errors | None]
 """Function from validator, the keyword's value, the instance and its schema to errors."""
 
-MAX_REFERENCES: Final = 10_000
-"""References that are followed in one validation, about a second."""
+_REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_REFERENCE: Final = 25
+"""Checks in whose time a reference is followed."""
+_DECIMALS: Final = 4
+"""Checks in whose time decimals are divided."""
+_REGEX: Final = 100
+"""Checks in whose time a text is compiled for the format `regex`."""
+_VALUES: Final = 8
+"""Values that are compared with each other in the time of a check."""
+_PAIRS: Final = 50
+"""Pairs of names that are compared in the time of a check."""
+_WORK: Final = MAX_WORK // MAX_MEETINGS
+"""Instructions of a pattern times characters that are searched in the time of a check."""
+_INSIDE: Final = frozenset(
+    (
+        "items", "additionalItems", "prefixItems", "contains", "additionalProperties",
+        "propertyNames", "patternProperties",
+    )
+)  # fmt: skip
+"""Keywords that go through the items or keys of the instance, whatever they are."""
 
 
-class _Followed(threading.local):
-    """References that one validation has followed; every thread has its own count."""
+class _Checks(threading.local):
+    """Checks that one validation has made; every thread has its own count."""
 
     count = 0
+    what = ""
+
+    def start(self, what: str) -> None:
+        """Begin a validation.
+
+        Args:
+            what: Name of the schema in messages.
+        """
+        self.count, self.what = 0, what
+
+    def spend(self, checks: int) -> None:
+        """Count checks that are made next.
+
+        Raises:
+            TaskFault: There are more than `MAX_MEETINGS` (`Reason.LIMIT`).
+        """
+        self.count += checks
+        if self.count > MAX_MEETINGS:
+            raise TaskFault(
+                Reason.LIMIT,
+                f"{self.what}: the value takes more than {MAX_MEETINGS:,} checks; validate less of "
+                "it, or use fewer alternatives and references",
+            )
 
 
-FOLLOWED: Final = _Followed()
+CHECKS: Final = _Checks()
 
 
 @lru_cache(maxsize=8)
 def bounded(draft: type[Validator]) -> type[Validator]:
-    """Make the validator of a draft: its patterns are RE2's, its references are counted."""
+    """Make the validator of a draft: its patterns are RE2's, and its work is counted."""
     known = cast("Mapping[str, Keyword]", draft.VALIDATORS)
-    own = {name: keyword for name, keyword in _OWN.items() if name in known}
-    references = {name: _counted(known[name]) for name in REFERENCES if name in known}
-    square = {
-        name: _of_few(name, keyword)
-        for name, keyword in known.items()
-        if name.startswith("unevaluated")
-    }
-    return cast("type[Validator]", validators.extend(draft, {**own, **references, **square}))
+    counted = {name: _counted(name, _OWN.get(name, keyword)) for name, keyword in known.items()}
+    return cast("type[Validator]", validators.extend(draft, counted))
 
 
-def _counted(keyword: Keyword) -> Keyword:
+def _counted(name: str, keyword: Keyword) -> Keyword:
+    """Count a keyword that meets a value, with the parts of either that it goes through."""
+    least = _REFERENCE if name in _REFERENCES else 1
+    is_equal, is_square = name in ("enum", "const"), name.startswith("unevaluated")
+    is_inside = is_square or name in _INSIDE
+
     def run(
         validator: Within, value: JsonValue, instance: JsonValue, schema: Object
     ) -> Errors | None:
-        FOLLOWED.count += 1
-        if FOLLOWED.count > MAX_REFERENCES:
-            raise TaskFault(
-                Reason.LIMIT,
-                f"MatchesJsonSchema: more than {MAX_REFERENCES:,} references are followed; the "
-                "schema refers to itself too often",
-            )
+        checks = least
+        if isinstance(value, list | dict):
+            checks += weight(value) if is_equal else len(value)
+        if is_inside and isinstance(instance, list | dict):
+            checks += len(instance) ** 2 // _PAIRS if is_square else len(instance)
+        CHECKS.spend(checks)
         return keyword(validator, value, instance, schema)
 
     return run
-
-
-def _of_few(name: str, keyword: Keyword) -> Keyword:
-    def run(
-        validator: Within, value: JsonValue, instance: JsonValue, schema: Object
-    ) -> Errors | None:
-        size = _size(instance)
-        if size > MAX_UNEVALUATED:
-            raise TaskFault(
-                Reason.LIMIT,
-                f"MatchesJsonSchema: {name} meets {size:,} items or keys, at most "
-                f"{MAX_UNEVALUATED:,} are compared",
-            )
-        return keyword(validator, value, instance, schema)
-
-    return run
-
-
-def _size(value: JsonValue) -> int:
-    return len(value) if isinstance(value, list) or isinstance(value, dict) else 0  # noqa: SIM101
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    return compile_pattern(pattern).found_in(text)
+    compiled = compile_pattern(pattern)
+    CHECKS.spend(1 + compiled.size * len(text) // _WORK)
+    return compiled.found_in(text)
 
 
 def _pattern(_: Within, pattern: JsonValue, instance: JsonValue, __: Object) -> Errors:
@@ -211,6 +230,7 @@ def _additional_properties(
 def _unique_items(_: Within, wanted: JsonValue, instance: JsonValue, __: Object) -> Errors:
     if not wanted or not isinstance(instance, list):
         return
+    CHECKS.spend(weight(instance) // _VALUES)
     if len(set(map(identity, instance))) < len(instance):
         yield ValidationError("uniqueItems")
 
@@ -221,6 +241,7 @@ def _multiple_of(validator: Within, wanted: JsonValue, instance: JsonValue, _: O
         return
     number, divisor = cast("int | float", instance), cast("int | float", wanted)
     exact = isinstance(number, int) and isinstance(divisor, int)
+    CHECKS.spend(0 if exact else _DECIMALS)
     rest = number % divisor if exact else Fraction(repr(number)) % Fraction(repr(divisor))
     if rest:
         yield ValidationError("multipleOf")
@@ -230,6 +251,7 @@ def _format(_: Within, name: JsonValue, instance: JsonValue, __: Object) -> Erro
     check = FORMATS.get(name) if isinstance(name, str) else None
     if check is None or not isinstance(instance, str):
         return
+    CHECKS.spend(_REGEX if name == "regex" else 0)
     if not check(instance):
         yield ValidationError("format")
 

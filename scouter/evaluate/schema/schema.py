@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from jsonschema import validators
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -28,8 +28,7 @@ from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.syntax import format_path
 from scouter.evaluate.patterns import compile_pattern
-from scouter.evaluate.schema.keywords import FOLLOWED, NO_FORMATS, bounded
-from scouter.evaluate.schema.load import Bound, Loads, Object, Resolver
+from scouter.evaluate.schema.keywords import CHECKS, NO_FORMATS, Object, bounded
 
 MAX_FAULTS: Final = 20
 MAX_SCHEMA: Final = 100_000
@@ -57,15 +56,32 @@ _SINGLE: Final = (
 )  # fmt: skip
 
 
+class Resolver(Protocol):
+    """Part of the library's resolver that is used here; its types are only partly known."""
+
+    def lookup(self, ref: str) -> "Resolved":
+        """Find what a reference leads to."""
+        ...
+
+    def in_subresource(self, subresource: object) -> "Resolver":
+        """Make the resolver of a schema inside."""
+        ...
+
+
+class Resolved(Protocol):
+    """Target of a reference inside a schema."""
+
+    contents: JsonValue
+    resolver: Resolver
+
+
 class Schema:
     """A checked schema; made by `compile_schema`."""
 
-    __slots__ = ("_validator", "_what", "bound")
+    __slots__ = ("_validator", "_what")
 
-    def __init__(self, validator: Validator, bound: Bound, what: str) -> None:
+    def __init__(self, validator: Validator, what: str) -> None:
         self._validator, self._what = validator, what
-        self.bound: Bound = bound
-        """What a validation may cost."""
 
     def is_valid(self, value: JsonValue) -> bool:
         """Tell whether a value is valid.
@@ -91,18 +107,17 @@ class Schema:
         Raises:
             TaskFault: As `is_valid` does.
         """
-        with self._bounded(value):
+        with self._bounded():
             found = islice(self._validator.iter_errors(cast(Any, value)), MAX_FAULTS)
             return [(str(error.validator), _describe(error)) for error in found]
 
     def _first_error(self, value: JsonValue) -> ValidationError | None:
-        with self._bounded(value):
+        with self._bounded():
             return next(self._validator.iter_errors(cast(Any, value)), None)
 
     @contextmanager
-    def _bounded(self, value: JsonValue) -> Generator[None]:
-        self.bound.check(value, self._what)
-        FOLLOWED.count = 0
+    def _bounded(self) -> Generator[None]:
+        CHECKS.start(self._what)
         try:
             yield
         except RecursionError:
@@ -142,14 +157,14 @@ def compile_schema(schema: JsonValue, what: str = "schema") -> Schema:
 def _compile(text: str, what: str) -> Schema:
     schema = cast("Object | bool", json.loads(text))
     try:
-        return Schema(*_checked(schema), what)
+        return Schema(_checked(schema), what)
     except ValueError as error:  # also of the library, for an $id that is no URI
         raise ConfigError(f"{what}: {error}") from error
     except RecursionError:
         raise ConfigError(f"{what}: the schema is nested too deeply") from None
 
 
-def _checked(schema: Object | bool) -> tuple[Validator, Bound]:
+def _checked(schema: Object | bool) -> Validator:
     name = _DEFAULT
     if isinstance(schema, dict) and "$schema" in schema:
         # taken out, as the library would go back to its own keywords where it meets it
@@ -162,8 +177,7 @@ def _checked(schema: Object | bool) -> tuple[Validator, Bound]:
     _check_parts(schema, draft, specification)
     for _, part in list(_parts(schema, "#")):
         _forbid_in_words(part)
-    bound = Loads(specification).of(schema, _resolver_of(schema, specification))
-    return bounded(draft)(schema, registry=_empty_registry()), bound
+    return bounded(draft)(schema, registry=_empty_registry())
 
 
 def _empty_registry() -> "Registry[AnySchema]":

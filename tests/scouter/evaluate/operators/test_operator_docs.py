@@ -34,7 +34,7 @@ from scouter.evaluate.patterns import (
     MAX_WORK,
 )
 from scouter.evaluate.responses.parse import MAX_JSON, MAX_VALUES
-from scouter.evaluate.schema.keywords import FORMATS, MAX_REFERENCES, MAX_UNEVALUATED
+from scouter.evaluate.schema.keywords import FORMATS
 from scouter.evaluate.schema.schema import MAX_SCHEMA
 
 DOCS = File(__file__).parents[4] / "docs"
@@ -174,7 +174,7 @@ def test_the_limits_are_those_of_the_documents() -> None:
 def test_the_numbers_of_the_text() -> None:
     for number in (
         MAX_PATTERN, MAX_PROGRAM, MAX_WORK, MAX_TEXT, MAX_SIMILAR, MAX_MEETINGS,
-        MAX_SCHEMA, MAX_UNEVALUATED, MAX_REFERENCES, MAX_JSON, MAX_VALUES,
+        MAX_SCHEMA, MAX_JSON, MAX_VALUES,
     ):  # fmt: skip
         assert f"{number:,}" in OPERATORS
     for number in (MAX_BYTES, MAX_SEGMENTS, MAX_LOOKS, MAX_TEMPLATE):
