@@ -1,4 +1,4 @@
-"""Long values: both ends stay, the middle is counted, and no character is cut in two."""
+"""Long values: both ends stay, and the middle is counted."""
 
 import json
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from scouter.evaluate.judge.prompt import MAX_VALUE_CHARACTERS, Prompt
 from scouter.evaluate.judge.render import compile_prompt
-from scouter.evaluate.judge.shorten import is_border, shorten
+from scouter.evaluate.judge.shorten import shorten
 
 
 @pytest.mark.parametrize(
@@ -22,39 +22,10 @@ from scouter.evaluate.judge.shorten import is_border, shorten
         ("abcdefg", 5, "abc [… 2 characters left out …] fg"),
         ("abcde", 1, "a [… 4 characters left out …] "),
         ("x" * 5_000, 4, "xx [… 4,996 characters left out …] xx"),
-        # a cut inside of a character leaves it out
-        ("ae\u0301xyz", 4, "a [… 3 characters left out …] yz"),
-        ("abxye\u0301", 3, "ab [… 4 characters left out …] "),
-        ("a\r\nbcd", 4, "a [… 3 characters left out …] cd"),
-        ("a🇩🇪bcd", 4, "a [… 3 characters left out …] cd"),
-        ("a👩\u200d🚀bcd", 4, "a [… 4 characters left out …] cd"),
-        ("a👍🏽bcd", 4, "a [… 3 characters left out …] cd"),
-        ("a\ud83d\ude00bcd", 4, "a [… 3 characters left out …] cd"),
-        ("a\u1100\u1161bcd", 4, "a [… 3 characters left out …] cd"),
-        ("a\u0915\u094d\u0937bcd", 4, "a [… 4 characters left out …] cd"),
-        ("a\u0e01\u0e33bcd", 4, "a [… 3 characters left out …] cd"),
-        ("a" + "\u0301" * 50, 10, " [… 51 characters left out …] "),
     ],
 )  # fmt: skip
 def test_both_ends_stay(text: str, most: int, shown: str) -> None:
     assert shorten(text, most) == shown
-
-
-PARTS = [
-    "a", " ", "\r", "\n", "\u0301", "\u200d", "👩", "🏽", "🇩", "🇪", "가", "\u11a8", "\u1100",
-    "\u1161", "क", "\u094d", "ष", "\u0903", "\u0600", "\ufe0f", "❤", "\U000e0067", "\ud83d",
-    "\ude00", "\u0e33", "ﾞ", "\u0eb3", "\u200c", "\xad", "é", "\u0d4e", "\U000110bd",
-]  # fmt: skip
-
-
-@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
-def test_a_border_is_one_of_unicodes(text: str) -> None:
-    """Source: extended grapheme clusters as the package regex finds them."""
-    ends = {0}
-    for cluster in regex.findall(r"\X", text):
-        ends.add(max(ends) + len(cluster))
-    borders = {at for at in range(len(text) + 1) if is_border(text, at)}
-    assert borders <= ends
 
 
 @given(st.text(), st.integers(1, 50))
