@@ -21,78 +21,20 @@ C = TypeVar("C", bound=Hashable)
 _FREE: Final = -1
 
 
-def maximum_matching(edges: Edges, rights: int) -> list[int]:
+def maximum_matching(edges: Edges) -> list[int]:
     """Match as many left nodes as possible, each with one right node of its own.
 
     Args:
         edges: For each left node its possible right nodes; the first are preferred.
-        rights: Number of right nodes.
 
     Returns:
         For each left node its right node, or -1.
 
-    Cost: edges times the square root of the nodes; linear where the first choices fit.
-    Source: Hopcroft and Karp 1973, doi:10.1137/0202019.
+    Cost: linear where the first choices fit; else the edges, for each node that has to move.
     """
-    left, right = [_FREE] * len(edges), [_FREE] * rights
-    for node, choices in enumerate(edges):  # most of a real trajectory is matched by this alone
-        for choice in choices:
-            if right[choice] == _FREE:
-                left[node], right[choice] = choice, node
-                break
-    while levels := _levels(edges, left, right):
-        places = [0] * len(edges)  # an edge that led nowhere is not tried again in this round
-        for node, matched in enumerate(left):
-            if matched == _FREE:
-                _augment(node, edges, levels, places, left, right)
-    return left
-
-
-def _levels(edges: Edges, left: Sequence[int], right: Sequence[int]) -> list[int] | None:
-    """Distance of each left node from a free one; None if no free right node can be reached."""
-    levels = [0 if matched == _FREE else _FREE for matched in left]
-    row, level, is_end = [node for node, at in enumerate(levels) if at == 0], 0, False
-    while row and not is_end:
-        level, following = level + 1, list[int]()
-        for node in row:
-            for choice in edges[node]:
-                other = right[choice]
-                if other == _FREE:
-                    is_end = True
-                elif levels[other] == _FREE:
-                    levels[other] = level
-                    following.append(other)
-        row = following
-    return levels if is_end else None
-
-
-def _augment(
-    start: int,
-    edges: Edges,
-    levels: Sequence[int],
-    places: list[int],
-    left: list[int],
-    right: list[int],
-) -> None:
-    """Follow the levels from a free node to a free right node, and turn the way around."""
-    way = [start]
-    while way:
-        node = way[-1]
-        if places[node] == len(edges[node]):
-            way.pop()
-            if way:
-                places[way[-1]] += 1
-            continue
-        other = right[edges[node][places[node]]]
-        if other == _FREE:
-            for each in way:
-                choice = edges[each][places[each]]
-                left[each], right[choice] = choice, each
-            return
-        if levels[other] == levels[node] + 1:
-            way.append(other)
-        else:
-            places[node] += 1
+    filling = Filling[int, int](choices={node: [*each] for node, each in enumerate(edges)})
+    filling.fill(range(len(edges)))
+    return [filling.call_of.get(node, _FREE) for node in range(len(edges))]
 
 
 def fill_in_order(
@@ -141,6 +83,8 @@ class Filling(Generic[P, C]):
     place_of: dict[C, P] = field(default_factory=dict[C, P])
     spend: Callable[[int], object] = int
     """Is notified how many choices were looked at."""
+    hopeless: set[C] = field(default_factory=set[C])
+    """Calls from which a search led to no free one, and so leads to none before the next offer."""
 
     def offer(self, places: Sequence[P], choose: Callable[[P], Sequence[C]]) -> bool:
         """Note which calls of a step fit; tells whether any does."""
@@ -148,6 +92,7 @@ class Filling(Generic[P, C]):
         for place in places:
             if found := choose(place):
                 self.choices.setdefault(place, []).extend(found)
+                self.hopeless.clear()
                 is_any = True
         return is_any
 
@@ -167,7 +112,7 @@ class Filling(Generic[P, C]):
         waiting = [place]
         for wanting in waiting:  # grows meanwhile
             for call in self.choices.get(wanting, ()):
-                if call in wanted_by:
+                if call in wanted_by or call in self.hopeless:
                     continue
                 wanted_by[call] = wanting
                 if call not in self.place_of:
@@ -175,6 +120,7 @@ class Filling(Generic[P, C]):
                     self.spend(len(wanted_by))
                     return
                 waiting.append(self.place_of[call])
+        self.hopeless.update(wanted_by)
         self.spend(len(wanted_by))
 
     def _turn(self, call: C, wanted_by: Mapping[C, P], place: P) -> None:

@@ -165,7 +165,7 @@ class Matcher:
         """Match as many calls as possible, in any order.
 
         Cost: linear where arguments are compared exactly; else, for each tool, the number of its
-            calls times the number of those expected, and the square root of their sum more.
+            calls times the number of those expected, and as much for each that has to move.
         """
         pairs: list[Pair] = []
         for tool, called, expected in self._by_tool():
@@ -173,8 +173,8 @@ class Matcher:
                 pairs += self._equal(called, expected)
             else:
                 edges = self._edges(called, expected)
-                found = maximum_matching(edges, len(expected))
-                pairs += ((called[n], expected[to]) for n, to in enumerate(found) if to >= 0)
+                found = enumerate(maximum_matching(edges))
+                pairs += ((called[n], expected[to]) for n, to in found if to >= 0)
         return sorted(pairs)
 
     def greedy(self) -> list[Pair]:

@@ -121,7 +121,7 @@ def _has_room_for_all(
             "comparisons"
         )
     edges = [[at for at, giver in enumerate(givers) if fits(taker, giver)] for taker in takers]
-    return -1 not in maximum_matching(edges, len(givers))
+    return -1 not in maximum_matching(edges)
 
 
 def _fill_greedily(takers: Sequence[PlainCall], givers: Sequence[PlainCall], fits: _Fits) -> bool:
