@@ -146,7 +146,7 @@ def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
     label = repr(path.text) if path.text else "the whole context"
     get = path.get
     subject = Subject(task=task, stage=stage, assertion=task.context_path, label=label, item=item)
-    return compile_run(subject, lambda scope, _, __: get(scope), get)
+    return compile_run(subject, lambda scope, _, __: get(scope))
 
 
 def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:

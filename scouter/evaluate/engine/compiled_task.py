@@ -19,7 +19,6 @@ from scouter.evaluate.operators.table import (
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
 from scouter.evaluate.operators.values import contains_all_of_none
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault, VacuousFault
-from scouter.evaluate.paths.syntax import Getter
 from scouter.evaluate.paths.templates import Resolve, compile_template, has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, Explain, TaskSpec, as_score
 from scouter.evaluate.spans.tree import SpanTree
@@ -143,22 +142,21 @@ def _explain(
     return f"{label} is {show(actual)}, expected {wanted}"
 
 
-def compile_run(subject: Subject, read: Read, get: Getter | None = None) -> CompiledTask:
+def compile_run(subject: Subject, read: Read) -> CompiledTask:
     """Join reading and comparing into one function.
 
     Args:
         subject: The comparison and what its results share.
         read: Gives the value to compare.
-        get: The same for a value that is read from the task's scope alone; saves a call.
 
     Raises:
         ConfigError: A pattern or a template that can never work.
     """
     spec = subject.spec()
-    return CompiledTask(_run(subject, spec, read, get), spec)
+    return CompiledTask(_run(subject, spec, read), spec)
 
 
-def _run(subject: Subject, spec: TaskSpec, read: Read, get: Getter | None) -> Run:
+def _run(subject: Subject, spec: TaskSpec, read: Read) -> Run:
     operator = subject.task.operator
     resolve = compile_template(subject.expected)
     if resolve is not None:
@@ -177,9 +175,7 @@ def _run(subject: Subject, spec: TaskSpec, read: Read, get: Getter | None) -> Ru
         reason, message, expected = fault.reason, fault.message, subject.expected
         return lambda _, __, ___: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
     prepare = _prepare_value(comparison, subject)
-    if prepare is None and get is not None:
-        return _from_scope(subject.expected, spec, get, comparison.check)
-    return _with_prepared(subject.expected, spec, read, prepare or _as_it_is, comparison.check)
+    return _comparing(subject.expected, spec, read, prepare, comparison.check)
 
 
 def errored(
@@ -219,37 +215,19 @@ def _prepare_value(
     return look_into
 
 
-def _as_it_is(value: JsonValue) -> JsonValue:
-    return value
-
-
-def _from_scope(expected: JsonValue, spec: TaskSpec, get: Getter, check: Check) -> Run:
-    """The shortest way, which most tasks take; every call here is paid per task and record."""
-
-    def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
-        value: JsonValue = None
-        try:
-            value = get(scope)
-            outcome = _PASSED if check(value) else _FAILED
-        except Exception as error:  # noqa: BLE001 — one task never touches another
-            return errored(spec, expected, value, error)
-        return EvalTaskResult(spec, outcome, None, expected, value)
-
-    return run
-
-
-def _with_prepared(
+def _comparing(
     expected: JsonValue,
     spec: TaskSpec,
     read: Read,
-    prepare: Callable[[JsonValue], JsonValue],
+    prepare: Callable[[JsonValue], JsonValue] | None,
     check: Check,
 ) -> Run:
     def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         value: JsonValue = None
         try:
             value = read(scope, spans, base)
-            value = prepare(value)
+            if prepare is not None:
+                value = prepare(value)
             outcome = _PASSED if check(value) else _FAILED
         except Exception as error:  # noqa: BLE001 — one task never touches another
             return errored(spec, expected, value, error)
