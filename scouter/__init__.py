@@ -54,8 +54,7 @@ if TYPE_CHECKING:
         TraceAssertionTask,
     )
     from scouter.model.attributes import ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY
-    from scouter.model.kinds import DriftType, EntityType, RecordType
-    from scouter.model.record import EvalRecord
+    from scouter.model.record import DriftType, EntityType, EvalRecord, RecordType
     from scouter.queue.scouter_queue import Queue, ScouterQueue
     from scouter.replay.orchestrator import EvalOrchestrator
     from scouter.replay.runner import EvalRunner

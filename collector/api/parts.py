@@ -33,7 +33,7 @@ from scouter.drift.series.group import Pace
 from scouter.drift.wire import read_wire_profile
 from scouter.drift.wire_tasks import WireProfileError
 from scouter.errors import ConfigError
-from scouter.model.near import did_you_mean
+from scouter.model.visible import did_you_mean
 
 _SHOWN: Final = 100
 

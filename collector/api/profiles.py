@@ -58,8 +58,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire_limits import WIRE_LIMITS
 from scouter.errors import DataError, TransientError
 from scouter.evaluate.outcome import Outcome
-from scouter.model.near import did_you_mean
-from scouter.model.visible import some_of
+from scouter.model.visible import did_you_mean, some_of
 
 _REFUSED: Final = problems(408, 409, 413, 422)
 _BODY: Final[dict[str, Any]] = {

@@ -42,7 +42,7 @@ from collector.store.span_queries import TraceTotals
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, need_of
-from scouter.client.conversation import read_conversation
+from scouter.client.expectation import read_conversation
 from scouter.client.harvest import harvested, scenario_yaml
 from scouter.client.models.answer import Searched
 from scouter.client.models.records import (

@@ -24,8 +24,8 @@ from scouter.client.models.comparison import TraceFigures
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.compare.attempts import Attempt, attempts_of
 from scouter.evaluate.compare.comparable import comparable
+from scouter.evaluate.compare.gate_counts import Attempt, attempts_of
 from scouter.evaluate.compare.rows import RateComparison
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult

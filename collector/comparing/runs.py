@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from collector.store.runs import RunRow
 from scouter.errors import ConfigError
 from scouter.evaluate.api.saved import SavedRun, read_saved
-from scouter.evaluate.compare.attempts import scenarios_passed
+from scouter.evaluate.compare.gate_counts import scenarios_passed
 from scouter.evaluate.files.read import parse_json
 from scouter.model.otlp_json import MAX_TIME_NS
 

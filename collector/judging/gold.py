@@ -33,8 +33,7 @@ from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.rates import Calibrations
 from scouter.errors import ConfigError, TransientError
-from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.execute import JudgeQuestion, walk
+from scouter.evaluate.engine.execute import JudgeQuestion, plain_context, walk
 from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.judge.ask import Backoff, Reply, ask

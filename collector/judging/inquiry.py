@@ -14,8 +14,7 @@ from collector.worker.records import eval_record, task_rows
 from collector.worker.revising import Answered
 from collector.worker.session_reader import SessionReader
 from collector.worker.trace_facts import read_trees
-from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
+from scouter.evaluate.engine.execute import Found, JudgeQuestion, plain_context, walk
 from scouter.evaluate.engine.judged import answered, question_of
 from scouter.evaluate.engine.plan import Plan, reads_spans
 from scouter.evaluate.engine.sessions import session_of

@@ -12,8 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from scouter.errors import ScouterError
-from scouter.model.near import did_you_mean
-from scouter.model.visible import one_line
+from scouter.model.visible import did_you_mean, one_line
 
 GROUP: Final = "scouter.commands"
 """Entry points of this group are commands: functions, or whole typer apps."""

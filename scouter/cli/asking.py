@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from scouter.errors import ConfigError
-from scouter.model.near import did_you_mean
-from scouter.model.visible import visible
+from scouter.model.visible import did_you_mean, visible
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -25,8 +25,7 @@ from scouter.evaluate.trajectory.rules import TrajectoryOptions
 from scouter.formats.adk import read_eval_set
 from scouter.formats.adk.criteria import Criteria, read_criteria
 from scouter.formats.unread import unread_fields
-from scouter.formats.vertex.answer import LATENCY
-from scouter.formats.vertex.cases import cases_of
+from scouter.formats.vertex.cases import LATENCY, cases_of
 from scouter.formats.vertex.dataset import read_dataset
 from scouter.formats.vertex.eval_task import EvalTask
 from scouter.formats.vertex.metrics import SINGLE_TOOL_USE, Metric, TrajectorySingleToolUse

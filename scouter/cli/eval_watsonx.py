@@ -33,9 +33,14 @@ from scouter.formats.watsonx.config import (
     is_config,
 )
 from scouter.formats.watsonx.conversations import collect_recorded, read_conversations
-from scouter.formats.watsonx.datasets import find_datasets, read_cases
-from scouter.formats.watsonx.result import JourneyRun, journeys_of
-from scouter.formats.watsonx.result_files import DISPLAY_NAMES, average_metrics, write_results
+from scouter.formats.watsonx.recorded import find_datasets, read_cases
+from scouter.formats.watsonx.result_files import (
+    DISPLAY_NAMES,
+    JourneyRun,
+    average_metrics,
+    journeys_of,
+    write_results,
+)
 from scouter.model.visible import one_line
 from scouter.replay.named_run import NamedRun, Ran, run_both
 from scouter.replay.recorded import judge_stored

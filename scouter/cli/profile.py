@@ -293,7 +293,7 @@ def dashboard() -> None:
 
         scouter profile dashboard > scouter.json
     """
-    from scouter.drift.prometheus.dashboard import dashboard_text
+    from scouter.drift.prometheus.rules import dashboard_text
 
     typer.echo(dashboard_text(), nl=False)
 

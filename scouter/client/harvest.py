@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 
-from scouter.client.conversation import Conversation, read_conversation
 from scouter.client.errors import ApiError
-from scouter.client.expectation import carry, expected_answer
+from scouter.client.expectation import Conversation, carry, expected_answer, read_conversation
 from scouter.client.models.evaluations import Evaluation
 from scouter.client.request import Moment
 from scouter.drift.profile import AgentEvalProfile

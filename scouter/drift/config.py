@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scouter.alert.config import AgentAlertConfig
 from scouter.evaluate.files.read import load_model
 from scouter.evaluate.outcome import Outcome
-from scouter.model.kinds import DriftType
 from scouter.model.positional import by_position
+from scouter.model.record import DriftType
 
 if TYPE_CHECKING:
     from scouter.evaluate.api.replay import ScenarioEvalResults

@@ -16,9 +16,8 @@ from scouter.evaluate.files.read import read_document
 from scouter.evaluate.tasks.score import ScoreRule
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.agent_work import CallsToldBy
-from scouter.model.kinds import DriftType
-from scouter.model.near import did_you_mean
-from scouter.model.record import EvalRecord
+from scouter.model.record import DriftType, EvalRecord
+from scouter.model.visible import did_you_mean
 
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from scouter.mock.llm_faults import Fault
-    from scouter.mock.llm_request import LLMRequest
+    from scouter.mock.llm_protocols import Fault, LLMRequest
     from scouter.mock.llm_server import LLMTestServer
     from scouter.mock.noisy_judge import NoisyJudge
     from scouter.mock.traces import (

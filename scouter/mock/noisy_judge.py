@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 
 Word: TypeAlias = Literal["pass", "fail", "first", "second", "abstain"]
 _OTHER: Final[dict[Word, Word]] = {

@@ -4,17 +4,54 @@ import datetime
 import json
 import time
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
 from scouter.model.json_value import to_json_bytes, to_json_value
-from scouter.model.kinds import EntityType, RecordType
 from scouter.model.short_text import given_text, short_text, stored_tags, tag_text
 
 if TYPE_CHECKING:
     from pydantic import JsonValue  # at run time it loads half of pydantic
+
+
+class EntityType(Enum):
+    """The subject of a record."""
+
+    Agent = "Agent"
+    GenAI = "Agent"
+
+
+class RecordType(Enum):
+    """The kind of a sent item."""
+
+    AgentEval = "AgentEval"
+    GenAIEval = "AgentEval"
+    Trace = "Trace"
+
+
+class DriftType(Enum):
+    """The kind of thing that a profile watches."""
+
+    Agent = "Agent"
+    GenAI = "Agent"
+
+    @property
+    def to_string(self) -> str:
+        """The name as text."""
+        return self.value
+
+    @staticmethod
+    def from_value(value: str) -> "DriftType | None":
+        """Find a member by any of its names, whatever their case; None for an unknown name."""
+        wanted = value.casefold()
+        for name, member in DriftType.__members__.items():
+            if name.casefold() == wanted:
+                return member
+        return None
+
 
 RecordSnapshot = tuple[str, str, str, str | None, int, bytes, Mapping[str, str]]
 """Uid, id, session, trace, time in nanoseconds, context as JSON in UTF-8, tags."""

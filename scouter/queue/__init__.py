@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from scouter.model.kinds import EntityType, RecordType
-    from scouter.model.record import EvalRecord
+    from scouter.model.record import EntityType, EvalRecord, RecordType
     from scouter.queue.redaction import Redaction, RedactionRule
     from scouter.queue.scouter_queue import Queue, QueueStats, ScouterQueue
 else:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import is_wanted
 from scouter.errors import DataError
-from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.engine.execute import plain_context
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet
 
-from scouter.evaluate.results.lost import Loss
+from scouter.evaluate.results.run import Loss
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_TRY
 from scouter.model.ids import uuid7

@@ -13,7 +13,7 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import parse_json
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange, JsonSpans
-from scouter.evaluate.results.lost import Loss
+from scouter.evaluate.results.run import Loss
 from scouter.evaluate.scenario import EvalScenario, scenarios_digest
 from scouter.model.record import EvalRecord
 

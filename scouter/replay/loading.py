@@ -15,8 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 from scouter.drift.profile import AgentEvalProfile, find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.model.near import did_you_mean
-from scouter.model.visible import some_of
+from scouter.model.visible import did_you_mean, some_of
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import makes_agents, misfit
 from scouter.replay.hooks import SimulatedUserFn

@@ -10,7 +10,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.checks import Checks, difference_of
-from scouter.evaluate.results.lost import Loss, lost_of
+from scouter.evaluate.results.run import Loss, lost_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.files import SpanFilesError

@@ -16,9 +16,9 @@ from scouter.evaluate.compare.asking import Ask
 from scouter.evaluate.compare.checks import Checks, difference_of
 from scouter.evaluate.judge.port import as_judge, concurrency_of
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.results.lost import Loss, Lost, lost_of
 from scouter.evaluate.results.pooling import joined, picked
 from scouter.evaluate.results.provenance import judge_name_of
+from scouter.evaluate.results.run import Loss, Lost, lost_of
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span

@@ -23,7 +23,6 @@ from scouter.evaluate.results.attempt import (
     cut_short,
     not_judged,
 )
-from scouter.evaluate.results.lost import Lost
 from scouter.evaluate.results.provenance import (
     Provenance,
     collect_provenance,
@@ -31,7 +30,7 @@ from scouter.evaluate.results.provenance import (
     wires_of,
 )
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.run import ScenarioInfo
+from scouter.evaluate.results.run import Lost, ScenarioInfo
 from scouter.evaluate.results.task_result import Window
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios, scenarios_digest
 from scouter.evaluate.spans.tree import SpanTree

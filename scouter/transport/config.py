@@ -166,8 +166,7 @@ class SpoolConfig(BaseModel):
 
         Cost: linear in the records and requests that wait.
         """
-        from scouter.transport.spool_file import waiting_in
-        from scouter.transport.spool_table import counts_of
+        from scouter.transport.spool_table import counts_of, waiting_in
 
         return counts_of(self.folder).stats(*waiting_in(self.folder))
 

@@ -17,8 +17,8 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.rows import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask

@@ -15,8 +15,7 @@ import yaml
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.mock.llm_protocols import tokens_of
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest, tokens_of
 from scouter.mock.llm_server import LLMTestServer
 from tests.integration.test_kill_judging import rated
 from tests.support.collector_process import CollectorProcess

@@ -22,7 +22,7 @@ from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.otlp import encode_request
 from scouter.model.record import EvalRecord

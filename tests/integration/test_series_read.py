@@ -14,8 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from scouter.alert.config import AgentAlertConfig, AlertCondition
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.prometheus.dashboard import dashboard_text
-from scouter.drift.prometheus.rules import Objective, rules_text
+from scouter.drift.prometheus.rules import Objective, dashboard_text, rules_text
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from scouter.model.genai.convention import Convention, Names
 from scouter.model.genai.conventions import CONVENTIONS
-from scouter.model.genai.facts import Kind
+from scouter.model.genai.facts import Convention, Kind, Names
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "conventions.md"
 START: Final = "<!-- tables: python -m tests.support.conventions_page -->"

@@ -9,7 +9,7 @@ from typing import Any
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Service
 from tests.collector.judging.test_service import entries, wait_decided

@@ -18,12 +18,17 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.annotate.embed import Embed, Embedder, as_embed, similarity
-from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.engine.execute import plain_context
 from scouter.evaluate.judge.ask import run_to_end
 from scouter.evaluate.outcome import Outcome, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations, Vector
-from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.rows import (
+    Annotations,
+    Histogram,
+    RecordAnnotations,
+    ResultRows,
+    Vector,
+)
 from scouter.model.record import EvalRecord
 
 BINS: Final = 10

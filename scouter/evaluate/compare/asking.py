@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
 
-from scouter.evaluate.compare.attempts import Attempt, attempts_of
+from scouter.evaluate.compare.gate_counts import Attempt, attempts_of
 from scouter.evaluate.compare.rows import (
     LARGE_FALL,
     NEARLY,

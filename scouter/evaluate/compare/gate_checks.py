@@ -9,15 +9,17 @@ from statistics import fmean
 from typing import Final, TypeAlias
 
 from scouter.errors import ConfigError
-from scouter.evaluate.compare.attempts import attempts_of, count_passed, scenarios_passed
 from scouter.evaluate.compare.gate_counts import (
     BROKEN,
     Required,
     TaskCount,
     add_up,
+    attempts_of,
+    count_passed,
     count_tasks,
     is_broken,
     required_of,
+    scenarios_passed,
     task_rows,
     unended,
 )
@@ -26,8 +28,7 @@ from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.run import RunResults
-from scouter.model.near import did_you_mean
-from scouter.model.visible import some_of
+from scouter.model.visible import did_you_mean, some_of
 
 JudgeRates: TypeAlias = Mapping[tuple[str, str], JudgeRate]
 """Rates of judges by alias (empty for a scenario's own task) and task id."""

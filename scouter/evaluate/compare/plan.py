@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final, TypeAlias
 
 from scouter.evaluate.compare.asking import LARGE_FALL, Rows, Trial, carried_out, trial_of
-from scouter.evaluate.compare.attempts import Attempt, attempts_of
+from scouter.evaluate.compare.gate_counts import Attempt, attempts_of
 from scouter.evaluate.results.run import RunResults, totals_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.statistics.failing import Attempts, FailingChances

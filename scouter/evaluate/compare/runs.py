@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Any, Final
 
 from scouter.evaluate.compare.asking import trial_of
-from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.checks import CheckChange
 from scouter.evaluate.compare.comparable import comparable, comparable_rows
 from scouter.evaluate.compare.counts import Tally, fell
@@ -28,6 +27,7 @@ from scouter.evaluate.compare.data import (
 )
 from scouter.evaluate.compare.decision import Decided, Evidence, decide_comparison
 from scouter.evaluate.compare.gate_checks import broken_attempts
+from scouter.evaluate.compare.gate_counts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.pairing import Matched, Row, Sides, match, name_of
 from scouter.evaluate.compare.rates import judge, net_fall
 from scouter.evaluate.compare.records import compare_records

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scouter.evaluate.compare.attempts import Attempt
 from scouter.evaluate.compare.counts import Change, Tally, change_of
 from scouter.evaluate.compare.data import ScenarioDelta
+from scouter.evaluate.compare.gate_counts import Attempt
 from scouter.evaluate.compare.pairing import Sides
 from scouter.evaluate.compare.strata import Made, Sampled, add_strata
 from scouter.evaluate.outcome import Outcome, worst

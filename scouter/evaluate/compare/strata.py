@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
-from scouter.evaluate.compare.attempts import Attempt
 from scouter.evaluate.compare.counts import Tally
+from scouter.evaluate.compare.gate_counts import Attempt
 from scouter.evaluate.compare.pairing import Matched, Row
 from scouter.evaluate.compare.rows import WHOLE_CONVERSATIONS, WHOLE_RECORDS, WHOLE_SCENARIOS
 from scouter.evaluate.outcome import Outcome, Reason

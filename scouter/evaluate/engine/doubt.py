@@ -9,7 +9,6 @@ from typing import Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, Run
-from scouter.evaluate.engine.cut_values import ReadsPart, name_cut, reach_of_cut, reads_part
 from scouter.evaluate.engine.more_spans import (
     Fixed,
     Longer,
@@ -17,9 +16,13 @@ from scouter.evaluate.engine.more_spans import (
     Numbers,
     Reach,
     ReachOf,
+    ReadsPart,
     looks_at_attributes,
     more_calls_reach,
+    name_cut,
     reach_of,
+    reach_of_cut,
+    reads_part,
 )
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_number, want_flag

@@ -13,7 +13,6 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.engine.asking_task import AskingTask
-from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import (
     Found,
     JudgeQuestion,
@@ -21,6 +20,7 @@ from scouter.evaluate.engine.execute import (
     blocked_by,
     evaluate_batch,
     evaluate_record,
+    plain_context,
     unreadable,
     walk,
 )

@@ -13,8 +13,8 @@ from scouter.evaluate.journey.message import Agents, JourneyMessage, asked_calls
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.schema.schema import Schema, compile_schema
 from scouter.model.json_value import to_json_value
-from scouter.model.near import did_you_mean
 from scouter.model.span import Span
+from scouter.model.visible import did_you_mean
 
 
 class CallFault(StrEnum):

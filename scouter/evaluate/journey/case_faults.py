@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.files.field_errors import Loc
-from scouter.model.near import did_you_mean
+from scouter.model.visible import did_you_mean
 
 Edges: TypeAlias = Mapping[str, Sequence[str]]
 

@@ -11,8 +11,8 @@ from scouter.evaluate.journey.message import Agents, JourneyMessage, read_messag
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.journey.sound import evaluate_soundly
 from scouter.evaluate.judge.port import AnyJudge
-from scouter.model.near import did_you_mean
 from scouter.model.span import Span
+from scouter.model.visible import did_you_mean
 
 PROFILES: Final = (SOUND, WXO)
 

@@ -37,7 +37,7 @@ from scouter.evaluate.journey.result import (
     why_wrong,
 )
 from scouter.evaluate.judge.port import JudgeError
-from scouter.evaluate.trajectory.assignment import Filling
+from scouter.evaluate.trajectory.matching import Filling
 
 Place: TypeAlias = tuple[int, int]
 """Index of a message in the journey, and index of a call among the calls of that message."""

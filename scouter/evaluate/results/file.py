@@ -14,11 +14,9 @@ from scouter.evaluate.files.read import Document
 from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.judge.shorten import JudgeTalk
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.annotations import Annotations
-from scouter.evaluate.results.annotations import dump as dump_annotations
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, SessionResult, collector_paused
-from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.rows import Annotations, ResultRows, dump_annotations
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec, Window
 
 R = TypeVar("R", bound=ResultRows)

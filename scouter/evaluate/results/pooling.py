@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.results.annotations import Annotations
 from scouter.evaluate.results.attempt import ScenarioAttempt
-from scouter.evaluate.results.lost import Loss, lost_of
 from scouter.evaluate.results.provenance import Provenance, git_dirty, git_revision
-from scouter.evaluate.results.rows import ResultRows
-from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.results.rows import Annotations, ResultRows
+from scouter.evaluate.results.run import Loss, RunResults, lost_of
 
 R = TypeVar("R", bound=RunResults)
 

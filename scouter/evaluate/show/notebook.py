@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.data import RecordsComparison, RunComparison
+from scouter.evaluate.compare.gate_counts import scenarios_passed
 from scouter.evaluate.compare.rows import ENOUGH, RateComparison
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.results.record_result import is_counted

@@ -9,17 +9,16 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.compare.attempts import Attempt, attempts_of, scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
+from scouter.evaluate.compare.gate_counts import Attempt, attempts_of, scenarios_passed
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results.judge_rate import COLUMNS, TITLE, JudgeRate, judge_text
-from scouter.evaluate.results.lost import Lost
 from scouter.evaluate.results.record_result import Ended, is_counted
 from scouter.evaluate.results.rows import ResultRows
-from scouter.evaluate.results.run import RunMetrics, RunResults
+from scouter.evaluate.results.run import Lost, RunMetrics, RunResults
 from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
 from scouter.evaluate.show.trace_view import view_trace
 from scouter.model.span import AttributeValue, Span

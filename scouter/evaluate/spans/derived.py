@@ -10,8 +10,7 @@ from scouter.errors import DataError
 from scouter.evaluate.spans.gaps import cut_parts_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import TRUNCATED
-from scouter.model.genai.convention import Field
-from scouter.model.genai.facts import Kind
+from scouter.model.genai.facts import Field, Kind
 from scouter.model.genai.lookup import USES
 from scouter.model.genai.reader import naming_sessions, read_facts
 from scouter.model.genai.tool_definitions import tool_definitions

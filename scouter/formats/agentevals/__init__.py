@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from scouter.formats.agentevals.match import match_messages
-    from scouter.formats.agentevals.messages import trajectory_from_messages
+    from scouter.formats.agentevals.match import match_messages, trajectory_from_messages
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

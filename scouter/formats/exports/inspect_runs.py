@@ -14,7 +14,7 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.results.lost import Loss, lost_of
+from scouter.evaluate.results.run import Loss, lost_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.function import FunctionTask
 from scouter.formats.exports.inspect_log import LETTERS, Sample, samples_of, scores_of

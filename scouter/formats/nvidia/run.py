@@ -1,19 +1,24 @@
 """ConfigEval: what a config file describes, as cases and tasks of a run, and its result files."""
 
 import hashlib
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Final
+
+from pydantic import JsonValue
 
 from scouter.agent.entries import ProviderEntries
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.report.evaluator import (
     METHODS_KEY,
     EvalItem,
@@ -25,20 +30,11 @@ from scouter.evaluate.report.evaluator import (
 from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import scenarios_digest
 from scouter.formats.nvidia.asking import NOT_ASKED, RowOrchestrator
-from scouter.formats.nvidia.cases import Answered, Cases
-from scouter.formats.nvidia.config import EvalFile, read_config
+from scouter.formats.nvidia.cases import Answered, Cases, row_of
+from scouter.formats.nvidia.config import EvalFile, Structure, read_config
 from scouter.formats.nvidia.dataset import read_dataset
 from scouter.formats.nvidia.evaluators import Evaluator, Evaluators, reference_of
 from scouter.formats.nvidia.llms import NamedLlms
-from scouter.formats.nvidia.outputs import (
-    LATENCY,
-    WORKFLOW,
-    evaluator_file,
-    latency_summary,
-    made,
-    workflow_output,
-    write_json,
-)
 from scouter.formats.nvidia.turns import (
     CONVERSATION_ID_KEY,
     FILTER_VARIABLE,
@@ -51,6 +47,64 @@ from scouter.formats.nvidia.turns import (
 from scouter.formats.turns import ALIAS, turn_name
 from scouter.replay.named_run import NamedRun, Ran, run_both
 from scouter.replay.recorded import judge_stored
+
+WORKFLOW: Final = "workflow_output.json"
+LATENCY: Final = "latency_summary.json"
+_DIGITS: Final = 3
+
+
+def made(folder: Path) -> Path:
+    """Make a folder for results; what is there and is not a result of ours stays as it is.
+
+    Raises:
+        ConfigError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"output_dir {str(folder)!r}: {error}") from error
+    return folder
+
+
+def write_json(target: Path, value: JsonValue) -> None:
+    """Write one file, as a whole or not at all.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    try:
+        write_whole(target, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{target}: {error}") from error
+
+
+def workflow_output(
+    answered: Sequence[Answered], structure: Structure, id_key: str
+) -> list[JsonValue]:
+    """Write the agent's answers, with the rows' own columns."""
+    return [row_of(each.item, structure, id_key) for each in answered]
+
+
+def evaluator_file(name: str) -> str:
+    """The file of an evaluator's verdicts."""
+    return f"{name}_output.json"
+
+
+def latency_summary(answered: Sequence[Answered]) -> JsonValue:
+    """Write the seconds of each item and their mean; items that were not asked have none."""
+    known = [each.latency_s for each in answered if each.latency_s is not None]
+    return {
+        "average_latency_seconds": round(fmean(known), _DIGITS) if known else None,
+        "items": [
+            {
+                "id": each.item.id,
+                "query": each.item.question,
+                "latency_seconds": None if each.latency_s is None else round(each.latency_s, 3),
+            }
+            for each in answered
+        ],
+    }
+
 
 _JOURNALS: Final = ".scouter"
 _LOST: Final = "its record is in no result"

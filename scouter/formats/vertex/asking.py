@@ -10,13 +10,17 @@ from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.trajectory.matching import trajectory_from_spans
 from scouter.formats.turns import ALIAS, TurnOrchestrator, spans_so_far, spans_within
-from scouter.formats.vertex.answer import FAULT, GIVEN, LATENCY, PREDICTED, read_answer
 from scouter.formats.vertex.cases import (
     ATTACHMENTS,
+    FAULT,
+    GIVEN,
+    LATENCY,
     NAMES,
+    PREDICTED,
     PROMPT,
     STATE,
     Cases,
+    read_answer,
     refuse_lost,
 )
 from scouter.formats.vertex.dataset import Row

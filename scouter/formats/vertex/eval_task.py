@@ -13,9 +13,8 @@ from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, as_judge, usual_judge
 from scouter.evaluate.trajectory.rules import TrajectoryOptions, rules_of
 from scouter.formats.turns import ALIAS
-from scouter.formats.vertex.answer import GIVEN
 from scouter.formats.vertex.asking import RowOrchestrator
-from scouter.formats.vertex.cases import NAMES, PROMPT, cases_of
+from scouter.formats.vertex.cases import GIVEN, NAMES, PROMPT, cases_of
 from scouter.formats.vertex.dataset import Row, read_dataset, refuse_elsewhere
 from scouter.formats.vertex.metrics import Metric, RowMetric, fill_template, read_metrics
 from scouter.formats.vertex.result import EvalResult, result_of, write_results

@@ -21,7 +21,7 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric, compare, uses_tool
 from scouter.evaluate.trajectory.rules import TrajectoryRules
-from scouter.formats.vertex.answer import PREDICTED
+from scouter.formats.vertex.cases import PREDICTED
 from scouter.formats.vertex.dataset import Row
 from scouter.formats.vertex.responses import RESPONSE_METRICS, TextMetric, response_metric
 

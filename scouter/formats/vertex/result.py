@@ -16,8 +16,7 @@ from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.formats.turns import ALIAS, turn_name
-from scouter.formats.vertex.answer import FAULT, LATENCY, PREDICTED
-from scouter.formats.vertex.cases import Case, Cases
+from scouter.formats.vertex.cases import FAULT, LATENCY, PREDICTED, Case, Cases
 from scouter.formats.vertex.dataset import Row
 from scouter.formats.vertex.metrics import RowMetric
 

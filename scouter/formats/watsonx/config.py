@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from scouter.evaluate.files.read import Document
 from scouter.formats.unread import ASKING
-from scouter.model.near import did_you_mean
+from scouter.model.visible import did_you_mean
 
 MAX_USER_TURNS: Final = 25
 

@@ -15,8 +15,13 @@ from scouter.evaluate.journey.message import read_messages, to_documented
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange
 from scouter.formats.watsonx.cases import END
-from scouter.formats.watsonx.result import CUT_SHORT, ENDED_EARLY
-from scouter.formats.watsonx.result_files import IN_WORDS, MESSAGES, file_stems
+from scouter.formats.watsonx.result_files import (
+    CUT_SHORT,
+    ENDED_EARLY,
+    IN_WORDS,
+    MESSAGES,
+    file_stems,
+)
 from scouter.replay.runner import EvalRunner
 
 _END: Final = ".messages.json"

@@ -7,9 +7,8 @@ used for it, `tool.parameters`, which usually is the tool's schema, last.
 
 from typing import Final
 
-from scouter.model.genai.convention import Convention
-from scouter.model.genai.convention import Field as F
-from scouter.model.genai.facts import Kind
+from scouter.model.genai.facts import Convention, Kind
+from scouter.model.genai.facts import Field as F
 
 _OTHER: Final = Kind.OTHER
 _HELPER: Final = Kind.HELPER

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from scouter.model.genai.convention import ASKING_KINDS, Convention, Field, Names
 from scouter.model.genai.conventions import CONVENTIONS
-from scouter.model.genai.facts import Kind
+from scouter.model.genai.facts import ASKING_KINDS, Convention, Field, Kind, Names
 from scouter.model.genai.tool_definitions import LISTS, NUMBERED
 from scouter.model.span import Attributes
 

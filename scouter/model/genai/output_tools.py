@@ -23,8 +23,7 @@ from pydantic import JsonValue
 
 from scouter.model.agent_work import ToolCall
 from scouter.model.genai.acts import Act
-from scouter.model.genai.convention import Field
-from scouter.model.genai.facts import Kind
+from scouter.model.genai.facts import Field, Kind
 from scouter.model.genai.lookup import USES
 from scouter.model.genai.messages import field, items, text
 from scouter.model.genai.reader import kind_of

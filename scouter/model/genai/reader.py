@@ -8,9 +8,18 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.model.genai.control_flow import is_control_flow
-from scouter.model.genai.convention import ASKING_KINDS, MESSAGES, VALUES, Field
 from scouter.model.genai.conventions import CACHE_APART
-from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind, SpanFacts, Usage
+from scouter.model.genai.facts import (
+    ASKING_KINDS,
+    MESSAGES,
+    MODEL_CALLS,
+    NO_USAGE,
+    VALUES,
+    Field,
+    Kind,
+    SpanFacts,
+    Usage,
+)
 from scouter.model.genai.lookup import (
     KNOWN,
     PARAMETERS,

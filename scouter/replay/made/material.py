@@ -18,7 +18,7 @@ from scouter.evaluate.files.scenario_text import (
     write_scenario_text,
 )
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.model.near import did_you_mean
+from scouter.model.visible import did_you_mean
 
 _HEAD: Final = """\
 # Scenarios that a model made up for `scouter scenarios generate`. Nobody has looked at them yet,

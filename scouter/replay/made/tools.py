@@ -14,8 +14,7 @@ from scouter.evaluate.files.read import Document, read_document
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.schema.schema import Schema, compile_schema
 from scouter.model.json_value import to_json_value
-from scouter.model.near import did_you_mean
-from scouter.model.visible import some_of
+from scouter.model.visible import did_you_mean, some_of
 from scouter.replay.loading import load_object
 
 _OPTION: Final = "--tools"

@@ -9,11 +9,10 @@ from typing import Final, Literal, TypeAlias
 from scouter.errors import ConfigError
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.checks import Fate
 from scouter.evaluate.compare.decision import ruled_out_text
 from scouter.evaluate.compare.gate_checks import GateCheck, count_checks
-from scouter.evaluate.compare.gate_counts import task_rows
+from scouter.evaluate.compare.gate_counts import scenarios_passed, task_rows
 from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.run import totals_of

@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
+from scouter.evaluate.compare.gate_counts import scenarios_passed
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome

@@ -8,11 +8,11 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
-from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import count_checks
+from scouter.evaluate.compare.gate_counts import scenarios_passed
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.results.judge_rate import JudgeRate
-from scouter.evaluate.results.lost import Lost
+from scouter.evaluate.results.run import Lost
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.report import SHOWN, Report
 from scouter.replay.reports.view import RateView, TaskView

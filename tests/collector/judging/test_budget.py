@@ -16,8 +16,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.mock.llm_faults import Fault
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import Fault, LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Start
 from tests.collector.judging.test_service import (

@@ -18,7 +18,7 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage, as_judge
 from scouter.evaluate.outcome import Reason
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Service, Start
 from tests.collector.judging.test_service import Gate, begin, entries, items, profile, wait_decided

@@ -32,7 +32,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.gold_items import judge_drift
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Start
 from tests.collector.judging.test_service import entries, wait_decided

@@ -8,7 +8,7 @@ import pytest
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 from tests.collector.conftest import Start

@@ -19,8 +19,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from scouter.mock.llm_faults import Fault
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import Fault, LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start

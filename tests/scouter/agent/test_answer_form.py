@@ -14,8 +14,7 @@ from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
-from scouter.mock.llm_server import LLMTestServer
+from scouter.mock.llm_server import HttpRequest, HttpResponse, HttpServer, LLMTestServer
 from scouter.model.record import EvalRecord
 from tests.scouter.agent.providers import ENVIRON, MODELS, VARIABLE, entry
 

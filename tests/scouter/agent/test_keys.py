@@ -16,7 +16,7 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import JudgeError
-from scouter.mock.llm_faults import Fault, FaultKind
+from scouter.mock.llm_protocols import Fault, FaultKind
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, VARIABLE, entry, question
 

@@ -28,8 +28,7 @@ from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.mock.llm_faults import Fault
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import Fault, LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, MODELS, entry, question

@@ -23,7 +23,7 @@ from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.run import judge_totals
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.mock.llm_faults import Fault, FaultKind
+from scouter.mock.llm_protocols import Fault, FaultKind
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 from tests.scouter.agent.providers import ENVIRON, KINDS, MODELS, entry, question

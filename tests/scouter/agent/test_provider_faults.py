@@ -15,9 +15,8 @@ from scouter.agent.faults import is_unpaid
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
-from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
-from scouter.mock.llm_faults import Fault, FaultKind
-from scouter.mock.llm_server import LLMTestServer
+from scouter.mock.llm_protocols import Fault, FaultKind
+from scouter.mock.llm_server import HttpRequest, HttpResponse, HttpServer, LLMTestServer
 from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, VARIABLE, entry, question
 from tests.support.far_side import ENDLESS, dripping, far_side, head
 

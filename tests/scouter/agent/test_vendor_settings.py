@@ -18,7 +18,7 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.agent.vendor_settings import to_client_settings
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeError
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, MODELS, entry, question
 

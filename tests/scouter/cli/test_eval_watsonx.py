@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pydantic import JsonValue
 
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.cli.conftest import ROOT, Scouter
 from tests.support.journeys import ANSWER, HR, hr

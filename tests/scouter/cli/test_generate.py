@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.mock.llm_faults import Fault
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import Fault, LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.replay.made.material import all_attacks
 from tests.support.processes import wait_until

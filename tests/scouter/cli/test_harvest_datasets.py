@@ -8,7 +8,7 @@ import pytest
 
 from scouter.client.models.evaluations import Evaluation
 from scouter.client.models.records import Record
-from scouter.formats.watsonx.datasets import read_dataset
+from scouter.formats.watsonx.recorded import read_dataset
 from tests.scouter.cli.conftest import Scouter
 from tests.support.answers import whole
 from tests.support.served import Say, Script, run_script

@@ -16,7 +16,7 @@ from scouter.agent.calibration.calibration import Calibration
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.port import JudgeRequest
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 from tests.support.served import Say, run_script

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scouter.client.conversation import read_conversation
+from scouter.client.expectation import read_conversation
 from scouter.model.span import Span, SpanEvent
 
 CHAT = {"gen_ai.operation.name": "chat"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scouter.client.client import ScouterClient
-from scouter.client.conversation import Conversation
+from scouter.client.expectation import Conversation
 from scouter.client.harvest import Wanted, harvest, harvested, scenario_yaml
 from scouter.client.models.evaluations import Evaluation
 from scouter.client.models.records import Record

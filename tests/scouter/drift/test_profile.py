@@ -25,7 +25,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from scouter.model.kinds import DriftType
+from scouter.model.record import DriftType
 
 
 def has_results(limit: int = 1) -> AssertionTask:

@@ -7,8 +7,7 @@ import httpx
 import openai
 import pytest
 
-from scouter.mock.llm_faults import Fault
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import Fault, LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 
 SCHEMA: dict[str, Any] = {

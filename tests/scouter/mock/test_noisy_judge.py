@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from scouter.evaluate.judge.port import Message
-from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.noisy_judge import NoisyJudge, Word
 
 COUNT = 4000

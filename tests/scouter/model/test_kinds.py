@@ -3,8 +3,7 @@
 import pytest
 
 from scouter.evaluate.judge.port import TokenUsage
-from scouter.model.kinds import DriftType, EntityType, RecordType
-from scouter.model.record import EvalRecord
+from scouter.model.record import DriftType, EntityType, EvalRecord, RecordType
 
 
 def test_a_record_tells_its_kind() -> None:

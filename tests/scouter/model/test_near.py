@@ -1,6 +1,6 @@
 """Mistyped names find the one that was meant, and others find none."""
 
-from scouter.model.near import did_you_mean, near
+from scouter.model.visible import did_you_mean, near
 
 
 def test_near() -> None:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from scouter.replay.at_once import is_async
-from scouter.replay.calls import DirectCalls, LoopCalls, drive, in_other_thread
+from scouter.replay.calls import DirectCalls, LoopCalls, drive, in_other_thread, is_async
 
 WORD: ContextVar[str] = ContextVar("word", default="none")
 SOON_S = 120

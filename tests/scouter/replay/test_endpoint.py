@@ -17,7 +17,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.matching import trajectory_from_spans
-from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
+from scouter.mock.llm_server import HttpRequest, HttpResponse, HttpServer
 from scouter.replay.loading import loaded_agent
 from tests.support.far_side import ENDLESS, dripping, far_side, head
 

@@ -19,8 +19,7 @@ from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.results.lost import Loss
-from scouter.evaluate.results.run import Confirmation
+from scouter.evaluate.results.run import Confirmation, Loss
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.attributes import SCENARIO_ATTEMPT

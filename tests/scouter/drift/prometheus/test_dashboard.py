@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from scouter.drift.prometheus.dashboard import dashboard_text
+from scouter.drift.prometheus.rules import dashboard_text
 from tests.scouter.cli.conftest import Scouter, project, scouter
 from tests.support.components import ROOT
 

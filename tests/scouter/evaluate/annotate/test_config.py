@@ -29,7 +29,7 @@ from scouter.evaluate.annotate.embed import similarity
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.results.annotations import Annotations, dump
+from scouter.evaluate.results.rows import Annotations, dump
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 

@@ -6,7 +6,7 @@ import pytest
 
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
-from scouter.evaluate.compare.attempts import attempts_of, scenarios_passed
+from scouter.evaluate.compare.gate_counts import attempts_of, scenarios_passed
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo

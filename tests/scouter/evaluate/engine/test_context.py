@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from scouter.errors import DataError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.execute import evaluate_batch, evaluate_record
+from scouter.evaluate.engine.execute import evaluate_batch, evaluate_record, plain_context
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason

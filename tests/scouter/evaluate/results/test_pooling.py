@@ -8,8 +8,8 @@ import pytest
 from scouter.errors import ConfigError
 from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.results.lost import Loss, Lost
 from scouter.evaluate.results.pooling import joined, picked, pooled
+from scouter.evaluate.results.run import Loss, Lost
 from tests.support.replay_results import record, results, scenario
 
 _TOOK = count(1)

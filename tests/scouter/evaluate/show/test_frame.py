@@ -22,8 +22,8 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.port import JudgeReply
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.results.annotations import Annotations, RecordAnnotations
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.rows import Annotations, RecordAnnotations
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.frame import SCHEMA, arrow, columns, frame, json_text
 from scouter.evaluate.tasks.assertion import AssertionTask

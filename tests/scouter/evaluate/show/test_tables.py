@@ -4,7 +4,7 @@ import io
 from contextlib import redirect_stdout
 
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.compare.attempts import scenarios_passed
+from scouter.evaluate.compare.gate_counts import scenarios_passed
 from scouter.replay.reports.view import make_view
 from tests.support.replay_results import record, results, scenario
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.trajectory.assignment import (
+from scouter.evaluate.trajectory.matching import (
     fill_in_order,
     heaviest_matching,
     maximum_matching,

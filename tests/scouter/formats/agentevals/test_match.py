@@ -8,8 +8,7 @@ import pytest
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.trajectory.comparison import trajectory_exact_match
-from scouter.formats.agentevals.match import Compat, match_messages
-from scouter.formats.agentevals.messages import trajectory_from_messages
+from scouter.formats.agentevals.match import Compat, match_messages, trajectory_from_messages
 from tests.support.vectors import load_vectors, print_counts
 
 _OPEN: Final = frozenset({"ae_override_empty_list", "ae_superset_greedy_fail", "ae_bool_vs_int"})

@@ -16,7 +16,7 @@ from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.formats.nvidia.cases import Answered
 from scouter.formats.nvidia.config import DatasetConfig
 from scouter.formats.nvidia.dataset import Sizing, read_dataset
-from scouter.formats.nvidia.outputs import latency_summary
+from scouter.formats.nvidia.run import latency_summary
 from scouter.formats.nvidia.turns import Conversation, conversations_of, wanted_methods
 from tests.scouter.formats.nvidia.asked import ask
 from tests.support.nat_vectors import count_line, needed, raised, vectors

@@ -6,7 +6,7 @@ import pytest
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.formats.nvidia import read_config
-from scouter.formats.nvidia.variables import replaced
+from scouter.formats.nvidia.config import replaced
 
 _ENVIRON = {"DIR": "data", "EMPTY": "", "NVIDIA_API_KEY": "nvapi-1"}
 

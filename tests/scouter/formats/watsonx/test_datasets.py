@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.formats.watsonx.datasets import find_datasets, read_cases, read_dataset
+from scouter.formats.watsonx.recorded import find_datasets, read_cases, read_dataset
 from tests.support.journeys import hr
 from tests.support.watsonx_vectors import vectors
 

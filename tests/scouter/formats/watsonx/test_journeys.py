@@ -11,7 +11,7 @@ from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.formats.watsonx.cases import GIVEN, JourneyOrchestrator, scenarios_of
 from scouter.formats.watsonx.config import Provider, WatsonxConfig
-from scouter.formats.watsonx.result import journeys_of
+from scouter.formats.watsonx.result_files import journeys_of
 from scouter.replay.named_run import NamedRun, run_named
 from scouter.tracing import get_tracer
 

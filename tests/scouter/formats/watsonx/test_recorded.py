@@ -7,8 +7,7 @@ import pytest
 
 from scouter.errors import ConfigError
 from scouter.evaluate.journey.evaluate import evaluate_journey
-from scouter.formats.watsonx.datasets import read_dataset
-from scouter.formats.watsonx.recorded import dataset_of, write_datasets
+from scouter.formats.watsonx.recorded import dataset_of, read_dataset, write_datasets
 from scouter.model.agent_work import ToolCall
 from tests.support.journeys import calls, says, user
 

@@ -12,9 +12,9 @@ from scouter.errors import ConfigError
 from scouter.evaluate.journey.evaluate import evaluate_journey
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.formats.watsonx.config import WatsonxConfig
-from scouter.formats.watsonx.result import JourneyRun
 from scouter.formats.watsonx.result_files import (
     DISPLAY_NAMES,
+    JourneyRun,
     average_metrics,
     summary_csv,
     write_results,
