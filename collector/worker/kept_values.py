@@ -12,7 +12,7 @@ from collector.split import split
 from collector.store.json_text import dump_json
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.files.json_text import beginning, end, is_longer
-from scouter.evaluate.judge.shorten import border_after, border_before, shorten
+from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.json_value import plain_text
@@ -69,8 +69,7 @@ def kept(value: JsonValue, most: int) -> JsonValue:
         return value if len(text) <= most else shorten(text, most, _NOTE)
     head, tail = (most + 1) // 2, most // 2
     text, last = dump_json(beginning(value, head + 1)), dump_json(end(value, tail + 1))
-    first, rest = text[: border_before(text, head)], last[border_after(last, len(last) - tail) :]
-    return f"{first}{_UNCOUNTED}{rest}"
+    return f"{text[:head]}{_UNCOUNTED}{last[len(last) - tail :]}"
 
 
 class Keeper:

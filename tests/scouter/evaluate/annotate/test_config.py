@@ -29,7 +29,7 @@ from scouter.evaluate.annotate.embed import similarity
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.results.rows import Annotations, dump
+from scouter.evaluate.results.rows import Annotations, dump_annotations
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 
@@ -321,10 +321,10 @@ def test_annotations_survive_json() -> None:
     records = [EvalRecord({"kind": "a", "score": at, "q": "aß", "r": "bé"}) for at in range(3)]
     config = EvaluationConfig(letters, ["q", "r"], True, True)
     found = annotated([*records, EvalRecord({})], config)
-    text = json.dumps(dump(found), allow_nan=False)
+    text = json.dumps(dump_annotations(found), allow_nan=False)
     assert TypeAdapter(Annotations).validate_json(text) == found
     empty = Annotations()
-    assert TypeAdapter(Annotations).validate_python(dump(empty)) == empty
+    assert TypeAdapter(Annotations).validate_python(dump_annotations(empty)) == empty
 
 
 @pytest.mark.pace
