@@ -16,7 +16,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError, ScouterError
-from scouter.replay.calls import is_async
+from scouter.replay.at_once import is_async
 from scouter.replay.turn import Talk, messages_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scouter.errors import TransientError
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import answering as agent_of
-from scouter.replay.calls import always, is_async, over_at_once
+from scouter.replay.at_once import always, is_async, over_at_once
 from scouter.replay.hooks import (
     AgentFn,
     MissingFunctionError,

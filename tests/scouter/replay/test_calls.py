@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from scouter.replay.calls import DirectCalls, LoopCalls, drive, in_other_thread, is_async
+from scouter.replay.at_once import is_async
+from scouter.replay.calls import DirectCalls, LoopCalls, drive, in_other_thread
 
 WORD: ContextVar[str] = ContextVar("word", default="none")
 SOON_S = 120
