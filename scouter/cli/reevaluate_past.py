@@ -2,12 +2,9 @@
 
 import datetime
 import os
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import typer
 
@@ -18,6 +15,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.named_run import NamedJudging, answering_judge
 from scouter.replay.past import Counts, all_results, past_tasks, run_local, run_ray
+from scouter.replay.progress import progress_bar
 
 _SHOWN: Final = tuple(each.value for each in Outcome if each is not Outcome.PENDING)
 
@@ -67,10 +65,10 @@ def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
         asked = judge if profile.plan.asks else None
         is_local = run.engine == "local"
         found = run_local(tasks, workers, asked) if is_local else run_ray(tasks, workers)
-        with _progress(len(tasks)) as told:
+        with progress_bar(len(tasks)) as progress:
             for counts in found:
                 sums.add(counts)
-                told.advance()
+                progress.ended(True)
     _tell(sums)
     typer.echo(for_output(f"results of each file: {out}"), err=True)
     if run.save is not None:
@@ -105,33 +103,3 @@ def _tell(sums: Counts) -> None:
 
 def _rate(passed: int, failed: int) -> str:
     return f"{passed / (passed + failed):.1%}" if passed + failed else ""
-
-
-class _Told(Protocol):
-    def advance(self) -> None:
-        """One more file is done."""
-        ...
-
-
-class _Silence:
-    def advance(self) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def _progress(total: int) -> Generator[_Told]:
-    """A bar on the standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield _Silence()
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("Files", total=total)
-
-        class _Bar:
-            def advance(self) -> None:
-                bars.advance(task)
-
-        yield _Bar()
