@@ -33,9 +33,8 @@ from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.provenance import collect_provenance, judge_name_of
 from scouter.evaluate.results.record_result import RecordResult
-from scouter.evaluate.spans.parquet import parquet_spans, pyarrow
+from scouter.evaluate.spans.parquet import load_json, parquet_spans, pyarrow
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.json_value import plain_texts
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
@@ -193,7 +192,7 @@ def _batches(path: Path, columns: Sequence[str] = _COLUMNS) -> Iterator[list[dic
 def _record(row: Mapping[str, Any]) -> EvalRecord:
     """A stored record as the engine takes it."""
     pairs = (each.split("=", 1) for each in row["tags"] or ())
-    context = _json(row["context"])
+    context = load_json(row["context"])
     return EvalRecord(
         {} if context is None else context,
         record_id=row["record_id"],
@@ -203,15 +202,6 @@ def _record(row: Mapping[str, Any]) -> EvalRecord:
         uid=row["uid"],
         created_ns=row["created_ns"],
     )
-
-
-def _json(text: str) -> object:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:  # half characters, or integers beyond 64 bits
-        import json
-
-        return plain_texts(json.loads(text))
 
 
 def _counts(judged: Sequence[RecordResult]) -> Counts:

@@ -163,17 +163,17 @@ def _once(make: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def _events(text: str) -> Iterator[SpanEvent]:
-    for name, time_ns, attributes in cast("list[Any]", _json(text)):
+    for name, time_ns, attributes in cast("list[Any]", load_json(text)):
         yield SpanEvent(name=name, time_ns=time_ns, attributes=_attributes(attributes))
 
 
 def _links(text: str) -> Iterator[SpanLink]:
-    for trace_id, span_id, attributes in cast("list[Any]", _json(text)):
+    for trace_id, span_id, attributes in cast("list[Any]", load_json(text)):
         yield SpanLink(trace_id=trace_id, span_id=span_id, attributes=_attributes(attributes))
 
 
 def _object(text: str) -> Attributes:
-    return _attributes(cast("Mapping[str, Any]", _json(text)))
+    return _attributes(cast("Mapping[str, Any]", load_json(text)))
 
 
 def _attributes(values: Mapping[str, Any]) -> Attributes:
@@ -189,7 +189,8 @@ def _value(value: Any) -> AttributeValue:  # noqa: ANN401 any JSON
     return _attributes(cast("Mapping[str, Any]", value)) if isinstance(value, dict) else value
 
 
-def _json(text: str) -> object:
+def load_json(text: str) -> object:
+    """Read a column of JSON."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:  # half characters, or integers beyond 64 bits
