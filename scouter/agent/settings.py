@@ -14,6 +14,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from scouter.evaluate.judge.prompt import PromptMessage
+from scouter.model.positional import by_position
 from scouter.transport.guard import GUARD
 
 Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
@@ -36,16 +37,8 @@ class Settings(BaseModel):
     if not TYPE_CHECKING:  # whoever checks types sees the fields
 
         def __init__(self, *args: object, **fields: object) -> None:
-            names = tuple(type(self).model_fields)
-            if len(args) > len(names):
-                raise TypeError(
-                    f"{type(self).__name__} takes {', '.join(names)}; got {len(args)} values"
-                )
-            by_place = dict(zip(names, args, strict=False))
-            twice = [name for name in by_place if name in fields]
-            if twice:
-                raise TypeError(f"{type(self).__name__} got {twice[0]!r} twice")
-            super().__init__(**by_place, **fields)
+            kind = type(self)
+            super().__init__(**by_position(kind, tuple(kind.model_fields), args, fields))
 
     @model_serializer(mode="wrap")
     def _write_what_was_given(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
