@@ -131,7 +131,6 @@ class Operation:
         data: The data folder.
         backups: Folder in which backups are made; None if a request may make none.
         on_erased: Has the bytes removed of what was erased.
-        now_ns: Wall clock.
     """
 
     def __init__(
@@ -144,11 +143,10 @@ class Operation:
         data: Path,
         backups: Path | None,
         on_erased: Callable[[], None] = lambda: None,
-        now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._files, self._tokens = files, tokens
         self._erasing, self._on_erased = Erasing(eraser, answers), on_erased
-        self._data, self._backups, self._now_ns = data, backups, now_ns
+        self._data, self._backups = data, backups
         self._backing_up = threading.Lock()
 
     def erase(self, target: EraseTarget) -> Erasure:
@@ -190,7 +188,7 @@ class Operation:
 
     def _back_up(self, folder: Path) -> KnownBackup:
         refuse_store(folder)  # its own entry stays as it is
-        made = KnownBackup(path=str(folder.resolve()), made_ns=self._now_ns())
+        made = KnownBackup(path=str(folder.resolve()), made_ns=time.time_ns())
         try:
             # First: what is erased from now on may be in it, and what was before is taken out.
             note_backup(self._data, made)

@@ -44,6 +44,7 @@ _log: Final = logging.getLogger(__name__)
 
 PAGE: Final = 512
 """Results in memory at a time."""
+_LOOK_EVERY_S: Final = 0.5
 _SAVE_SHARE: Final = 10
 """Times as long as a save takes until the next one, at least."""
 SILENT_NS: Final = 3_600 * 10**9
@@ -71,7 +72,6 @@ class DriftWatcher:
         refer: Has an action on an alert carried out by the process that watches, for as long as
             this one does not.
         now_ns: Wall clock.
-        look_every_s: Between two looks for new results.
         save_every_s: Between two commits of the state while no alert changes, or ten times as long
             as one takes, if that is more; after a crash so much is read again.
     """
@@ -92,7 +92,6 @@ class DriftWatcher:
         prices: PriceTable = NO_PRICES,
         refer: Callable[[AlertAction], Alert | None] | None = None,
         now_ns: Callable[[], int] = time.time_ns,
-        look_every_s: float = 0.5,
         save_every_s: float = 10.0,
     ) -> None:
         self.alpha: Final = alpha
@@ -100,7 +99,7 @@ class DriftWatcher:
         self._store, self._told, self._now_ns, self._pace = store, told, now_ns, pace
         self._refer, self._prices = refer, prices
         self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
-        self._look_every_s, self._save_every_s = look_every_s, save_every_s
+        self._save_every_s = save_every_s
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
         self._yardsticks: dict[tuple[str, str], Mapping[str, Yardstick]] = {}
@@ -287,7 +286,7 @@ class DriftWatcher:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            wait_s = self._look_every_s
+            wait_s = _LOOK_EVERY_S
             try:
                 if self.step():
                     wait_s = 0.0

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextvars import ContextVar
 from inspect import iscoroutinefunction
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
@@ -121,7 +121,6 @@ def api_router(
     below: str = "",
     *,
     tag: str = "results",
-    responses: Mapping[int | str, dict[str, Any]] = PROBLEMS,
     is_caught_up: bool = True,
 ) -> APIRouter:
     """Make a router below `/api/v1`.
@@ -129,13 +128,12 @@ def api_router(
     Args:
         below: Path below that, with its slash.
         tag: The routes' heading in the OpenAPI document.
-        responses: Error answers that each of the routes may give.
         is_caught_up: True if the answers have what was acknowledged before the question.
     """
     return APIRouter(
         prefix=f"/api/v1{below}",
         tags=[tag],
-        responses={**responses},
+        responses={**PROBLEMS},
         dependencies=[*COMMON, Depends(caught_up)] if is_caught_up else list(COMMON),
         route_class=_Route,
     )

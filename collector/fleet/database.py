@@ -485,7 +485,7 @@ def open_beside(
     )
 
 
-def insist(action: Callable[[], T], most_s: float, pause_s: float = 0.2) -> T:
+def insist(action: Callable[[], T], most_s: float) -> T:
     """Try something for some seconds, as long as PostgreSQL does not answer.
 
     Raises:
@@ -498,4 +498,4 @@ def insist(action: Callable[[], T], most_s: float, pause_s: float = 0.2) -> T:
         except TransientError:
             if time.monotonic() >= until:
                 raise
-        time.sleep(pause_s)
+        time.sleep(0.2)

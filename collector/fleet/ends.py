@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -77,16 +77,13 @@ class FleetLag:
     Args:
         ends: Says where partitions end.
         store: Says how far they are stored.
-        clock: Monotonic seconds.
     """
 
-    def __init__(
-        self, ends: Ends, store: FleetStore, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._ends, self._store, self._clock = ends, store, clock
-        self.brokers: Final = Brokers(clock)
+    def __init__(self, ends: Ends, store: FleetStore) -> None:
+        self._ends, self._store = ends, store
+        self.brokers: Final = Brokers()
         """Every partition is one whose lag holds up who waits for any."""
-        self._backlogs: defaultdict[int, Backlog] = defaultdict(lambda: Backlog(clock))
+        self._backlogs: defaultdict[int, Backlog] = defaultdict(Backlog)
         self.messages: Mapping[int, int] = {}
         """By partition the messages that were not stored at the last look."""
 
@@ -107,11 +104,11 @@ class FleetLag:
 
     def catch_up(self, timeout_s: float) -> bool:
         """Wait until everything that is in the topic now is stored; False after the time."""
-        until = self._clock() + timeout_s
+        until = time.monotonic() + timeout_s
         try:
             wanted = {part: end for part, end in self._ends.now().items() if end}
             while any(self._store.offsets().get(part, 0) < end for part, end in wanted.items()):
-                if self._clock() >= until:
+                if time.monotonic() >= until:
                     return False
                 time.sleep(_POLL_S)
         except TransientError:

@@ -120,8 +120,6 @@ class GoldAsker:
         measures: Count the questions.
         per_day: Items a day for each judge task.
         window: Slots of a window at most.
-        clock: Nanoseconds since the epoch.
-        backoff: Gives the wait before a failed provider is called again.
     """
 
     def __init__(
@@ -136,13 +134,11 @@ class GoldAsker:
         *,
         per_day: float,
         window: int,
-        clock: Callable[[], int] = time.time_ns,
-        backoff: Backoff | None = None,
     ) -> None:
         self._file, self._space, self._store, self._registry = file, space, store, registry
         self._judge, self._calibrations, self._measures = judge, calibrations, measures
-        self._per_day, self._window, self._clock = per_day, window, clock
-        self._backoff = Backoff() if backoff is None else backoff
+        self._per_day, self._window = per_day, window
+        self._backoff = Backoff()
         self._known: dict[tuple[str, str], GoldTask | None] = {}
         """By profile and task; None where the file has no item for it."""
         self._shown: dict[GoldQuery, int] = {}
@@ -170,7 +166,7 @@ class GoldAsker:
         Raises:
             TransientError: The store cannot be read now.
         """
-        now_ns, schedule = self._clock(), task.schedule
+        now_ns, schedule = time.time_ns(), task.schedule
         first = schedule.first_of_window(schedule.slot_at(now_ns)) - _KEPT_WINDOWS * schedule.window
         outcomes = self._store.gold_outcomes(task.query(max(0, first)))
         return gold_windows(outcomes, schedule, now_ns, task.identity, self._calibrations)
@@ -203,7 +199,7 @@ class GoldAsker:
         )
 
     def _pause_s(self, tasks: list[GoldTask]) -> float:
-        now_ns = self._clock()
+        now_ns = time.time_ns()
         starts = (each.schedule.start_ns(each.schedule.slot_at(now_ns) + 1) for each in tasks)
         left = min((start - now_ns for start in starts), default=int(_LOOK_S * 1e9)) / 1e9
         return max(0.001, min(left, _LOOK_S))
@@ -211,7 +207,7 @@ class GoldAsker:
     async def _see_to(self, task: GoldTask, slots_of: SlotsOf) -> None:
         try:
             was_asked = await self._ask_due(task, slots_of)
-            window = task.schedule.first_of_window(task.schedule.slot_at(self._clock()))
+            window = task.schedule.first_of_window(task.schedule.slot_at(time.time_ns()))
             if was_asked or self._shown.get(task.query()) != window:
                 self._show(task, await asyncio.to_thread(self.windows, task))
                 self._shown[task.query()] = window
@@ -222,7 +218,7 @@ class GoldAsker:
 
     async def _ask_due(self, task: GoldTask, slots_of: SlotsOf) -> bool:
         """Ask for the item of this slot, if it was not; what was missed is not made up for."""
-        slot = task.schedule.slot_at(self._clock())
+        slot = task.schedule.slot_at(time.time_ns())
         if await asyncio.to_thread(self._store.gold_outcomes, task.query(slot)):
             return False
         item = item_of(task.items, slot)
@@ -235,7 +231,7 @@ class GoldAsker:
         context = plain_context(EvalRecord(context=item.context))
         results = await answered(walk(task.plan, context, None, f"gold {item.digest}"), put)
         result = next(each for each in results if each.task_id == task.task.id)
-        row = _outcome(task, slot, item, result, self._clock())
+        row = _outcome(task, slot, item, result, time.time_ns())
         await asyncio.to_thread(self._store.append_gold_outcomes, [row])
         label = "good" if item.is_good else "bad"
         outcome = row.outcome.value

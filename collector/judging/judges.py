@@ -158,7 +158,6 @@ class CountingJudge:
         judge: Answers.
         name_of: The name of the entry that a request means; None if there is none.
         measures: Count it.
-        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -166,19 +165,18 @@ class CountingJudge:
         judge: Judge,
         name_of: Callable[[str], str | None],
         measures: JudgeMeasures,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._judge, self._name_of, self._measures, self._clock = judge, name_of, measures, clock
+        self._judge, self._name_of, self._measures = judge, name_of, measures
         self.time_limit_s = time_limit_of(judge)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Ask, and count."""
-        began = self._clock()
+        began = time.monotonic()
 
         def count(outcome: str, taken: JudgeUsage | None = None) -> None:
             entry = self._name_of(request.provider)
             if entry is not None:  # a label is never what a stranger wrote
-                seconds = self._clock() - began
+                seconds = time.monotonic() - began
                 self._measures.called(entry, request.model, outcome, seconds, taken)
 
         try:

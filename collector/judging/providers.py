@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -138,16 +138,14 @@ class Spending(Collector):
     Args:
         ledger: Has the accounts.
         budgets_usd: By account the entry that it is shown as, and its limit.
-        day: Gives the day.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         budgets_usd: Mapping[str, tuple[str, float]],
-        day: Callable[[], str] = today,
     ) -> None:
-        self._ledger, self._budgets_usd, self._day = ledger, budgets_usd, day
+        self._ledger, self._budgets_usd = ledger, budgets_usd
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The series of all accounts; without those that cannot be read now."""
@@ -173,7 +171,7 @@ class Spending(Collector):
 
     async def _read(self, account: str) -> tuple[int, int]:
         """Read the money used and the part of it that is reserved, in billionths of a dollar."""
-        day = self._day()
+        day = today()
         # In this order, so that what is settled in between does not make the difference negative.
         open_ = await self._ledger.reserved_nano_usd(account, day)
         used = await self._ledger.spent_nano_usd(account, day)

@@ -22,6 +22,8 @@ from scouter.evaluate.judge.ask import Backoff, Reply, ask
 from scouter.evaluate.judge.port import Judge, JudgeReply
 
 _log: Final = logging.getLogger(__name__)
+_MEMORY_BYTES: Final = 32 * 2**20
+"""Contexts in memory; see `Lanes`."""
 _RETRY_S: Final = 1.0
 _STOP_S: Final = 5.0
 """Longest wait at a stop for what goes on after it was cancelled, such as a look-up of a name."""
@@ -48,10 +50,8 @@ class JudgeWorker:
         name_of: The name of the provider entry that a prompt means; None if there is none.
         concurrency: Evaluations of a lane that are sent at a time, and questions that are put
             to an entry.
-        memory_bytes: Contexts in memory; see `Lanes`.
         measures: Count those in flight.
         drain_s: Seconds for the answers that are on their way when it has to end.
-        backoff: Gives the wait before a failed provider is called again.
         beside: Runs in the same loop and calls through the same slots, until this one ends.
         pending: Reads the pending evaluations; by default all that the store has.
     """
@@ -65,10 +65,8 @@ class JudgeWorker:
         name_of: Callable[[str], str | None],
         *,
         concurrency: int,
-        memory_bytes: int = 32 * 2**20,
         measures: JudgeMeasures,
         drain_s: float = 10.0,
-        backoff: Backoff | None = None,
         beside: Beside | None = None,
         pending: Callable[..., list[PendingEvaluation]] | None = None,
     ) -> None:
@@ -77,8 +75,8 @@ class JudgeWorker:
         self._in_flight = measures.in_flight
         self._judge_of, self._name_of = judge_of, name_of
         self._inquiries = Inquiries(store, registry)
-        self._lanes = Lanes(registry, name_of, concurrency, memory_bytes)
-        self._backoff = Backoff() if backoff is None else backoff
+        self._lanes = Lanes(registry, name_of, concurrency, _MEMORY_BYTES)
+        self._backoff = Backoff()
         self._drain_s = drain_s
         self._inside: dict[EvaluationKey, asyncio.Task[None]] = {}
         """Tasks that ask the questions of an evaluation now, in all lanes."""
