@@ -30,8 +30,8 @@ from kafka.util import Timer  # pyright: ignore[reportMissingImports, reportUnkn
 
 from collector.fleet.partition_log import PartitionLog
 from collector.fleet.topic_log import TopicLog
-from collector.receivers.kafka.batches import keep_reading
 from collector.receivers.kafka.commits import topic_id_of
+from collector.receivers.kafka.intake import keep_reading
 from collector.receivers.kafka.receiver import leave_group
 from collector.receivers.kafka.settings import POLL_MS, KafkaSettings, consumer_settings
 from scouter.errors import ConfigError, TransientError

@@ -20,7 +20,7 @@ from collector.items.letters import UNREADABLE, make_letter, pack_letter
 from collector.log.brokers import Brokers
 from collector.log.port import Chunk, Entry, Item, Kind
 from collector.metrics import OVERTAKEN
-from collector.receivers.kafka.batches import UnreadableBatch
+from collector.receivers.kafka.intake import UnreadableBatch
 from collector.receivers.kafka.settings import KafkaSettings
 from collector.receivers.lag import Backlog
 from collector.store.letters import LetterKind

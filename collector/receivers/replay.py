@@ -181,7 +181,7 @@ def _contents_of(letter: DeadLetter) -> list[DeadLetter]:
     if letter.reason != UNREADABLE:
         return [letter]
     try:
-        from collector.receivers.kafka.batches import values_in  # the client is an extra
+        from collector.receivers.kafka.intake import values_in  # the client is an extra
     except ImportError as error:
         raise DataError("a batch of Kafka: pip install 'scouter-agents[kafka]'") from error
     return [replace(letter, payload=value) for value in values_in(letter.payload)]

@@ -18,9 +18,8 @@ from kafka.admin import MemberToRemove  # pyright: ignore[reportAttributeAccessI
 from collector.log.brokers import Brokers
 from collector.metrics import OVERTAKEN
 from collector.receivers.intake import Intake
-from collector.receivers.kafka.batches import keep_reading
 from collector.receivers.kafka.commits import Continuity, OffsetCommits
-from collector.receivers.kafka.intake import KafkaIntake
+from collector.receivers.kafka.intake import KafkaIntake, keep_reading
 from collector.receivers.kafka.settings import POLL_MS, KafkaSettings, consumer_settings
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.receiver import member_name

@@ -32,7 +32,7 @@ from collector.alerts.alert import (
 from collector.alerts.conditions import AlertMonitor
 from collector.alerts.evidence import Standing, explained
 from collector.alerts.health import HealthWatch
-from collector.alerts.measures import DriftMeasures
+from collector.alerts.watch import DriftMeasures
 from collector.alerts.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
 from collector.store.rows import TaskRow
 from scouter.drift.config import AgentEvalConfig, Healthy, SavedRun

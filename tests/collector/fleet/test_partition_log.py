@@ -19,7 +19,7 @@ from collector.items.drop_reports import unpack_dropped
 from collector.items.letters import UNREADABLE, unpack_letter
 from collector.log.port import Entry, Item, Kind
 from collector.metrics import OVERTAKEN
-from collector.receivers.kafka.batches import UnreadableBatch
+from collector.receivers.kafka.intake import UnreadableBatch
 from collector.receivers.kafka.settings import KafkaSettings
 from collector.store.file_store import FileStore
 from collector.worker.open_trace import JoinTimes

@@ -14,7 +14,7 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 from kafka.structs import TopicPartition
 
-from collector.receivers.kafka.batches import UnreadableBatch, keep_reading, values_in
+from collector.receivers.kafka.intake import UnreadableBatch, keep_reading, values_in
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Start
