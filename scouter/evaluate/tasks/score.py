@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, Unpack
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.results.task_result import as_score
 from scouter.evaluate.tasks.base import JsonInput, Scope, ScoredOptions, TaskBase, is_none
 
 _GIVEN: Final = ("at_least", "at_most", "passed")
@@ -81,6 +80,8 @@ class ScoreTask(TaskBase):
 
     def is_on_scale(self, value: object) -> bool:
         """Tell whether a value is a number of its scale; sums of thirds may be a hair beyond."""
+        from scouter.evaluate.results.task_result import as_score  # profiles load without results
+
         (low, high), number = self.scale, as_score(value)
         hair = 1e-9 * (high - low)
         return number is not None and low - hair <= number <= high + hair
