@@ -23,10 +23,10 @@ _FEWEST: Final = 3
 """Traces that a rule has to be seen in; of fewer traces, all."""
 _SHARE: Final = 0.05
 """Share of the traces that a rule has to be seen in."""
-_SENTENCE: Final = 20
-"""Characters of an answer from which on its end tells something."""
-_TEXT: Final = 40
-"""Characters of an answer from which on its words tell something."""
+_SENTENCES: Final = {"answer_is_whole": 7, "long_answer_is_whole": 20}
+"""Characters of an answer beyond which its end tells something."""
+_TEXTS: Final = {"answer_in_the_language": 10, "long_answer_in_the_language": 40}
+"""Characters of an answer beyond which its words tell something."""
 _WORDS: Final = 12
 """Common words of which one stands in every answer."""
 _PAIRS: Final = 60
@@ -158,15 +158,25 @@ def _claims(verbs: Sequence[str]) -> Wire:
 
 
 def _of_texts(corpus: Corpus) -> Iterator[AgentAssertionTask]:
-    """The end of answers, and the words of their language."""
-    when = _when(_CONTENT, "HasLengthGreaterThan", _SENTENCE)
-    yield _on_text("answer_is_whole", _CONTENT, _ENDING, when, "Matches")
-    texts = [text for trace in corpus.traces if len(text := trace.work.content or "") > _TEXT]
-    shares = Counter(word for text in texts for word in {*_WORD.findall(text.lower())})
-    if words := sorted(word for word, _ in shares.most_common(_WORDS)):
-        pattern = rf"(?i)(?:^|\PL)(?:{'|'.join(words)})(?:\PL|$)"
-        when = _when(_CONTENT, "HasLengthGreaterThan", _TEXT)
-        yield _on_text("answer_in_the_language", _CONTENT, pattern, when, "Matches")
+    """The end of answers, and the words of their language, or its letters."""
+    for id, least in _SENTENCES.items():
+        when = _when(_CONTENT, "HasLengthGreaterThan", least)
+        yield _on_text(id, _CONTENT, _ENDING, when, "Matches")
+    for id, least in _TEXTS.items():
+        texts = [text for trace in corpus.traces if len(text := trace.work.content or "") > least]
+        shares = Counter(word for text in texts for word in {*_of_language(text)})
+        if words := sorted(word for word, _ in shares.most_common(_WORDS)):
+            letters = "".join(word for word in words if len(word) == 1)
+            pattern = rf"(?i)(?:^|\PL)(?:{'|'.join(words)})(?:\PL|$)"
+            pattern += f"|[{letters}]" if letters else ""
+            when = _when(_CONTENT, "HasLengthGreaterThan", least)
+            yield _on_text(id, _CONTENT, pattern, when, "Matches")
+
+
+def _of_language(text: str) -> list[str]:
+    """Words that are no names, which have capitals; without these, letters."""
+    words = [word for word in _WORD.findall(text) if word.islower()]
+    return words or [each for each in text if each.isalpha() and not each.isascii()]
 
 
 def holding(corpus: Corpus) -> list[AgentAssertionTask]:

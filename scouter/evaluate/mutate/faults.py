@@ -23,8 +23,11 @@ from scouter.model.span import Span
 _LOOPS: Final = 10
 """Further calls of a loop; frameworks stop one after some 10 to 25."""
 _FAILURE: Final = "Error: the service is not available"
-_NUMBER: Final = re.compile(r"(?<![\w.,:/-])\d{2,9}(?![\w:/-]|[.,]\d)")
+_NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_.,:/-])\d{2,9}(?![A-Za-z0-9_:/-]|[.,]\d)", re.ASCII)
 _WORD: Final = re.compile(r"(?P<start>(?:^|[.!?:\n*-])\s*)?(?P<word>[^\W\d_]+)")
+_ENGLISH: Final = frozenset(
+    {"the", "is", "are", "you", "your", "for", "of", "and", "it", "have", "has", "was", "to", "we"}
+)  # fmt: skip
 _SPANISH: Final = (
     "para", "que", "con", "una", "los", "por", "las", "del", "como", "pero", "sus", "este",
 )  # fmt: skip
@@ -282,6 +285,8 @@ def _of_answer(change: Callable[[str, Trace, Corpus, int], str | None]) -> Tries
 
 
 def _with_claim(text: str, trace: Trace, corpus: Corpus, number: int) -> str | None:
+    if len(_ENGLISH.intersection(_words(text))) < 2:
+        return None  # the claim would be in another language than the answer
     called = {verb_of(bare_name(call.name)) for call in trace.work.tool_calls}
     free = [tool for tool in corpus.tools if (verb := verb_of(tool)) and verb not in called]
     free = free or [verb for verb in COMMON if verb not in called]
@@ -303,11 +308,15 @@ def _cut(text: str, _: Trace, __: Corpus, ___: int) -> str | None:
     return words if len(words) >= 8 else None
 
 
+def _words(text: str) -> set[str]:
+    return {match["word"].lower() for match in _WORD.finditer(text)}
+
+
 def _in_another_language(text: str, _: Trace, __: Corpus, ___: int) -> str | None:
     """Words of another language in the place of all but names; numbers and names stay."""
-    words = {match["word"].lower() for match in _WORD.finditer(text)}
+    words = _words(text)
     if not any(each.isascii() for each in words):
-        return "This is the answer to your question: " + " ".join(re.findall(r"\d+", text))
+        return f"This is the answer to your question: {' '.join(re.findall(r'[0-9]+', text))}."
     others = cycle(_GERMAN if len(words & {*_SPANISH}) > 2 else _SPANISH)
 
     def other(match: re.Match[str]) -> str:

@@ -142,7 +142,12 @@ def _execution(tree: SpanTree, span: Span, owner: Change, number: int, is_own: b
     if not number:
         return made
     own = [each for each in tree.spans if each.span_id in old.span_ids]
-    later = number * max(each.duration_ns + 1 for each in own)
+    length_ns = max(each.duration_ns + 1 for each in own)
+    begin, end = own[0].start_ns, own[0].start_ns + length_ns
+    following = min((each.start_ns for each in tree.spans if each.start_ns >= end), default=0)
+    if following:  # all come before what came behind the call, and overlap where they have to
+        length_ns = min(length_ns, max(1, (following - begin - 1) // len(owner.become)))
+    later = number * length_ns
     parent = span.parent_span_id
     if parent and not (is_own and span.span_id == old.span_ids[0]):
         parent = _other_id(parent, number)

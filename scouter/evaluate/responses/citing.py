@@ -44,7 +44,12 @@ _DATES: Final = (
 )
 """Two forms of one place, as people write day and month in either order, are both meant."""
 _GROUPED: Final = r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d+)?"
-_NUMBER: Final = re.compile(rf"(?<![\w:.,])({_GROUPED}|\d+(?:[.,]\d+)?)(?![\d:]|[.,]\d)(\s?%)?")
+_UNSPACED: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Letters of scripts whose words have no space between them: Thai, Japanese, Chinese, Korean."""
+_LETTER: Final = re.compile(f"[{_UNSPACED}]")
+_NUMBER: Final = re.compile(
+    rf"(?<![^\W{_UNSPACED}])(?<![:.,])({_GROUPED}|\d+(?:[.,]\d+)?)(?![\d:]|[.,]\d)(\s?%)?"
+)
 _SPACES: Final = re.compile(r"[ '\u00a0\u202f]")
 _NO_WORD: Final = re.compile(r"[\W_]+")
 _SHORTEST: Final = 3
@@ -151,7 +156,8 @@ def _leaves(value: JsonValue) -> Iterator[JsonValue]:
 
 
 def _words(text: str) -> str:
-    return f" {_NO_WORD.sub(' ', text.casefold()).strip()} "
+    apart = text if text.isascii() else _LETTER.sub(r" \g<0> ", text)
+    return f" {_NO_WORD.sub(' ', apart.casefold()).strip()} "
 
 
 def _is_same_day(one: Date, other: Date) -> bool:

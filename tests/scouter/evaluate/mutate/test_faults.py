@@ -57,6 +57,13 @@ def test_faults_of_calls(kind: str, calls: list[list[str]]) -> None:
     assert (work.content, why_untold(work)) == (answer(1), "")
 
 
+def test_a_loop_ends_before_what_came_behind_the_call() -> None:
+    """The next span begins sooner than ten calls take one behind the other."""
+    found = [shown(call) for call in mutant("loop", 9).work.tool_calls]
+
+    assert [each.split()[0] for each in found] == [*["find_order"] * 11, "refund_order"]
+
+
 def test_an_argument_is_that_of_another_trace() -> None:
     work = mutant("argument_replaced", 1).work
     given = [call.arguments for call in work.tool_calls]

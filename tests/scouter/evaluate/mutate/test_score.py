@@ -14,6 +14,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, task_adapter
+from tests.scouter.evaluate.mutate import desk
 from tests.scouter.evaluate.mutate.desk import trace, traces
 
 
@@ -67,6 +68,28 @@ def test_proposals_see_the_faults_in_traces_that_they_were_not_drawn_from() -> N
         "loop", "act_claimed", "number_changed", "answer_blank", "answer_cut",
         "language_changed",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Wir haben für die Bestellung {} Euro erstattet. Danke für das Warten, und alles Gute!",
+        "ご注文の金額は{}円です。お待たせして申し訳ございません。",
+        "لقد وجدنا طلبك وثمنه {} يورو. شكرا لك على الانتظار.",
+    ],
+    ids=["German", "Japanese", "Arabic"],
+)
+def test_answers_of_other_languages(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No act is claimed in English; of the rest, proposals see all in traces that come later."""
+    monkeypatch.setattr(desk, "answer", lambda number: said.format(100 + number))
+    score = mutation_score([SPOKE], traces(0, 20))
+    kinds = {each.fault.kind: each for each in score.faults}
+    after = mutation_score([SPOKE, *score.proposed()], traces(100, 30), propose=False)
+
+    assert kinds["act_claimed"].mutants == 0
+    assert (after.good, after.seen) == (30, after.tried)
+    ids = [task.id for task in kinds["language_changed"].proposed]
+    assert ids == ["answer_has_text", "answer_in_the_language"]
 
 
 def test_a_proposed_task_is_one_of_a_file() -> None:

@@ -36,6 +36,8 @@ from tests.scouter.evaluate.spans_support import span
         ("Your order A-7 is on its way", {"id": "A-7"}),
         ("in PARIS!", '{"city": "Paris"}'),
         ("It is on its  way, now", {"status": "on_its way"}),
+        ("気温は35度です。", {"temp": 35}),
+        ("東京の天気は晴れです。", {"city": "東京"}),
     ],
 )
 def test_an_answer_cites(answer: str, result: JsonValue) -> None:
@@ -58,6 +60,7 @@ def test_an_answer_cites(answer: str, result: JsonValue) -> None:
         ("true", {"found": True, "next": None}),
         ("an", "an"),
         ("", {"city": "Paris"}),
+        ("大阪の気温は36度です。", {"city": "東京", "temp": 35}),
         ("city", {"city": ""}),
         ("45.45.2024", "2024-45-45"),
     ],
