@@ -81,7 +81,11 @@ def test_proposals_see_the_faults_in_traces_that_they_were_not_drawn_from() -> N
 )
 def test_answers_of_other_languages(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No act is claimed in English; of the rest, proposals see all in traces that come later."""
-    monkeypatch.setattr(desk, "answer", lambda number: said.format(100 + number))
+
+    def answer(number: int) -> str:
+        return said.format(100 + number)
+
+    monkeypatch.setattr(desk, "answer", answer)
     score = mutation_score([SPOKE], traces(0, 20))
     kinds = {each.fault.kind: each for each in score.faults}
     after = mutation_score([SPOKE, *score.proposed()], traces(100, 30), propose=False)
