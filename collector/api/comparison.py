@@ -29,10 +29,10 @@ from collector.comparing.comparison import (
     figures_of,
     kinds_of,
 )
+from collector.comparing.live import explain
 from collector.comparing.looks import looks_of, record_place
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.comparing.side import MOST, Side, Wanted, read_side
-from collector.comparing.traffic import explain
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
 from collector.store.runs import RunRow

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from collector.receivers.budget import FullError
-from collector.receivers.grpc.read_slots import ReadSlots
+from collector.receivers.grpc.receiver import ReadSlots
 from collector.receivers.message_servers.receiver import ReadSize
 
 

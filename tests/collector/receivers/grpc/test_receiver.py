@@ -19,8 +19,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.log.port import Item
 from collector.receivers.grpc import receiver
-from collector.receivers.grpc.read_slots import ReadSlots
-from collector.receivers.grpc.receiver import address_of
+from collector.receivers.grpc.receiver import ReadSlots, address_of
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
