@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated, Self, TypeAlias
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -20,8 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from collector.access.caller import Caller, Needs, Scope
-from collector.api.parameters import NOT_FOUND, api_router, read_trace_id
+from collector.api.parameters import NOT_FOUND, Sender, api_router, read_trace_id
 from collector.api.parts import TheIngest, TheStore
 from collector.items.record_items import json_bytes
 from collector.items.times import parse_time_ns
@@ -53,6 +52,10 @@ def _value(value: object) -> object:
     return found
 
 
+def _time(value: int | str | None) -> int | None:
+    return None if value is None else parse_time_ns(value)
+
+
 class FeedbackItem(BaseModel):
     """Feedback of one person; at least one of value, stars, label and text."""
 
@@ -82,7 +85,7 @@ class FeedbackItem(BaseModel):
         description="Key of the feedback: it counts once, however often it is sent. Without it "
         "the same feedback counts once.",
     )
-    at: int | str | None = Field(
+    at: Annotated[int | str | None, AfterValidator(_time)] = Field(
         default=None, description="When it was given: nanoseconds since the epoch, or RFC 3339."
     )
 
@@ -97,7 +100,6 @@ class FeedbackItem(BaseModel):
             raise ValueError("it says nothing; expected value, stars, label or text")
         if self.value is not None and self.stars is not None:
             raise ValueError("value and stars: expected one of them")
-        parse_time_ns(0 if self.at is None else self.at)
         return self
 
     def score(self, of: str) -> dict[str, JsonValue]:
@@ -142,7 +144,7 @@ def feedback_router() -> APIRouter:
     def feedback(
         store: TheStore,
         ingest: TheIngest,
-        caller: Annotated[Caller, Depends(Needs(Scope.INGEST))],
+        caller: Sender,
         body: _Body,
     ) -> FeedbackTaken:
         """Say whether an answer was good: a thumb, stars, a label or a text, of one or several.

@@ -183,6 +183,7 @@ _WRITERS: Final = frozenset((CallerScope.PROFILE, CallerScope.ADMIN))
 _OTHER_WRITERS: Final = {
     _LARGE: frozenset((CallerScope.INGEST,)),
     "/api/v1/labels": frozenset((CallerScope.LABEL,)),
+    "/api/v1/feedback": frozenset((CallerScope.INGEST,)),
 }
 _BODY_S: Final = 20.0
 _AT_A_TIME: Final = 4

@@ -414,8 +414,8 @@ def test_bodies_of_strangers_are_not_read_and_others_are_bounded(unchanged: Guar
         assert answer.status_code == 415, "chunked, and it does not say what it is"
 
 
-def test_bodies_are_not_read_of_tokens_that_may_change_nothing(unchanged: Guarded) -> None:
-    """The others are told at once which scope they lack."""
+def test_bodies_are_read_of_tokens_with_the_scope_and_of_no_others(unchanged: Guarded) -> None:
+    """The others are told at once which scope they lack. All but runs are of 1 MiB at most."""
     routes = [(m, path, needed) for m, path, needed, *_ in ROUTES if path.startswith("/api/")]
     takers = {path: needed for method, path, needed in routes if method != "GET"}
     assert takers["/api/v1/runs"] == "ingest"
@@ -430,6 +430,9 @@ def test_bodies_are_not_read_of_tokens_that_may_change_nothing(unchanged: Guarde
             answer = http.request(method, path, content=b"{" * 2**21, headers=sent)
             assert answer.status_code == 403
             assert f"needs the scope {needed}" in answer.text
+        sent = {**media, **headers(unchanged.tokens[needed])}
+        answer = http.request(method, path, content=b"{" * 2**21, headers=sent)
+        assert (answer.status_code == 413) is (path != "/api/v1/runs"), answer.text
     sent = {**media, **headers(unchanged.tokens["ingest"])}
     assert http.post("/api/v1/nothing", content=b"{", headers=sent).status_code == 404
 

@@ -106,6 +106,7 @@ def test_feedback_is_a_result_of_the_record_that_it_is_about(service: Service) -
         ({"trace_id": TRACE, "value": True, "name": "  "}, 400, "feedback.name: "),
         ({"items": [{"trace_id": TRACE, "value": "?"}]}, 400, "batch.items.0.value: "),
         ({"items": ()}, 400, "batch.items: "),
+        ({"trace_id": TRACE, "value": True, "at": "soon"}, 400, "feedback.at: 'soon' is no time"),
         ({"trace_id": TRACE, "stars": 3, "value": True}, 400, "value and stars"),
         ({"record_id": "none", "value": True}, 404, "no record 'none' is stored"),
         ({"trace_id": TRACE, "value": True, "colour": 1}, 400, "colour"),
