@@ -4,7 +4,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
 
 from fastapi import Depends, FastAPI, Request
 from prometheus_client import CollectorRegistry
@@ -142,22 +142,15 @@ class Unready(NamedTuple):
     """Reason with addresses and errors, for callers that may read."""
 
 
-class Remarks(Protocol):
-    """Says what is not as it should be, and stops nothing."""
-
-    def remarks(self, space: str) -> str:
-        """Words about a space; empty for none."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class ProbeParts:
     """The parts behind the probes and metrics; see `Parts`."""
 
     space: str
-    registry: Remarks
     metrics: CollectorRegistry
     unready: Callable[[], Unready | None]
+    remarks: Callable[[str], str] = lambda space: ""
+    """Says of a space what is not as it should be, and stops nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +205,11 @@ class Parts:
     judges: KnownJudges
     gold: GoldAsker | None
 
+    @property
+    def remarks(self) -> Callable[[str], str]:
+        """See `ProbeParts`."""
+        return self.registry.remarks
+
     @cached_property
     def names(self) -> KnownNames:
         """The names that a question may ask for."""
@@ -256,6 +254,7 @@ def _of(choose: Callable[[Parts], T]) -> Callable[[Request], Awaitable[T]]:
 OwnSpace: TypeAlias = Annotated[str, Depends(_of(lambda parts: parts.space))]
 TheTokens: TypeAlias = Annotated[Tokens, Depends(_of(lambda parts: parts.tokens))]
 TheStore: TypeAlias = Annotated[Store, Depends(_of(lambda parts: parts.store))]
+TheRemarks: TypeAlias = Annotated[Callable[[str], str], Depends(_of(lambda parts: parts.remarks))]
 TheRegistry: TypeAlias = Annotated[ProfileRegistry, Depends(_of(lambda parts: parts.registry))]
 TheMonitor: TypeAlias = Annotated[AlertMonitor, Depends(_of(lambda parts: parts.monitor))]
 TheWatcher: TypeAlias = Annotated[DriftWatcher, Depends(_of(lambda parts: parts.watcher))]

@@ -19,7 +19,7 @@ from collector.access.caller import Needs, Scope, caller_of, may
 from collector.access.gate import BEARER
 from collector.access.tokens import Token
 from collector.api.parameters import PROBLEMS, Reader, api_router
-from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, TheStore, TheTokens, UnreadyNow
+from collector.api.parts import OwnSpace, TheMetrics, TheRemarks, TheStore, TheTokens, UnreadyNow
 from collector.problem import SCHEMAS, Problem, ProblemError, problems
 from scouter.client.models.answer import Answer
 from scouter.client.models.operation import (
@@ -73,14 +73,14 @@ def probe_router() -> APIRouter:
         return Health(status="ok")
 
     @router.get("/readyz", responses=problems(503))
-    async def readyz(request: Request, unready: UnreadyNow, registry: TheRegistry) -> Health:
+    async def readyz(request: Request, unready: UnreadyNow, remarks: TheRemarks) -> Health:
         """Everything that the service needs is there; if not, a token with `read` gets more."""
         fault = unready()
         if fault is not None:
             is_told = may(request, Scope.READ)
             raise ProblemError(503, fault.why if is_told else f"not ready: {fault.part}", 1)
         is_told = may(request, Scope.READ)
-        told = registry.remarks(caller_of(request, Scope.READ).space) if is_told else ""
+        told = remarks(caller_of(request, Scope.READ).space) if is_told else ""
         return Health(status="ready", detail=told)
 
     @router.get(

@@ -42,15 +42,6 @@ def topic_of(settings: CollectorSettings) -> KafkaSettings:
     return KafkaSettings.of(settings, topic=settings.fleet_topic, group=settings.fleet_group)
 
 
-class NoRemarks:
-    """Stands for profiles in a process that has none."""
-
-    def remarks(self, space: str) -> str:
-        """Nothing."""
-        del space
-        return ""
-
-
 class FleetProcess(Served):
     """A process of a fleet without its own part; a role is a subclass.
 
@@ -77,7 +68,6 @@ class FleetProcess(Served):
         """The application of a process that serves no page."""
         parts = ProbeParts(
             space=self.gate.space,
-            registry=NoRemarks(),
             metrics=self.metrics.registry,
             unready=unready,
         )
