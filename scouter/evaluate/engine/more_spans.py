@@ -173,9 +173,9 @@ def reach_of(assertion: TraceAssertion | AgentAssertion, loss: MissingParts) -> 
         case SpanSetAssertion():
             return _rises
         case SpanCountAssertion(filter=filter):
-            return _rises if _only_gains(filter, loss) else _from_settled(filter)
+            return _rises if _only_gains(filter, loss) else _from_settled(filter, loss)
         case SpanExistsAssertion(filter=filter):
-            return _rises if _only_gains(filter, loss) else _from_settled(filter)
+            return _rises if _only_gains(filter, loss) else _from_settled(filter, loss)
         case SpanDurationAssertion(filter=filter):
             return _durations(filter, loss)
         case SpanAttributeAssertion(filter=filter, attribute_key=key):
@@ -254,13 +254,16 @@ def _only_gains(filter: SpanFilter, loss: MissingParts) -> bool:
     return sequence_names(filter) is None and not can_unmatch(filter, loss)
 
 
-def _from_settled(filter: SpanFilter) -> ReachOf:
+def _from_settled(filter: SpanFilter, loss: MissingParts) -> ReachOf:
     """The reach of a count, of which the spans stay that are here whole, up to their trace's root.
 
-    What comes then is neither an ancestor of such a span nor an attribute of one of its ancestors.
+    A span that comes is no ancestor of such a span. Attributes may be missing from every span:
+    that nobody reports one says nothing.
     """
-    is_upward = sequence_names(filter) is None and not _looks_down(filter)
-    select = compile_filter(filter) if is_upward else None
+    is_sure = (
+        loss is MissingParts.SPANS and sequence_names(filter) is None and not _looks_down(filter)
+    )
+    select = compile_filter(filter) if is_sure else None
 
     def reach(tree: SpanTree, value: JsonValue) -> Reach:
         sure = sum(_is_settled(tree, span) for span in select(tree)) if select else 0
