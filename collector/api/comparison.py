@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Final
 
@@ -180,7 +181,8 @@ def comparison_router() -> APIRouter:
         explained = None
         if found.pairing is Pairing.APART:
             explained = explain(store, caller.space, sides)
-        figures = figures_of(store, caller.space, sides, prices)
+        figures, costs = figures_of(store, caller.space, sides, prices)
+        found = replace(found, notes=(*found.notes, *costs))
         shown = tuple(map(_side, sides, (before_run, run), figures))
         return _answer(found, explained, shown, changes, sum(map(len, kinds)))
 

@@ -11,6 +11,7 @@ from collector.api.parameters import (
     Attributes,
     Cursor,
     Limit,
+    OutcomeOrBad,
     Profile,
     Reader,
     Tags,
@@ -28,17 +29,12 @@ from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.items.times import time_at
 from collector.judging.calibrations import KnownJudges
 from collector.problem import ProblemError
-from collector.store.evaluation_queries import AskedOutcome, EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow, TaskRow
 from scouter.client.models.answer import Page
 from scouter.client.models.comparison import SetupItem, Setups
 from scouter.client.models.evaluations import Evaluation, TaskResult
 from scouter.model.genai.setup import KINDS, VERSION
-
-OutcomeOrBad = Annotated[
-    AskedOutcome | None,
-    Query(description="`not_passed` is what failed or errored."),
-]
 
 _SETUPS: Final = tuple(kind for kind in KINDS if kind != VERSION)
 Setup = Annotated[

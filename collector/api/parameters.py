@@ -23,6 +23,7 @@ from collector.items.times import parse_asked_ns
 from collector.prices import Cost
 from collector.problem import ProblemError, problems
 from collector.store.json_text import dump_json
+from collector.store.reads import AskedOutcome
 from collector.store.span_rows import LONGEST, MOST, is_searched
 from collector.worker.worker import CATCH_UP_S
 from scouter.errors import DataError
@@ -52,6 +53,10 @@ Time = Annotated[
     ),
 ]
 Profile = Annotated[str | None, Query(max_length=512, description="Alias, name, uid or digest.")]
+OutcomeOrBad = Annotated[
+    AskedOutcome | None,
+    Query(description="`not_passed` is what failed or errored."),
+]
 Tags = Annotated[
     list[str],
     Query(max_length=16, description="`key=value`; all of several have to match.", alias="tag"),

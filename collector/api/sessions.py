@@ -16,6 +16,7 @@ from collector.api.parameters import (
     Attributes,
     Cursor,
     Limit,
+    OutcomeOrBad,
     Profile,
     Reader,
     Tags,
@@ -36,10 +37,10 @@ from collector.items.times import time_at
 from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.reads import AskedOutcome
 from collector.store.record_queries import RecordQuery, SessionQuery, SessionSummary
 from scouter.client.models.answer import Searched
 from scouter.client.models.records import Session, SessionItem
-from scouter.evaluate.outcome import Outcome
 
 _MOST: Final = 1000
 
@@ -48,14 +49,15 @@ async def session_filter(
     caller: Reader,
     profile: Profile = None,
     outcome: Annotated[
-        Outcome | None,
+        AskedOutcome | None,
         Query(
-            description="`failed`, `errored`, `pending`: of one record at least, or of the session "
-            "itself. `passed`: of all, skipped ones aside. `skipped`: of all."
+            description="`failed`, `errored`, `not_passed` (either), `pending`: of one record at "
+            "least, or of the session itself. `passed`: of all, skipped ones aside. `skipped`: of "
+            "all."
         ),
     ] = None,
     task_id: Text = None,
-    task_outcome: Outcome | None = None,
+    task_outcome: OutcomeOrBad = None,
     tag: Tags = [],  # noqa: B006 FastAPI copies it
     tool_name: Text = None,
     response_model: Text = None,

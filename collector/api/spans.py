@@ -17,6 +17,7 @@ from collector.api.parameters import (
     Attributes,
     Cursor,
     Limit,
+    OutcomeOrBad,
     Reader,
     Tags,
     Text,
@@ -32,7 +33,6 @@ from collector.problem import ProblemError
 from collector.store.span_queries import JudgedBy, SpanPosition, SpanQuery, SpanSummary, TraceQuery
 from scouter.client.models.answer import Page
 from scouter.client.models.traces import SpanItem
-from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
 
 _CURSOR: Final = struct.Struct(">QQQ16s8s")
@@ -58,9 +58,9 @@ async def judged_filter(
             "span's trace. The next four are of the same evaluation.",
         ),
     ] = None,
-    outcome: Outcome | None = None,
+    outcome: OutcomeOrBad = None,
     task_id: Text = None,
-    task_outcome: Outcome | None = None,
+    task_outcome: OutcomeOrBad = None,
     tag: Tags = [],  # noqa: B006 FastAPI copies it
 ) -> JudgedBy | None:
     """A dependency of routes: reads the filter by evaluations; None without any."""

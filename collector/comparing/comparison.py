@@ -30,6 +30,7 @@ from scouter.evaluate.compare.rows import RateComparison
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.statistics.clustered_mean import ClusteredMean, clustered_mean
 from scouter.evaluate.statistics.distributions import NORMAL
 from scouter.evaluate.statistics.every_look import look_p_value, look_quantile
 from scouter.evaluate.statistics.multiplicity import holm
@@ -355,19 +356,41 @@ _MOST_TRACES: Final = 100
 
 def figures_of(
     store: Store, space: str, sides: Iterable[Side], prices: PriceTable
-) -> list[TraceFigures | None]:
+) -> tuple[list[TraceFigures | None], tuple[str, ...]]:
     """Sum up the traces of the newest 100 records of each side; None where nothing is stored.
+
+    Returns:
+        And a sentence about their mean costs, where those of both are known.
 
     Cost: a look at the hash of each span in the commits that may hold one of the traces.
     """
     traces = [
-        {each.trace_id for each in side.results.records[:_MOST_TRACES] if each.trace_id}
-        if side.run is None
-        else set[str]()
-        for side in sides
+        {each.trace_id: each.session_id or each.trace_id for each in records if each.trace_id}
+        for records in (side.results.records[: _MOST_TRACES * (side.run is None)] for side in sides)
     ]
     found = store.trace_totals(space, set[str]().union(*traces))
-    return [_figures([found[each] for each in some if each in found], prices) for some in traces]
+    figures = [_figures([found[each] for each in some if each in found], prices) for some in traces]
+    if any(each is None or each.cost is None for each in figures):
+        return figures, ()
+    costs: list[ClusteredMean] = []
+    for some in traces:
+        groups: defaultdict[str, list[float]] = defaultdict(list)
+        for trace_id in some.keys() & found.keys():
+            cost = prices.total(found[trace_id].models).usd
+            groups[some[trace_id]].append(cost or 0.0)
+        costs.append(clustered_mean([*groups.values()]))
+    return figures, (_cost_text(*costs),)
+
+
+def _cost_text(before: ClusteredMean, after: ClusteredMean) -> str:
+    """Both means, and the interval of their difference, with conversations as units of chance."""
+    text = f"Mean cost of a trace: {before.mean:.4g} USD before, {after.mean:.4g} USD now"
+    if before.interval is None or after.interval is None:
+        return f"{text}; too few conversations for an interval of the difference."
+    apart = after.mean - before.mean
+    half = math.hypot(before.interval[1] - before.mean, after.interval[1] - after.mean)
+    low, high = apart - half, apart + half
+    return f"{text}: {apart:+.4g} (95 % at one look: {low:+.4g} to {high:+.4g})."
 
 
 def _figures(traces: Sequence[TraceTotals], prices: PriceTable) -> TraceFigures | None:

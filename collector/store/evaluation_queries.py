@@ -2,25 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from collector.store.commit import tag_texts
-from collector.store.reads import Values
+from collector.store.reads import AskedOutcome, Values, has_outcome
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.spans import traces_with
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import struct
-
-NOT_PASSED: Final = "not_passed"
-AskedOutcome: TypeAlias = Outcome | Literal["not_passed"]
-"""One outcome, or those of what failed or errored."""
-
-
-def outcomes_of(asked: AskedOutcome | None) -> list[str] | None:
-    """The outcomes that a filter names; None for any."""
-    if asked == NOT_PASSED:
-        return [Outcome.FAILED.value, Outcome.ERRORED.value]
-    return None if asked is None else [asked]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +181,8 @@ def _parts(query: EvaluationQuery, first: int, last: int, values: Values) -> Ite
     for name, sql in _FILTERS:
         if (value := getattr(query, name)) is not None:
             yield sql.format(values.of(value))
-    if (outcomes := outcomes_of(query.outcome)) is not None:
-        yield f"e.outcome = ANY({values.of(outcomes, _TEXTS)})"
+    if query.outcome is not None:
+        yield has_outcome("e", query.outcome, values)
     yield from time_conditions(query.since_ns, query.until_ns, values)
     if query.tags:
         texts = [text for pair in query.tags for text in tag_texts(dict([pair]))]
@@ -246,8 +235,8 @@ def task_conditions(query: EvaluationQuery, values: Values) -> Iterator[str]:
     """The filter of results `t` by their task."""
     if query.task_id is not None:
         yield f"t.task_id = {values.of(query.task_id)}"
-    if (outcomes := outcomes_of(query.task_outcome)) is not None:
-        yield f"t.outcome = ANY({values.of(outcomes, _TEXTS)})"
+    if query.task_outcome is not None:
+        yield has_outcome("t", query.task_outcome, values)
 
 
 def service_filters(query: EvaluationQuery) -> dict[str, str]:

@@ -18,12 +18,11 @@ from collector.store.evaluation_queries import (
     OutcomeRow,
     TaskOutcome,
     evaluation_condition,
-    outcomes_of,
     service_filters,
 )
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps
 from collector.store.json_text import decode_evaluation
-from collector.store.reads import Reads, Values, within
+from collector.store.reads import Reads, Values, has_outcome, within
 from collector.store.rows import EvaluationRow, ResultPlace
 from collector.store.spans import commit_steps
 from scouter.evaluate.outcome import Outcome
@@ -284,8 +283,8 @@ class EvaluationFacetReads(Reads):
         more = ""
         if query.task_id is not None:
             more += f" AND t.task_id = {values.of(query.task_id)}"
-        if (outcomes := outcomes_of(query.task_outcome)) is not None:
-            more += f" AND t.outcome = ANY({values.of(outcomes, 'TEXT[]')})"
+        if query.task_outcome is not None:
+            more += f" AND {has_outcome('t', query.task_outcome, values)}"
         rows = self.read(
             f"SELECT t.task_id, count(*) FROM task_results t WHERE t.seq BETWEEN {low} AND {high}"
             f"{more} AND t.evaluation_id IN (SELECT e.evaluation_id FROM evaluations e"

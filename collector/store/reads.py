@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from scouter.errors import TransientError
+from scouter.evaluate.outcome import Outcome
 
 _GAP: Final = 8
 """Commits between two that are looked at together."""
@@ -120,6 +121,17 @@ class Values(list[object]):
         """Add a value; the SQL that stands for it."""
         self.append(value)
         return f"${len(self)}::{kind}"
+
+
+NOT_PASSED: Final = "not_passed"
+AskedOutcome: TypeAlias = Outcome | Literal["not_passed"]
+"""One outcome, or those of what failed or errored."""
+
+
+def has_outcome(table: str, asked: AskedOutcome, values: Values) -> str:
+    """SQL that is true of evaluations or results that ended so."""
+    outcomes = [Outcome.FAILED, Outcome.ERRORED] if asked == NOT_PASSED else [asked]
+    return f"{table}.outcome = ANY({values.of([str(each) for each in outcomes], 'TEXT[]')})"
 
 
 def runs(commits: Iterable[int], gap: int = _GAP) -> Iterator[tuple[int, int]]:

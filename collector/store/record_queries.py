@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from collector.prices import ModelTokens
 from collector.store.letters import StoredLetter
+from collector.store.reads import AskedOutcome
 from collector.store.rows import EvaluationRow, RecordRow, RecordState
 from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
@@ -95,13 +96,13 @@ class SessionQuery:
     since_ns: int | None = None
     """Received from then on."""
     until_ns: int | None = None
-    outcome: Outcome | None = None
+    outcome: AskedOutcome | None = None
     """Failed, errored or pending: of one latest evaluation, on a record or on the session itself.
     A record without an evaluation is pending. Passed: of all of them, skipped ones aside. Skipped:
     of all of them."""
     task_id: str | None = None
     """A latest evaluation has such a task; with `task_outcome`, with that outcome of it."""
-    task_outcome: Outcome | None = None
+    task_outcome: AskedOutcome | None = None
     tags: tuple[tuple[str, str], ...] = ()
     """Keys and values that are all among the tags of one record."""
     tool_name: str | None = None

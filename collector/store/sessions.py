@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from collector.store.commit import tag_texts, text_hash
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
-from collector.store.reads import Values
+from collector.store.reads import Values, has_outcome
 from collector.store.record_queries import SessionPage, SessionQuery, SessionSummary
 from collector.store.records import (
     GROWTH,
@@ -92,7 +92,7 @@ def session_conditions(query: SessionQuery, values: Values) -> str:
     """The conditions on sessions `sid` beside these tables, as SQL."""
     found: list[str] = []
     if query.outcome is not None:
-        found.append(f"outcomes WHERE outcome = {values.of(query.outcome.value)}")
+        found.append(f"outcomes WHERE {has_outcome('outcomes', query.outcome, values)}")
     if query.task_id is not None or query.task_outcome is not None:
         found.append(f"{RESULTS_OF_LATEST} WHERE {task_conditions(query, values)}")
     if query.tags:
@@ -130,7 +130,7 @@ def task_conditions(query: SessionQuery, values: Values) -> str:
     if query.task_id is not None:
         where.append(f"t.task_id = {values.of(query.task_id)}")
     if query.task_outcome is not None:
-        where.append(f"t.outcome = {values.of(query.task_outcome.value)}")
+        where.append(has_outcome("t", query.task_outcome, values))
     return " AND ".join(where)
 
 
@@ -361,7 +361,7 @@ def _parts(query: SessionQuery, values: Values) -> Iterator[tuple[str, str]]:
     """By facet a query for sessions and values."""
     of_chosen = "sid IN (SELECT sid FROM chosen)"
     yield "profile", f"SELECT sid, value FROM asked WHERE {of_chosen}"
-    is_asked = "true" if query.outcome is None else f"outcome = {values.of(query.outcome.value)}"
+    is_asked = "true" if query.outcome is None else has_outcome("outcomes", query.outcome, values)
     yield "outcome", f"SELECT sid, outcome AS value FROM outcomes WHERE {of_chosen} AND {is_asked}"
     yield (
         "task_id",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from collector.prices import ModelTokens
+from collector.store.reads import AskedOutcome
 from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode, struct
@@ -59,10 +60,10 @@ class JudgedBy:
 
     profile: str | None = None
     """Alias, name, uid or digest."""
-    outcome: Outcome | None = None
+    outcome: AskedOutcome | None = None
     task_id: str | None = None
     """It has such a task; with `task_outcome`, with that outcome of it."""
-    task_outcome: Outcome | None = None
+    task_outcome: AskedOutcome | None = None
     tags: tuple[tuple[str, str], ...] = ()
     """Keys and values that are all among its tags."""
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from math import isfinite
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -37,7 +38,8 @@ def attribute_text(attributes: Attributes, links: Collection[str] = ()) -> str:
     """Write the attributes of a span, but for long ones; U+FFFD replaces half a character.
 
     Of more than 128, which OpenTelemetry's SDKs do not send unless they are told to, those that
-    are parts of messages are left out first. A number that JSON cannot say is null.
+    are parts of messages are left out first. A number that JSON cannot say is null. Texts of a list
+    stand before it, as if each were the value; who reads the JSON gets the last, the list.
 
     Args:
         attributes: Of the span.
@@ -56,10 +58,18 @@ def attribute_text(attributes: Attributes, links: Collection[str] = ()) -> str:
     if links:
         short["span.links"] = tuple(sorted(links))
     try:
-        return orjson.dumps(short, option=orjson.OPT_INDENT_2).decode()
+        text = orjson.dumps(short, option=orjson.OPT_INDENT_2).decode()
     except TypeError:  # bytes, or half a character
         plain = plain_texts(to_json_value(short))
-        return json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2)
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2)
+    lists = ((name, value) for name, value in short.items() if isinstance(value, tuple))
+    items = [
+        f"{_head(plain_text(name))}{_json(plain_text(each))},"
+        for name, value in lists
+        for each in value
+        if isinstance(each, str) and len(each) <= LONGEST
+    ]
+    return f"{{{''.join(items)}{text[1:]}" if items else text
 
 
 def is_searched(key: str, value: str) -> bool:
@@ -72,7 +82,7 @@ def has_attribute(key: str, value: str, values: Values) -> str:
 
     Args:
         key: Name of the attribute; any one that has the value where it is empty.
-        value: A text, or a number or boolean that is written so.
+        value: A text, one of a list, or what is written so: a number, a boolean, JSON.
         values: Gets the values of parameters.
     """
     forms = (f"position({values.of(form)} IN attributes) > 0" for form in _forms(key, value))
@@ -92,6 +102,9 @@ def _forms(key: str, value: str) -> Iterator[str]:
     """The ways in which an attribute may stand in a text; the end of a number tells it whole."""
     head = _head(key)
     yield head + _json(value)
+    if value[:1] in ("[", "{"):
+        with suppress(ValueError):
+            yield attribute_text({key: json.loads(value)})[1:-2]
     if value in ("true", "false"):
         yield head + value
     for number in sorted(_numbers(value)):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from collector.store.commit import tag_texts
-from collector.store.reads import LAST, Reads, Values
+from collector.store.reads import LAST, Reads, Values, has_outcome
 from collector.store.span_queries import (
     SEARCHED,
     JudgedBy,
@@ -194,7 +194,7 @@ def judged_condition(query: SpanQuery, values: Values) -> str:
         names = "e.alias, e.profile_name, e.profile_uid, e.profile_digest"
         parts.append(f"{values.of(asked.profile)} IN ({names})")
     if asked.outcome is not None:
-        parts.append(f"e.outcome = {values.of(asked.outcome.value)}")
+        parts.append(has_outcome("e", asked.outcome, values))
     if asked.tags:
         pairs = [text for key, value in asked.tags for text in tag_texts({key: value})]
         parts.append(f"e.tags @> {values.of(pairs, 'TEXT[]')}")
@@ -211,7 +211,7 @@ def task_condition(query: SpanQuery, values: Values) -> str:
     if asked.task_id is not None:
         parts.append(f"t.task_id = {values.of(asked.task_id)}")
     if asked.task_outcome is not None:
-        parts.append(f"t.outcome = {values.of(asked.task_outcome.value)}")
+        parts.append(has_outcome("t", asked.task_outcome, values))
     return " AND ".join(parts)
 
 

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Final, Literal, TypeAlias, cast
 
-from collector.store.evaluation_queries import NOT_PASSED
+from collector.store.reads import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.render import text_of, took
 from collector.web.source import AskError, Shown, Source

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 
-from collector.store.evaluation_queries import NOT_PASSED
+from collector.store.reads import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.source import AskError, Shown, Source
 from scouter.cli.export import write_parquet
@@ -70,8 +70,8 @@ _RANGE: Final = "range"
 _TAG: Final = "tag"
 _TEXT: Final = "text"
 """A list that a text filters is neither counted nor exported: it takes reading everything."""
-_OUTCOMES: Final = ("failed", "errored", "passed", "skipped", "pending")
-_ENDED: Final = (NOT_PASSED, *_OUTCOMES[:-1])
+_OUTCOMES: Final = (NOT_PASSED, "failed", "errored", "passed", "skipped", "pending")
+_ENDED: Final = _OUTCOMES[:-1]
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since", is_rare=True),

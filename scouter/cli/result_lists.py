@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from scouter.client.models.traces import TraceItem
 
 Outcome = Annotated[
-    str | None, typer.Option(metavar="OUTCOME", help="passed, failed, errored, skipped or pending.")
+    str | None,
+    typer.Option(
+        metavar="OUTCOME", help="passed, failed, errored, not_passed, skipped or pending."
+    ),
 ]
 Task = Annotated[str | None, typer.Option(metavar="TASK", help="Of an evaluation.")]
 TaskOutcome = Annotated[

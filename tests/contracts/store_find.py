@@ -179,7 +179,8 @@ class StoreFindContract(OpenedStore):
         called = span(2, trace_id=BERT, **other)
         late = span(3, trace_id=OTHER, **(other | {"start_ns": 2 * day_ns, "end_ns": 2 * day_ns}))
         beside = span(4, trace_id=OTHER[:-1] + "4", attributes={"mcp.session.id": "s"})
-        store.append_spans(SPACE, [caller, called, late, beside], 1).result()
+        crowd = [span(9, trace_id=f"{n:032x}", attributes={"job": "t-1"}) for n in range(1, 31)]
+        store.append_spans(SPACE, [*crowd, caller, called, late, beside], 1).result()
         store.append_spans("elsewhere", [span(5, trace_id=OTHER[:-1] + "5", **other)], 1).result()
         assert store.linked_traces(SPACE, [caller]) == [BERT]
         assert store.linked_traces(SPACE, [called]) == [ANNA]

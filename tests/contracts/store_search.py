@@ -172,7 +172,11 @@ _TEXTS: Final[Sequence[tuple[AttributeValue, list[str], list[str]]]] = (
     (-0.0, ["-0.0", "0.0"], ["x"]),
     ("x" * 200, ["x" * 200], ["x" * 199]),
     ("x" * 300, [], ["x" * 300]),
-    (("a", "b"), [], ["a", "('a', 'b')"]),
+    (("a", "b"), ["a", "b", '["a","b"]', '[ "a", "b" ]'], ["('a', 'b')", '["a"]', "ab", "[a]"]),
+    ((1, 2.5, True), ["[1, 2.5, true]"], ["[1]", "[1, 2.5]"]),
+    ((), ["[]"], [""]),
+    ({"a": {"b": "c"}}, ['{"a":{"b":"c"}}'], ["c", '{"b": "c"}']),
+    ("[1, 2]", ["[1, 2]"], ["[1,2]"]),
     (None, [], ["", "None"]),
 )
 """Values of attributes, the texts that find them, and some that do not."""
@@ -317,7 +321,7 @@ class StoreSearchContract(OpenedStore):
         }  # fmt: skip
 
     def test_attributes_by_their_text(self, store: AppendingStore) -> None:
-        """Texts, numbers and booleans; what is longer than 256 bytes with its key is not found."""
+        """Texts, numbers, booleans, lists, objects; what is longer than 256 bytes is not found."""
         spans = [
             span(at, attributes={f"key {at}": value, "k": "red"})
             for at, (value, _, _) in enumerate(_TEXTS, start=1)

@@ -93,7 +93,7 @@ def explain_check(
         Step("find_records", "records that do not pass it", wrong),
         Step("run_release_check", "after a change of the agent: may it be released?", {}),
         Step("try_profile", "after a change of the check: what does it say of stored traces?", {}),
-        Step("mutate_profile", "which faults would its profile not see?", {}),
+        Step("mutate_profile", "which faults does it not see?", {"profile": item.alias}),
     ]
     lines = [*shown(data, *_ASIDE), "as the profile has it:", *written(wire)]
     return Reply(says=says, data=lines, steps=steps).part(cursor)

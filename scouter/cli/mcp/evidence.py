@@ -1,8 +1,9 @@
 """Tools that find and show single things: records, traces and spans."""
 
+import json
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from scouter.cli.asking import moment
 from scouter.cli.look_text import SHORT, record_lines, trace_lines
@@ -92,7 +93,9 @@ def find_traces(
     tool_name: Tool = None,
     without_tool: Tool = None,
     status: Annotated[SpanStatus | None, Field(description="Of a span.")] = None,
-    attributes: Annotated[dict[str, str] | None, Field(description="Attributes of spans.")] = None,
+    attributes: Annotated[
+        dict[str, JsonValue] | None, Field(description="Attributes of spans, each of some span.")
+    ] = None,
     profile: Profile = None,
     outcome: Outcome = None,
     task: Task = None,
@@ -102,9 +105,11 @@ def find_traces(
     cursor: Cursor = None,
 ) -> Reply:
     """Find traces by their spans and by the evaluations on their records, newest first."""
+    given = (attributes or {}).items()
+    texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in given}
     page = client.traces(
         text=text, user_id=user_id, tool_name=tool_name, without_tool=without_tool, status=status,
-        attributes=attributes, profile=profile, outcome=outcome, task_id=task,
+        attributes=texts, profile=profile, outcome=outcome, task_id=task,
         task_outcome=task_outcome, since=moment(since, "since"), until=moment(until, "until"),
         limit=_PAGE, questions=True,
     ).page(cursor)  # fmt: skip
@@ -115,20 +120,31 @@ def find_traces(
     return Reply(says=says, data=listed(page.items), steps=steps, cursor=page.next_cursor)
 
 
-def show_trace(client: ScouterClient, trace_id: TraceId, cursor: Cursor = None) -> Reply:
+def show_trace(
+    client: ScouterClient,
+    trace_id: TraceId,
+    joined: Annotated[
+        bool, Field(description="With the traces that belong to it, as those of MCP servers.")
+    ] = False,
+    cursor: Cursor = None,
+) -> Reply:
     """Show a trace as a tree: messages, tool calls with arguments and results, errors, checks.
 
     Long values are cut; show_span has more of them, by the span's id in brackets.
     """
-    found = client.trace_view(trace_id, limit=_MOST_SPANS)
-    view = found.view
+    found = client.trace_view(trace_id, limit=_MOST_SPANS, joined=joined or None)
+    view, links = found.view, client.trace_links(trace_id).items
     steps = [step for each in found.evaluations[:2] for step in _steps_of(each, is_traced=False)]
     steps += [
         Step("show_span", "the first error", {"trace_id": trace_id, "span_id": span.span_id})
         for span in [span for span in view.spans if span.error][:1]
     ]
+    if links and not joined:
+        with_others = {"trace_id": trace_id, "joined": True}
+        steps.append(Step("show_trace", "with the traces that belong to it", with_others))
     says = [f"{len(view.spans)} spans, {view.errors} in error; {view.left_out} more are left out."]
-    return Reply(says=says, data=trace_lines(found, SHORT), steps=steps).part(cursor)
+    lines = trace_lines(found, SHORT, links, joined=joined)
+    return Reply(says=says, data=lines, steps=steps).part(cursor)
 
 
 def show_span(

@@ -7,11 +7,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 import anyio
 from pydantic import Field
 
+from scouter.cli.mcp.checks import active_profiles
 from scouter.cli.mcp.reply import MOST_CHARS, Reply, Step, shown, written
 from scouter.client.client import ScouterClient
 from scouter.drift.profile import AgentEvalProfile, shipped_profiles
@@ -26,6 +27,9 @@ _REPORT: Final = (
     "tasks", "examples",
 )  # fmt: skip
 """What an answer has of the report of `--json`."""
+Written: TypeAlias = Annotated[
+    str, Field(description="Its YAML or JSON, or the name of an active or ready-made one.")
+]
 _WORDS: Final[Mapping[int, str]] = {
     0: "go: nothing stops it",
     1: "stop: it regressed, missed a gate, ran into an error, lacked a judge, or evaluated nothing",
@@ -35,26 +39,27 @@ _WORDS: Final[Mapping[int, str]] = {
 """Meanings of the exit codes of `scouter eval`."""
 
 
-def _read_profile(text: str) -> AgentEvalProfile:
+def _read_profile(client: ScouterClient, text: str) -> AgentEvalProfile:
     """Read a profile as it came over the network: it names no files.
 
     Raises:
-        ConfigError: It is wrong; says where.
+        ConfigError: It is wrong, says where; or a name that no profile has.
     """
     if text.strip() in shipped_profiles():
         return AgentEvalProfile.from_file(text.strip())
     document = parse_yaml("profile", text)
+    value = document.value
+    if isinstance(value, str):
+        value = client.profile(active_profiles(client, value)[0].uid).body
     try:
-        return AgentEvalProfile.model_validate(document.value)
+        return AgentEvalProfile.model_validate(value)
     except ValueError as error:
         raise document.wrap(error, model=AgentEvalProfile) from error
 
 
 async def try_profile(
     client: ScouterClient,
-    profile: Annotated[
-        str, Field(description="The profile as YAML or JSON, or the name of a ready-made one.")
-    ],
+    profile: Written,
     since: Annotated[str, Field(description="Stored traces from then on, such as 24h.")] = "24h",
     every_trace: Annotated[
         bool, Field(description="Also those that its watch does not select, or of no agent.")
@@ -64,7 +69,7 @@ async def try_profile(
 
     Stores nothing, and asks no model: checks that would are left out.
     """
-    found = _read_profile(profile)
+    found = await anyio.to_thread.run_sync(_read_profile, client, profile)
     tasks = runnable(found.tasks)  # who may read need not be one who may spend on judges
     says = [f"{len(tasks)} of {len(found.tasks)} checks were tried. Nothing was stored."]
     if len(tasks) < len(found.tasks):
@@ -84,9 +89,7 @@ async def try_profile(
 
 async def mutate_profile(
     client: ScouterClient,
-    profile: Annotated[
-        str, Field(description="The profile as YAML or JSON, or the name of a ready-made one.")
-    ],
+    profile: Written,
     since: Annotated[str, Field(description="Stored traces from then on, such as 24h.")] = "24h",
 ) -> Reply:
     """Put faults into the stored traces that pass a profile, and say which its checks see.
@@ -94,7 +97,7 @@ async def mutate_profile(
     For the others checks are proposed that see the fault and fail no good trace. Stores nothing,
     and asks no model.
     """
-    found = _read_profile(profile)
+    found = await anyio.to_thread.run_sync(_read_profile, client, profile)
     with tempfile.TemporaryDirectory(prefix="scouter-mcp-") as folder:
         file = str(found.save_to_json(Path(folder) / "profile.json"))
         what = ["profile", "mutate", file, client.url, "--since", since, "--json"]

@@ -90,7 +90,9 @@ def _bound(tool: Tool, clients: Clients, names: set[str]) -> Callable[..., Await
                 else:
                     reply = cast("Reply", await to_thread.run_sync(partial(tool, client, **given)))
         except ScouterError as error:
-            raise ToolError(one_line(error)) from error
+            # It may name what the store has, such as ids of records.
+            refused = Reply(says=["This call did not work:"], data=[one_line(error)])
+            raise ToolError(refused.text(tool.__name__, {}, ())) from error
         return reply.text(tool.__name__, given, names)
 
     declared = inspect.signature(tool)

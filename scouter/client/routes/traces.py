@@ -102,7 +102,7 @@ class TraceRoutes(Connection):
             attributes: Values of any other attributes; all of them. A key or a value of more than
                 256 characters is not searched, and refused.
             profile: Of the latest evaluation on a record of the span's trace, as the next four.
-            outcome: Of that evaluation.
+            outcome: Of that evaluation; `not_passed` is what failed or errored.
             task_id: Of that evaluation.
             task_outcome: How that task, or any task, ended.
             tags: Of that evaluation; all of them.

@@ -5,6 +5,7 @@ prices of tokens, of those that were read from or written to a cache, of long in
 Audio, pictures and caches of more than five minutes count as plain tokens, searches not at all.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +28,10 @@ COSTS: Final = (
 """Attributes in which instrumentors write the cost of a call, in the currency of its sender."""
 _HALF_HOUR_NS: Final = 1_800 * 10**9
 """Some prices depend on the time of the day."""
+_NO_COST: Final = 1e9
+"""US dollars that no call costs: such numbers are somebody's mistake."""
+_PLACE: Final = re.compile(r"^(?:.*publishers/[^/]+/)?models/")
+"""What Google's own names of models begin with."""
 _BY_MODEL: Final = "litellm"
 """Stands for no provider: the list then goes by the model's name, and by `provider/` before it."""
 _PROVIDERS: Final = {
@@ -114,7 +119,7 @@ def stated_cost(attributes: Mapping[str, Any]) -> float | None:
     """The cost that a span's sender wrote down; None where it wrote none."""
     for name in COSTS:
         value = attributes.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _NO_COST:
             return float(value)
     return None
 
@@ -142,12 +147,13 @@ def list_price(provider: str, model: str, at_ns: int, usage: Usage) -> Price | N
 def _listed(provider: str, model: str, half_hour: int) -> Sequence[tuple[int, Price]]:
     """Prices of a time by the input tokens beyond which they hold, the highest number first."""
     named, listed = provider.lower(), _list()
+    short = _PLACE.sub("", model).removeprefix(f"{named}/")
     if listed is None:
         return ()
     try:
         _, known = listed.find_provider_model(model, None, _PROVIDERS.get(named, named), None)
     except LookupError:
-        return ()
+        return _listed(provider, short, half_hour) if short != model else ()
     prices = known.get_prices(datetime.fromtimestamp(half_hour * 1_800, UTC))
     each = (
         prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok,

@@ -56,7 +56,7 @@ from scouter.model.genai.setup import (
     tools_digest,
 )
 from scouter.model.genai.tool_definitions import TOOL_DEFINITIONS
-from scouter.model.genai.usage import read_usage, whole_input
+from scouter.model.genai.usage import read_usage, whole_input, whole_output
 from scouter.model.genai.wrappers import (
     is_broken_json,
     is_hidden_text,
@@ -299,7 +299,7 @@ class Held:
         for use, _ in self._values(Field.INPUT_TOKENS):
             apart = apart or use.convention.leaves_out_cache
             break
-        return whole_input(usage, leaves_out_cache=apart)
+        return whole_output(whole_input(usage, leaves_out_cache=apart))
 
     @cached_property
     def _remarks(self) -> JsonValue:

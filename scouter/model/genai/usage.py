@@ -116,18 +116,30 @@ def read_usage(usage: JsonValue) -> Usage:
         found = (_integer(holder, names) for holder in holders)
         return next((count for count in found if count is not None), None)
 
-    reasoning = part(_REASONING)
-    if None not in (given, made, total, reasoning):
-        is_beside = (given or 0) + (made or 0) + (reasoning or 0) == total
-        made = (made or 0) + (reasoning or 0) if is_beside else made  # as Langfuse splits them
-    return Usage(
-        input=given,
-        output=made,
-        total=total,
-        cached=part(_CACHED),
-        cache_written=part(_WRITTEN),
-        reasoning=reasoning,
+    return whole_output(
+        Usage(
+            input=given,
+            output=made,
+            total=total,
+            cached=part(_CACHED),
+            cache_written=part(_WRITTEN),
+            reasoning=part(_REASONING),
+        )
     )
+
+
+def whole_output(usage: Usage) -> Usage:
+    """Put the reasoning into the output where the numbers say that the count leaves it out.
+
+    It is larger than the output, or the total needs it, as where Langfuse splits them.
+    """
+    reasoning = usage.reasoning or 0
+    sum_of = (usage.input or 0) + (usage.output or 0)
+    needs_it = reasoning and usage.input is not None and usage.total == sum_of + reasoning
+    if usage.output is None or not (reasoning > usage.output or needs_it):
+        return usage
+    total = sum_of + reasoning if usage.total == sum_of else usage.total
+    return replace(usage, output=usage.output + reasoning, total=total)
 
 
 def whole_input(usage: Usage, *, leaves_out_cache: bool) -> Usage:

@@ -256,6 +256,35 @@ def test_a_side_tells_how_long_its_traces_are_and_their_tokens(service: Service)
         "cost": pytest.approx(0.05), "unpriced_models": [],
     }  # fmt: skip
     assert found["before"]["figures"]["input_tokens"] is None
+    assert not any("Mean cost" in note for note in found["notes"])
+
+
+def test_the_difference_of_mean_costs_has_an_interval(service: Service) -> None:
+    """Eight conversations of 1 to 8 cents, then of 3 to 10; t(0.975, 7) is 2.36462.
+
+    The variance of 1 to 8 is 6, so that each mean is known to 2.36462 * sqrt(6 / 8) = 2.04783
+    cents, and the difference of 2 cents to sqrt(2) times as much: 2.89607.
+    """
+    for version, least in (("1.0", 1), ("2.0", 3)):
+        for number in range(8):
+            used = {
+                "gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 1,
+                "gen_ai.usage.output_tokens": 1, "gen_ai.usage.cost": (least + number) / 100,
+            }  # fmt: skip
+            chat = Span(
+                trace_id=trace_id(version, number), span_id=f"{9:016x}", name="chat", start_ns=0,
+                end_ns=1, attributes=used,
+            )  # fmt: skip
+            data = encode_request([chat]).SerializeToString()
+            assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+        send_version(service, version, [42] * 8)
+    service.wait_for(16)
+    asked = {"profile": "answers", "before_version": "1.0", "version": "2.0"}
+    notes = service.get("/api/v1/comparison", **asked)["notes"]
+    assert notes[-1] == (
+        "Mean cost of a trace: 0.045 USD before, 0.065 USD now: "
+        "+0.02 (95 % at one look: -0.008961 to +0.04896)."
+    )
 
 
 def test_versions_of_a_profile_are_listed(service: Service) -> None:

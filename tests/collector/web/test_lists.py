@@ -19,6 +19,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, StatusCode
+from tests.collector.api.test_spans import sent
 from tests.collector.conftest import Service, Start, save_answers
 from tests.collector.web.conftest import PROTOBUF
 from tests.collector.web.test_views import Parts, view
@@ -212,12 +213,19 @@ def test_what_failed_and_what_errored_are_one_choice(start: Start, tmp_path: Pat
     task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
     profile = AgentEvalProfile([task], alias="one").save_to_json(tmp_path / "one.json")
     service = start(profile=[str(profile)])
-    for uid, context in (("good", {"answer": 42}), ("bad", {"answer": 1}), ("none", {})):
-        service.send({"uid": uid, "profile": "one", "context": context})
+    for at, context in enumerate(({"answer": 42}, {"answer": 1}, {}), 1):
+        traced = {"trace_id": f"{at:032x}", "session_id": f"{at}"}
+        sent(service, span(at, trace_id=traced["trace_id"]))
+        service.send({"uid": f"u{at}", "profile": "one", "context": context, **traced})
     service.wait_for(3)
     text = view(service, "/evaluations?outcome=not_passed")
     assert rows(text) == 2
     assert '<option value="not_passed" selected>failed or errored</option>' in text
+    for name in ("traces", "conversations"):
+        for asked in ("outcome=not_passed", "task_id=right&task_outcome=not_passed"):
+            assert rows(view(service, f"/{name}?{asked}")) == 2
+        counts = links(view(service, f"/facets/{name}?outcome=not_passed"))
+        assert counts["Task", "right"][1] == 2
     facets = view(service, "/facets/evaluations?outcome=not_passed")
     assert "whatever its own outcome" in facets
     assert "whatever its own outcome" not in view(service, "/facets/evaluations?profile=one")

@@ -61,6 +61,8 @@ TOLD: Final = {
         ({"llm.cost.total": "0.5"}, None),
         ({"gen_ai.usage.cost": True}, None),
         ({"gen_ai.usage.cost": -1}, None),
+        ({"gen_ai.usage.cost": float("inf")}, None),
+        ({"gen_ai.usage.cost": 1e308}, None),
         ({"gen_ai.usage.cost": 0}, None),
         ({"gen_ai.usage.cost": 0, "gen_ai.request.model": "gpt-4o"}, 0.0045),
     ],
@@ -68,6 +70,27 @@ TOLD: Final = {
 def test_what_the_sender_wrote_comes_first(attributes: dict[str, Any], usd: float | None) -> None:
     """A 0 is what senders write of a model that they do not know."""
     assert cost(call(**{**TOLD, **attributes})) == usd
+
+
+@pytest.mark.parametrize(
+    ("output", "total", "usd"),
+    [
+        (200, None, 0.00198),
+        (50, None, 0.00198),
+        (200, 1350, 0.00264),
+        (200, 1200, 0.00198),
+        (50, 1050, 0.00198),
+    ],
+)
+def test_reasoning_beside_the_output_is_priced(output: int, total: int | None, usd: float) -> None:
+    """150 of 1,000 in and 200 or 350 out, at 1.1 and 4.4: it is larger, or the total needs it."""
+    given = {
+        "gen_ai.provider.name": "openai", "gen_ai.request.model": "o3-mini",
+        "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": output,
+        "gen_ai.usage.reasoning.output_tokens": 150,
+    }  # fmt: skip
+    told = {} if total is None else {"gen_ai.usage.total_tokens": total}
+    assert cost(call(**given, **told)) == pytest.approx(usd)
 
 
 def test_a_call_that_failed_without_an_answer_costs_nothing() -> None:
