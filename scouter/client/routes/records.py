@@ -139,7 +139,7 @@ class RecordRoutes(Connection):
             limit: Items per page, 1 to 1000; all pages are read, one after the other. With a filter
                 other than profile and times a page holds what one second of search finds.
             profile: Alias, name, uid or digest of that of a record.
-            outcome: `failed`, `errored`, `not_passed` or `pending` of one record at least, or of the
+            outcome: `failed`, `errored`, `not_passed` or `pending` of one record, or of the
                 session itself; `passed` of all, skipped ones aside; `skipped` of all.
             task_id: Of its evaluations.
             task_outcome: How that task, or any task, ended.
