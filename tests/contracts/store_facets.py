@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.store.evaluation_queries import NOT_PASSED, EvaluationQuery
+from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.reads import NOT_PASSED
 from collector.store.rows import TaskRow
 from collector.store.span_queries import JudgedBy, TraceQuery
 from scouter.evaluate.outcome import Outcome

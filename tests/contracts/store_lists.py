@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.store.evaluation_queries import NOT_PASSED, EvaluationQuery, TaskValuesQuery
+from collector.store.evaluation_queries import EvaluationQuery, TaskValuesQuery
 from collector.store.rates import SeriesQuery, TaskQuery
+from collector.store.reads import NOT_PASSED
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.totals import HOUR_NS
 from scouter.evaluate.outcome import DECIDED, Outcome

@@ -87,7 +87,7 @@ class Reply:
             raise ConfigError(f"cursor: {cursor!r} is none of this tool; pass it as it was given")
         start, whole = int(cursor or 0), "\n".join(map(visible, self.data))
         if start > len(whole):
-            raise ConfigError(f"cursor: only {len(whole):,} characters are left; call without it")
+            raise ConfigError(f"cursor: only {len(whole):,} characters are there; call without it")
         end = min(start + MOST_CHARS, len(whole))
         if end < len(whole):
             end = max(whole.rfind("\n", start, end) + 1, start + MOST_CHARS // 2)

@@ -225,7 +225,7 @@ def test_texts_of_the_store_stand_in_the_fence_alone(
         ("find_records", {"since": "yesterday"}, "'yesterday' is no time"),
         ("find_records", {"cursor": "\x00"}, "cursor"),
         ("show_trace", {"trace_id": TRACE, "cursor": "x"}, "cursor: 'x' is none of this tool"),
-        ("show_trace", {"trace_id": TRACE, "cursor": "9" * 12}, "characters are left"),
+        ("show_trace", {"trace_id": TRACE, "cursor": "9" * 12}, "characters are there"),
         ("show_trace", {"trace_id": TRACE, "cursor": "9" * 5_000}, "is none of this tool"),
         ("show_record", {"record": "twice"}, "name one by its uid"),
         ("compare_versions", {"profile": "answers", "before": "1.0"}, "give both"),
