@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 Outcome = Annotated[
     str | None,
     typer.Option(
-        metavar="OUTCOME", help="passed, failed, errored, not_passed, skipped or pending."
+        metavar="OUTCOME",
+        help="passed, failed, errored, skipped, pending, or not_passed: failed or errored.",
     ),
 ]
 Task = Annotated[str | None, typer.Option(metavar="TASK", help="Of an evaluation.")]

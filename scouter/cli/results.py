@@ -32,7 +32,17 @@ from scouter.cli.look_text import (
     session_lines,
     trace_lines,
 )
-from scouter.cli.result_lists import Attributes, User, pairs, sessions, traces
+from scouter.cli.result_lists import (
+    Attributes,
+    Limit,
+    Outcome,
+    Task,
+    TaskOutcome,
+    User,
+    pairs,
+    sessions,
+    traces,
+)
 from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
@@ -57,19 +67,9 @@ results = group("results", "Show what the collector found.")
 @results.command()
 def evaluations(
     profile: ProfileName = None,
-    outcome: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OUTCOME",
-            help="passed, failed, errored, skipped, pending, or not_passed: failed or errored.",
-        ),
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="Evaluations with this task.")
-    ] = None,
-    task_outcome: Annotated[
-        str | None, typer.Option(metavar="OUTCOME", help="How that task, or any task, ended.")
-    ] = None,
+    outcome: Outcome = None,
+    task: Task = None,
+    task_outcome: TaskOutcome = None,
     record: RecordId = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
     trace: Annotated[str | None, typer.Option(metavar="TRACE_ID")] = None,
@@ -84,7 +84,7 @@ def evaluations(
     attributes: Attributes = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most lines.")] = 20,
+    limit: Limit = 20,
     json: Json = False,
     url: Url = None,
     token_file: TokenFile = None,
