@@ -34,7 +34,7 @@ def import_exports(
         typer.Argument(
             metavar="FILES",
             help="Exports of Langfuse, LangSmith, Phoenix or Inspect, ATIF trajectories, folders "
-            "of Harbor trials, files of OTLP; the content says which.",
+            "of Harbor trials, files of OTLP, folders of these; the content says which.",
         ),
     ],
     to: Annotated[

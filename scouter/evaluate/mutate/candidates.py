@@ -44,7 +44,6 @@ def candidates(corpus: Corpus) -> list[AgentAssertionTask]:
     found = [
         _task("answer_not_blank", {"ResponseIsBlank": {}}, False),
         _task("no_failed_calls", {"ToolErrorCount": {}}, 0),
-        _task("failures_recovered", {"UnrecoveredToolErrorCount": {}}, 0),
         *_of_all_or_each("no_repeated_calls", "RepeatedToolCallCount", tools),
         *_of_all_or_each("no_empty_results", "EmptyResultCount", tools),
         *_of_arguments(corpus, max(fewest, len(corpus.traces) // 10)),

@@ -32,7 +32,7 @@ from scouter.model.span import Span, SpanEvent
 LOOKS_FOR: Final = 'ATIF trajectories (schema_version: "ATIF-…", agent, steps)'
 
 _SOURCES: Final = ("agent", "user", "system")
-_RESULT: Final = "result.json"
+RESULT: Final = "result.json"
 _OF_AGENT: Final = frozenset(
     {"", "AgentTimeoutError", "ContextWindowExceededError", "OutputTokenExceededError",
      "ContextLengthExceededError", "OutputLengthExceededError", "AgentSafetyRefusalError",
@@ -274,7 +274,7 @@ def trial_traces(folder: Path, tell: Tell) -> Iterator[list[Span]]:
             any.
     """
     found = 0
-    for file in sorted(folder.rglob(_RESULT)):
+    for file in sorted(folder.rglob(RESULT)):
         try:
             trial = to_json_value(json.loads(read_text(file)))
         except (FileFormatError, ValueError, RecursionError) as error:
@@ -284,7 +284,7 @@ def trial_traces(folder: Path, tell: Tell) -> Iterator[list[Span]]:
             found += 1
             yield from _of_trial(file, trial, tell)
     if not found:
-        expected = f"the folder of a Harbor trial or job: a {_RESULT} with trial_name"
+        expected = f"the folder of a Harbor trial or job: a {RESULT} with trial_name"
         tell(FileFormatError(str(folder), "the folder holds no trial", expected=expected))
 
 

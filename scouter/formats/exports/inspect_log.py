@@ -92,6 +92,8 @@ def samples_of(path: Path, tell: Tell) -> Iterator[Sample]:
                     f"it holds {held}; expected a log of Inspect, with {_HEADERS[0]}; unzip others"
                 )
             log = field(_entry(file, header), "eval")
+            if not any(name.startswith("samples/") for name in names):
+                raise DataError("the log has no samples")
             for name in names:
                 if name.startswith("samples/") and name.endswith(".json"):
                     try:
@@ -129,7 +131,9 @@ def _of_json(path: Path, tell: Tell) -> Iterator[Sample]:
     except (DataError, FileFormatError) as error:
         tell(FileFormatError(str(path), f"a broken log: {error}"))
         return
-    for at, each in enumerate(items(field(whole, "samples"))):
+    if not (samples := items(field(whole, "samples"))):
+        tell(FileFormatError(str(path), "the log has no samples"))
+    for at, each in enumerate(samples):
         try:
             yield Sample.of(each, field(whole, "eval"), path)
         except DataError as error:

@@ -42,8 +42,8 @@ def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[
     """Read exports of other systems, and files of OTLP, each recognised by its content.
 
     Args:
-        paths: Files; or folders, of Harbor's trials and jobs. Rows of one trace may be in
-            different files.
+        paths: Files; or folders, of Harbor's trials and jobs, or of files. Rows of one trace may be
+            in different files.
         tell: Takes each part that cannot be read; all else is.
 
     Yields:
@@ -56,7 +56,7 @@ def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[
     """
     found: dict[str, list[Row]] = {}
     otlp: list[Path] = []
-    for path in paths:
+    for path in (file for each in paths for file in _files(each)):
         if path.is_dir():
             yield from (("Harbor", spans) for spans in atif.trial_traces(path, tell))
         elif inspect_log.is_log(path):
@@ -71,6 +71,14 @@ def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[
     for name, rows in found.items():
         for spans in filter(None, _FORMATS[name][2](rows, tell)):
             yield name, _named(spans)
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of a folder; itself where it has none, or holds trials."""
+    if not path.is_dir() or any(path.rglob(atif.RESULT)):
+        return [path]
+    held = sorted(each for each in path.rglob("[!.]*") if each.is_file())
+    return held or [path]
 
 
 def _named(spans: Sequence[Span]) -> list[Span]:
