@@ -15,8 +15,9 @@ _IRREGULAR: Final = {
     "put": ("put",), "give": ("given", "gave"), "write": ("written", "wrote"), "build": ("built",),
     "take": ("taken", "took"), "hold": ("held",), "begin": ("begun", "began"), "sell": ("sold",),
     "withdraw": ("withdrawn", "withdrew"), "transfer": ("transferred",), "reset": ("reset",),
+    "refer": ("referred",),
 }  # fmt: skip
-_DOUBLING: Final = re.compile(r"[^aeiou][aeiou][^aeiouwxy]$")
+_DOUBLING: Final = re.compile(r"[^aeiou](?:[aiou][^aeiouwxy]|e[^aeiounrwxy])$")
 _LINKS: Final = frozenset({"to", "for", "from", "with", "in", "into", "on", "by"})
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 COMMON: Final = (
