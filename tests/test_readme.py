@@ -136,10 +136,10 @@ def test_stored_traces_are_judged_and_shown_by_a_collector(
     assert "3 of 3 scenarios passed" in done.stdout
     assert "3 of 3 traces pass 'agent_health' as they are" in done.stdout
 
-    start, ready, send, pause, judge = commands.splitlines()
-    assert start == "scouter collector --profile shop.yaml &"
-    assert pause.startswith("sleep 10 ")
-    collector = start_collector("--profile", tmp_path / "shop.yaml", "--foreign-settle-s", "100ms")
+    start, ready, send, pause, judge, activate = commands.splitlines()
+    assert start == "scouter collector &"
+    assert pause.startswith("sleep 35 ")
+    collector = start_collector("--quiet-s", "1s")
     port = collector.address.rpartition(":")[2]
     done = shell(f"{ready}\n{send}".replace("4318", port), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -149,7 +149,9 @@ def test_stored_traces_are_judged_and_shown_by_a_collector(
 
     wait_until(is_judged, what="the first evaluations")
     found = collector.evaluations()
-    assert [each["outcome"] for each in found] == ["passed"] * 3
+    assert [(each["outcome"], each["is_backfill"]) for each in found] == [("passed", True)] * 3
+    done = shell(activate, tmp_path, SCOUTER_URL=collector.url)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 STOCK_AGENT = """

@@ -11,8 +11,9 @@ from scouter.evaluate.tasks.base import JsonInput, Scope, ScoredOptions, TaskBas
 _GIVEN: Final = ("at_least", "at_most", "passed")
 _MONTH_S: Final = 31 * 86_400.0
 _UNIT: Final = (0.0, 1.0)
-WAIT_S: Final = 30.0
-"""Scores of evaluators are compared in order so long after what they are about."""
+WAIT_S: Final = 300.0
+"""Scores of evaluators are compared in order so long after what they are about: many are given at
+the end of a run, which takes minutes."""
 PEOPLE_WAIT_S: Final = 3_600.0
 """The same of scores that people give."""
 SCORE: Final = "Score"

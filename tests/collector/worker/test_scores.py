@@ -63,8 +63,8 @@ def test_a_score_passes_by_rule_label_or_scale(
 @pytest.mark.parametrize(
     ("source", "delay_s", "reason"),
     [
-        ("", 30, None),
-        ("", 31, "late"),
+        ("", 300, None),
+        ("", 301, "late"),
         ("human", 3_600, None),
         ("human", 3_601, "late"),
     ],
