@@ -4,6 +4,7 @@ Series that fell together are one alert. What joins it, or is over in it, is sto
 nobody: the alert is sent once, and its end once.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -29,6 +30,7 @@ from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.watch import Fall
 from scouter.errors import TransientError
 
+_log = logging.getLogger(__name__)
 _State = DriftAlertState
 _RECOVERED: Final = "recovered: the evidence of its end has reached its line"
 _SETTLED: Final = "two days are known: it is not the time of day"
@@ -202,14 +204,17 @@ class AlertBook:
         """Note with new alerts what the records ran with that changed just before the fall.
 
         Args:
-            changes_of: Looks for it. Where the store cannot be read, the alert goes without, and
-                its next change looks again.
+            changes_of: Looks for it. Where that fails, the alert goes without, and its next change
+                looks again.
         """
         for at, alert in enumerate(self.pending):
             if isinstance(alert, DriftAlert) and alert.changed is None and not alert.condition:
                 try:
                     noted = alert.model_copy(update={"changed": changes_of(alert)})
                 except TransientError:  # an alert does not wait for what stands beside it
+                    continue
+                except Exception:  # noqa: BLE001 nor does it for our own faults
+                    _log.exception("alert %s: what changed before it is not known", alert.alert_id)
                     continue
                 self.pending[at] = noted
                 if self._open.get(alert.key) is alert:

@@ -151,7 +151,7 @@ class SetupReads(SummaryReads):
     def _near_ns(self, query: EvaluationQuery, at_ns: int) -> int:
         """How long before a moment is just before, by the results before it."""
         every, newest = self._results(query), self._last_times(query)
-        if not every:
+        if not (every and newest):  # a commit between both may have left nothing
             return HOUR_NS
         return min(max(HOUR_NS, at_ns - newest[-1]), (at_ns - every[0][0]) // 2)
 
@@ -180,6 +180,8 @@ class SetupReads(SummaryReads):
         of the time has its share of them, and a rare one costs no more than a frequent one.
         """
         first, last = self._ends(query)
+        if query.as_of is None:  # later revisions may be behind the time
+            query = replace(query, as_of=self.last_seq())
         step = 1 << ((last - first) // _COMMITS).bit_length()
         commits, began = range(first, last + 1, step), time.monotonic()
         found: _Results = []

@@ -100,6 +100,19 @@ class SetupsContract(OpenedStore):
             query = EvaluationQuery(space=SPACE, setup=text)
             assert [each.record_uid for each in store.evaluations(query).items] == wanted
 
+    def test_what_was_evaluated_again_is_in_the_time_of_that(self, store: AppendingStore) -> None:
+        """A fall in the middle of both times has no result before it."""
+        append(store, [(AT_NS - 1, "fp_1")])
+        again = evaluation(
+            f"u{AT_NS - 1}", trace_id=f"{AT_NS - 1:032x}", evaluated_ns=AT_NS + 1, revision=2,
+            reads_spans=True, space=SPACE,
+        )  # fmt: skip
+        store.append_evaluations([again]).result()
+        before = EvaluationQuery(space=SPACE, profile="p1", until_ns=AT_NS)
+        assert store.setups(before) == ([], 0)
+        assert store.setups(QUERY)[1] == 1
+        assert store.setup_changes(QUERY, AT_NS) == []
+
     def test_what_changed_within_the_hour_before_a_fall(self, store: AppendingStore) -> None:
         """2 results a minute: the hour before that hour is what it is compared with."""
         half = MINUTE_NS // 2

@@ -62,25 +62,6 @@ class _JudgedAnswer(LLMJudgeTask):
     USUAL: ClassVar[Mapping[str, object]] = {}
     """Fields with another default than those of judge tasks."""
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            id: str,
-            model: str | None = None,
-            provider: str | None = None,
-            *,
-            question: str = "question",
-            answer: str = "answer",
-            ground_truth: str = "ground_truth",
-            prompt: Prompt | None = None,
-            max_retries: int | None = None,
-            samples: int = 1,
-            sample_rate: float = 1.0,
-            task_type: str = "",
-            **options: Unpack[ScoredOptions],
-        ) -> None: ...
-
     @model_validator(mode="before")
     @classmethod
     def _make_prompt(cls, data: object) -> object:
@@ -125,6 +106,25 @@ class QATask(_JudgedAnswer):
 
     task_type: Literal["QA"] = "QA"  # pyright: ignore[reportIncompatibleVariableOverride] - its own kind
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            model: str | None = None,
+            provider: str | None = None,
+            *,
+            question: str = "question",
+            answer: str = "answer",
+            ground_truth: str = "ground_truth",
+            prompt: Prompt | None = None,
+            max_retries: int | None = None,
+            samples: int = 1,
+            sample_rate: float = 1.0,
+            task_type: Literal["QA"] = "QA",
+            **options: Unpack[ScoredOptions],
+        ) -> None: ...
+
 
 class AccuracyTask(_JudgedAnswer):
     """Ask a judge how accurate an answer is, from 1 to 10, by the expected one in the record.
@@ -152,3 +152,22 @@ class AccuracyTask(_JudgedAnswer):
     }  # fmt: skip
 
     task_type: Literal["Accuracy"] = "Accuracy"  # pyright: ignore[reportIncompatibleVariableOverride] - its own kind
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            model: str | None = None,
+            provider: str | None = None,
+            *,
+            question: str = "question",
+            answer: str = "answer",
+            ground_truth: str = "ground_truth",
+            prompt: Prompt | None = None,
+            max_retries: int | None = None,
+            samples: int = 1,
+            sample_rate: float = 1.0,
+            task_type: Literal["Accuracy"] = "Accuracy",
+            **options: Unpack[ScoredOptions],
+        ) -> None: ...

@@ -185,14 +185,15 @@ def test_an_alert_names_what_changed_just_before(watch: Watch, client: str) -> N
     assert watch.alerts[0].changed == (change,)
 
 
+@pytest.mark.parametrize("fault", [TransientError("no memory for so many spans"), IndexError()])
 def test_an_alert_does_not_wait_for_what_changed(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    fault: Exception, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no memory for the names of so many spans: the next change looks again."""
+    """Whatever keeps it from being known: the next change looks again."""
     with monkeypatch.context() as patch:
 
         def refuse(*_: object) -> Any:
-            raise TransientError("no memory for so many spans")
+            raise fault
 
         patch.setattr(watch.store, "setup_changes", refuse)
         watch.feed(GOOD)

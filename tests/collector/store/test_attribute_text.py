@@ -38,6 +38,8 @@ def test_attributes_are_found_by_their_own_key_and_value(
     found = attributes.get(key)
     if isinstance(found, str):
         wanted = found == value
+    elif isinstance(found, tuple):
+        wanted = value in found
     else:
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
         wanted = is_number and value in ("1", "12") and found == int(value)
@@ -45,9 +47,10 @@ def test_attributes_are_found_by_their_own_key_and_value(
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(math.nan, "nan"), (math.inf, "inf"), (None, "null"), (("a",), "a")]
+    ("value", "text"),
+    [(math.nan, "nan"), (math.inf, "inf"), (None, "null"), (("a",), "b"), ((1,), "1")],
 )
-def test_what_is_no_text_number_or_boolean_is_not_found(value: AttributeValue, text: str) -> None:
+def test_what_nobody_can_write_is_not_found(value: AttributeValue, text: str) -> None:
     assert not finds(attribute_text({"k": value, "b": 1}), "k", text)
 
 
