@@ -269,7 +269,7 @@ def copy_store(
 
 
 def differences(source: "Source", target: "Target", plan: "Plan") -> list[str]:
-    """What the two sides do not have alike, in words: rows, totals, and the sheets of all spaces.
+    """Differences of the two sides in words: rows, totals, and the sheets of all spaces.
 
     Cost: linear in the keys of all rows.
     """

@@ -149,7 +149,7 @@ class Shelf:
         await self._answers.put(key, reply, self)
 
     def close(self) -> None:
-        """What is open belongs to all spaces."""
+        """Leave open what all spaces share."""
 
 
 def own(space: str) -> str:

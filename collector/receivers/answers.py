@@ -1,4 +1,4 @@
-"""What became of the items of a request, and the answers that say so to senders.
+"""Outcomes of the items of a request, and the answers that report them to senders.
 
 In the words of OTLP, be it over HTTP or gRPC, or as a problem document.
 """

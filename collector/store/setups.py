@@ -149,7 +149,7 @@ class SetupReads(SummaryReads):
         return sorted(found, key=lambda each: (each.before - each.share, order[each.kind]))
 
     def _near_ns(self, query: EvaluationQuery, at_ns: int) -> int:
-        """How long before a moment is just before, by the results before it."""
+        """Length of the time just before a moment, by the results before it."""
         every, newest = self._results(query), self._last_times(query)
         if not (every and newest):  # a commit between both may have left nothing
             return HOUR_NS

@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana are given: rules, alerts with error budgets, and a dashboard."""
+"""Files for Prometheus and Grafana: rules, alerts with error budgets, and a dashboard."""
 
 import json
 import re

@@ -31,7 +31,7 @@ _HALF_HOUR_NS: Final = 1_800 * 10**9
 _NO_COST: Final = 1e9
 """US dollars that no call costs: such numbers are somebody's mistake."""
 _PLACE: Final = re.compile(r"^(?:.*publishers/[^/]+/)?models/")
-"""What Google's own names of models begin with."""
+"""Beginning of Google's own names of models."""
 _BY_MODEL: Final = "litellm"
 """Stands for no provider: the list then goes by the model's name, and by `provider/` before it."""
 _PROVIDERS: Final = {

@@ -357,7 +357,7 @@ def _usage(usage: JsonValue) -> Object:
 
 
 def _fault(value: Object) -> str:
-    """What ended a sample before its end: an error, or a limit; empty where nothing did."""
+    """Error or limit that ended a sample before its end; empty without one."""
     limit = value.get("limit")
     reached = text(field(limit, "reason")) or f"limit: {text(field(limit, 'type'))}"
     return text(field(value.get("error"), "message")) or (reached if limit else "")

@@ -189,7 +189,7 @@ def test_an_alert_names_what_changed_just_before(watch: Watch, client: str) -> N
 def test_an_alert_does_not_wait_for_what_changed(
     fault: Exception, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever keeps it from being known: the next change looks again."""
+    """The next change looks again, for any fault."""
     with monkeypatch.context() as patch:
 
         def refuse(*_: object) -> Any:
