@@ -81,10 +81,17 @@ def create(
     expires_ns = None if expires is None else _end_ns(expires)
     with _opened(context, data, postgresql, is_to_make=True) as (tokens, where):
         made, text = tokens.create(name, scope, space, expires_ns)
+        is_first = len(tokens.all()) == 1
     typer.echo(text)
     typer.echo(
         f"token {made.id} {_what(made)}; it is stored in {where}, and is not shown again", err=True
     )
+    if is_first:
+        typer.echo(
+            "it is the first one: from now on the collector asks every caller for a token, also on "
+            "this machine; `--scope ingest` is for agents, `--scope read` for page and commands",
+            err=True,
+        )
 
 
 @token.command("list")

@@ -87,6 +87,16 @@ def test_a_new_token_says_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.M
     assert TokenFile(tmp_path / "here").find(done.stdout.strip()) is not None
 
 
+def test_the_first_token_says_that_it_closes_the_collector(tmp_path: Path) -> None:
+    """Once: the second one changes nothing for others, also if the first one is revoked."""
+    makes = ["create", "--scope", "ingest", "--data", str(tmp_path)]
+    first = CliRunner().invoke(token, makes)
+    assert "from now on the collector asks every caller for a token" in first.stderr
+    (made,) = TokenFile(tmp_path).all()
+    assert TokenFile(tmp_path).revoke(made.id)
+    assert "from now on" not in CliRunner().invoke(token, makes).stderr
+
+
 def test_reading_writes_nothing(tmp_path: Path) -> None:
     """Neither where there is no token yet, nor where there is one."""
     for arguments in (["list"], ["revoke", "3f9c2ab04d11"]):
