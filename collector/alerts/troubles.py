@@ -62,18 +62,18 @@ class _Rule(NamedTuple):
 _RULES: Final = (
     _Rule(
         Trouble.JUDGE_BUDGET,
-        "{0:,} judge tasks were skipped within an hour, as the budget of the judge is spent; raise "
-        "judge_daily_budget_usd, or wait for the next day (UTC)",
+        "{0:,} judge tasks were skipped in the last hour, as the budget of the judge is spent; "
+        "raise judge_daily_budget_usd, or wait for the next day (UTC)",
     ),
     _Rule(
         Trouble.UNKNOWN_PROFILE,
-        "{0:,} records that were accepted were not evaluated within an hour, as no profile that "
-        "can be used has the name in them; scouter letters list --reason unknown_profile says "
-        "which: register or activate it, then replay the letters",
+        "{0:,} records became dead letters in the last hour, as no profile that can be used has "
+        "the name in them; scouter letters list --reason unknown_profile says which: register or "
+        "activate it, then replay the letters",
     ),
     _Rule(
         Trouble.OVERTAKEN,
-        "{0:,} messages were deleted by their broker within an hour before they were read, and "
+        "{0:,} messages were deleted by their broker in the last hour before they were read, and "
         "their records and spans are lost; scouter_ingest_lost_messages_total and the log name the "
         "topic: let it keep its messages for longer than the collector may be away or behind",
     ),
@@ -84,20 +84,20 @@ _RULES: Final = (
     ),
     _Rule(
         Trouble.DEAD_LETTERS,
-        "{0:,} things could not be used within an hour, beside {1:,} records and spans that were "
+        "{0:,} things could not be used in the last hour, beside {1:,} records and spans that were "
         "accepted; scouter letters list says why",
         of=_IN,
     ),
     _Rule(
         Trouble.DROPPED,
-        "{0:,} records and spans were given up by senders within an hour, beside {1:,} records and "
-        "spans that were accepted; scouter_queue_dropped_total has the reasons; where queues were "
-        "full, enlarge them, or see what holds up the senders",
+        "{0:,} records and spans were given up by senders in the last hour, beside {1:,} records "
+        "and spans that were accepted; scouter_queue_dropped_total has the reasons; where queues "
+        "were full, enlarge them, or see what holds up the senders",
         of=_IN,
     ),
     _Rule(
         Trouble.INCOMPLETE,
-        "the traces of {0:,} of {1:,} records lacked spans within an hour when the deadline had "
+        "the traces of {0:,} of {1:,} records of the last hour lacked spans when the deadline had "
         "come; see whether every service of a trace sends its spans here, and whether a process "
         "ended before it had sent all",
         of=_EVALUATED,
@@ -186,7 +186,7 @@ def _example(store: Store, space: str, counts: TaskCounts) -> EvaluationRow | No
 def _message(counts: TaskCounts, reason: str, row: EvaluationRow | None) -> str:
     whole = counts.passed + counts.failed + counts.errored
     what = f"{counts.errored:,} of {whole:,} results of task {counts.task_id!r}"
-    said = f"{what} erred within an hour"
+    said = f"{what} erred in the last hour"
     if row is None:  # erased meanwhile
         return said
     return f"{said} ({reason}); scouter results record {row.record_uid} says why"

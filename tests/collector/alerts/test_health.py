@@ -176,8 +176,8 @@ def test_a_task_of_which_half_of_the_results_err(
     assert [(each.trouble, each.subject) for each in findings] == [("errored", "answers")] * is_told
     for each in findings:
         assert each.message == (
-            "10 of 20 results of task 't1' erred within an hour (provider); scouter results record "
-            "e9 says why"
+            "10 of 20 results of task 't1' erred in the last hour (provider); scouter results "
+            "record e9 says why"
         )
 
 
