@@ -90,9 +90,10 @@ class FewerRepeats(logging.Filter):
             told = [self._seen.pop(key) for key in over]
         for seen in told:
             if seen.last is not None:
+                times = "time" if seen.count == 1 else "times"
                 _log.warning(
-                    "%d more times within %.0f s: %s",
-                    seen.count, now - seen.since, seen.last.getMessage(),
+                    "%d more %s within %.0f s: %s",
+                    seen.count, times, now - seen.since, seen.last.getMessage(),
                 )  # fmt: skip
 
 

@@ -120,8 +120,8 @@ class Arrivals:
             case Need.PROFILE:
                 _log.warning(
                     "a record names the profile %.200r, which is not registered; it waits until "
-                    "the deadline, then it is a dead letter. Register it, the same file as the "
-                    "agent's", row.profile_ref,
+                    "the deadline, then it is a dead letter. Register the file that the agent has: "
+                    "scouter profile push FILE", row.profile_ref,
                 )  # fmt: skip
                 self._join.wait_for_profile(waiting)
             case Need.TRACE:

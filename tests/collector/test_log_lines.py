@@ -26,6 +26,10 @@ def test_a_warning_is_written_once_a_minute_and_then_counted(
         assert caplog.messages[2:] == ["3 more times within 60 s: from 3"]
         logger.warning("from %d", 4)
         assert caplog.messages[3:] == ["from 4"]
+        logger.warning("from %d", 5)
+        now = 120.0
+        repeats.tell()
+        assert caplog.messages[4:] == ["1 more time within 60 s: from 5"]
     finally:
         logger.removeFilter(repeats)
 
