@@ -140,14 +140,13 @@ def _rest(rest: Sequence[Example]) -> Text:
 
 def _next(report: Report, html: Path | None, *, verbose: bool) -> Text:
     """The last part: what to do, and where to look."""
-    look = [] if verbose else ["see all tables: add -v"]
-    if report.examples:
-        where = "add --html FILE" if html is None else f"open {html}"
-        look.insert(0, f"read the conversations and traces: {where}")
+    where = "add --html FILE" if html is None else f"open {html}"
+    read = [f"read the conversations and traces: {where}"] if report.examples else []
+    tables = [] if verbose else ["see all tables: add -v"]
     if not report.decision.advice:
-        return Text("; ".join(look), style="dim")
+        return Text("; ".join((*read, *tables)), style="dim")
     text = Text("\nNext", style="bold")
-    for step in (*report.decision.advice, *look):
+    for step in (*read, *report.decision.advice, *tables):
         text.append(f"\n  - {step}", style="not bold default")
     return text
 
