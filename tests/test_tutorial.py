@@ -49,6 +49,8 @@ def test_every_block_does_as_the_page_says(
     run(break_it)
     screen = run(gate, code=1).splitlines()
     assert [line for line in regressed.splitlines() if "…" not in line and line not in screen] == []
+    steps = regressed.splitlines()[regressed.splitlines().index("Next") :]
+    assert screen[-len(steps) :] == steps
     assert (tmp_path / "report.html").exists()
 
     collector = start_collector("--profile", tmp_path / "shop.yaml")
@@ -57,6 +59,9 @@ def test_every_block_does_as_the_page_says(
     log = collector.folder / "collector.log"
     wait_until(lambda: ALERT in log.read_text("utf-8"), what="the alert")
     assert ALERT in warning
+    second = "firing: shop: more records fail in version 2 of shop since"
+    wait_until(lambda: second in log.read_text("utf-8"), what="the alert about the version")
+    assert second in warning
 
     rates = re.findall(r"^shop +\w+ +(\w+) +(\d+) +(\d+) ", run(tasks), flags=re.MULTILINE)
     assert sorted(rates) == [
