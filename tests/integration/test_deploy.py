@@ -18,8 +18,9 @@ import yaml
 
 from collector.access.tokens import TokenFile
 from collector.settings.model import CollectorSettings
-from scouter.drift.profile import find_profile
+from scouter.drift.profile import AgentEvalProfile, find_profile
 from scouter.drift.prometheus.rules import rules_text
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.support.collector_process import CollectorProcess
@@ -60,6 +61,20 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
 def test_promtool_runs_the_rule_cases() -> None:
     promtool = require_program("promtool", "promtool")
     run(promtool, "test", "rules", RULES.with_name("scouter_test.yml"))
+
+
+def test_the_commands_about_the_rules_run_in_their_order(tmp_path: Path) -> None:
+    """As the page has them, in a copy beside a profile: the second file replaces the first."""
+    programs = [Path(require_program("promtool", "promtool")).parent, Path(sys.executable).parent]
+    folder = shutil.copytree(DEPLOY / "prometheus", tmp_path / "deploy" / "prometheus")
+    task = AssertionTask("t", "answer", "Paris", "Contains")
+    AgentEvalProfile([task], alias="geographer").save_to_json(tmp_path / "geographer.json")
+    page = (DEPLOY / "README.md").read_text(encoding="utf-8").split("\n## The alerts\n")[1]
+    commands = re.findall(r"^    (.+)$", page.split("\n## ")[0], flags=re.MULTILINE)
+    assert len(commands) == 4
+    path = ":".join(map(str, programs))
+    run("bash", "-ec", f"cd {tmp_path}; PATH={path}:$PATH; " + "\n".join(commands))
+    assert 'alias=~"geographer"' in (folder / "rules" / "scouter.yml").read_text("utf-8")
 
 
 def test_amtool_accepts_the_configuration() -> None:
