@@ -21,22 +21,22 @@ def pass_rates(before: Items, after: Items, versions: tuple[str, str]) -> Table:
         versions: Names of the releases.
     """
     table = Table(title="Live: pass rate per alias and task", title_justify="left")
-    table.add_column("alias", overflow="fold")
-    table.add_column("task", overflow="fold")
+    table.add_column("alias and task", no_wrap=True)
     for version in versions:
-        table.add_column(f"release {version}", justify="right")
-    table.add_column("change", justify="right")
-    table.add_column(f"not passed in {versions[1]}")
+        table.add_column(f"release\n{version}", justify="right", no_wrap=True)
+    table.add_column("change", justify="right", no_wrap=True)
+    table.add_column(f"not passed\nin {versions[1]}")
     later = {(item["alias"], item["task_id"]): item for item in after}
     alias = None
     for item in sorted(before, key=lambda item: item["alias"]):
         other = later.get((item["alias"], item["task_id"]))
-        if alias not in (None, item["alias"]):
+        if alias != item["alias"]:
             table.add_section()
-        shown = item["alias"] if alias != item["alias"] else ""
+            table.add_row(Text(item["alias"], "bold"))
         alias = item["alias"]
         change = _change(item, other)
-        table.add_row(shown, item["task_id"], _rate(item), _rate(other), change, _why(other))
+        name = f"  {item['task_id']}"
+        table.add_row(name, _rate(item), _rate(other), change, _why(other))
     return table
 
 
@@ -69,11 +69,11 @@ def addresses(url: str, metrics: str, data: str) -> RenderableType:
     ]
     text = Text()
     for name, value in (
+        ("page", f"{url}/"),
         ("metrics", f"{url}/metrics"),
         ("evaluations", f"{url}/api/v1/evaluations?outcome=failed"),
         ("alerts", f"{url}/api/v1/alerts"),
         ("conservation", f"{url}/api/v1/conservation"),
-        ("page", f"{url}/"),
         ("API document", f"{url}/openapi.json"),
         ("store", data),
     ):
@@ -101,4 +101,4 @@ def _change(before: dict[str, Any], after: dict[str, Any] | None) -> Text:
     change = after["pass_rate"] - before["pass_rate"]
     if abs(change) < 0.005:
         return Text("=", "dim")
-    return Text(f"{change:+.0%}", "bold red" if change < -_WORSE else "")
+    return Text(f"{100 * change:+.0f} pp", "bold red" if change < -_WORSE else "")
