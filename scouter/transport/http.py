@@ -78,7 +78,9 @@ class HttpClient:
             # Its text, and so its traceback, may quote a header: the token.
             raise TransientError(f"POST {url}: {type(error).__name__}") from None
         except httpx.HTTPError as error:
-            raise TransientError(f"POST {url}: {type(error).__name__}: {error}") from error
+            is_closed = isinstance(error, httpx.ConnectError)
+            advice = "; does a collector listen there?" if is_closed else ""
+            raise TransientError(f"POST {url}: {type(error).__name__}: {error}{advice}") from error
         if answer.is_success:
             return answer
         said = f"POST {url}: status {answer.status_code}: {_said(answer)[:200]!r}"

@@ -152,7 +152,9 @@ def test_nobody_there_is_worth_another_try() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         transport = HttpConfig(server_uri=f"http://127.0.0.1:{free.getsockname()[1]}").open()
-        with pytest.raises(TransientError, match="ConnectError"):
+        with pytest.raises(
+            TransientError, match=r"ConnectError: .*; does a collector listen there\?"
+        ):
             transport.send_records(make_items(1))
         transport.close()
 
