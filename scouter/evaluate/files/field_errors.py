@@ -85,9 +85,14 @@ def _words(details: ErrorDetails, model: object) -> tuple[Loc, str, str | None]:
 
 def _one_of(found: object, expected: str) -> str:
     """Name the nearest of the words first, if one is near."""
-    words = _QUOTED.findall(expected)
+    words: list[str] = _QUOTED.findall(expected)
     near = _nearest(found, words)
-    return f"{near!r}, or another of {expected}" if near and len(words) > 1 else expected
+    return _near_first(near, words, repr) if near else expected
+
+
+def _near_first(near: str, words: Iterable[str], shown: Callable[[str], str] = str) -> str:
+    others = ", ".join(shown(word) for word in words if word != near)
+    return f"{near!r}, or another of {others}" if others else repr(near)
 
 
 def _nearest(found: object, words: Iterable[str]) -> str | None:
@@ -106,7 +111,7 @@ def _known_fields(name: str, model: object) -> str:
         return "no such field here"
     fields = list(model.model_fields)
     near = _nearest(name, fields)
-    return (f"{near!r}, or another of " if near else "one of ") + ", ".join(fields)
+    return _near_first(near, fields) if near else f"one of {', '.join(fields)}"
 
 
 def _type_at(annotation: object, loc: Sequence[str | int]) -> object:

@@ -202,7 +202,8 @@ def test_the_nearest_name_is_offered(tmp_path: Path) -> None:
 
     error = load_tasks(tmp_path, f"- {TASK.replace('Assertion', 'assertion')}\n")
     assert (error.line, error.field) == (1, "[0].task_type")
-    assert "'assertion' does not fit; expected 'Assertion', or another of" in str(error)
+    assert "expected 'Assertion', or another of 'LLMJudge', 'TraceAssertion', " in str(error)
+    assert str(error).count("'Assertion'") == 1
 
 
 def test_a_task_that_is_wrong_as_a_whole_is_named_by_its_place(tmp_path: Path) -> None:
