@@ -181,7 +181,10 @@ def reevaluate(
     if missing.checked or missing.still_open:
         missing.tell_missing(is_applied=apply)
     if not (sums.checked or missing.checked):
-        why = "nothing that is stored fits this profile; to judge traces it needs a `watch`"
+        why = (
+            "nothing that is stored fits this profile: no record is of its alias, and its `watch`, "
+            "if it has one, selects no trace"
+        )
         if missing.still_open:
             why = "what there is may still go on; try again in ten seconds"
         typer.echo(f"nothing was judged: {why}", err=True)

@@ -124,7 +124,10 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
         "0 of 0 evaluations flip; 0 revisions stored",
     ]
     assert done.returncode == 1  # nothing fits, so that nothing was evaluated
-    assert "nothing was judged: nothing that is stored fits this profile" in done.stderr
+    assert (
+        "nothing was judged: nothing that is stored fits this profile: no record is of its"
+        in done.stderr
+    )
     register, apply, _ = script.asked
     assert (register.path, register.body["alias"]) == ("/api/v1/profiles", "a")
     assert (apply.body["profile"], apply.body["dry_run"]) == ("f" * 32, False)
