@@ -9,7 +9,6 @@ Source: OTLP specification 1.x; opentelemetry-collector-contrib, `exporter/filee
 
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from scouter.errors import ConfigError, DataError, FileFormatError
+from scouter.evaluate.files.json_documents import json_documents
 from scouter.evaluate.files.read import MAX_BYTES
 from scouter.evaluate.spans.parquet import MAGIC, parquet_spans
 from scouter.model.log_event import attach_events, is_evidence
@@ -30,6 +30,8 @@ from scouter.model.span import Span
 
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_STEP: Final = 1 << 20
+"""Bytes that are read at a time."""
 _ZSTD_STEP: Final = 1024
 """Bytes that are decompressed at a time: they can become 32 MiB."""
 _BOM: Final = b"\xef\xbb\xbf"
@@ -137,12 +139,16 @@ class _SpanFile:
     def _read(self, data: bytes, where: str) -> list[Span]:
         """Read what a file holds, or one message of it; `where` says which."""
         try:
-            data = inflated(data)
+            data, problem = inflated(data)
         except DataError as error:
             self._fault(f"{where}{error}")
             return []
-        messages = None if where else _messages(data)
-        if messages is not None:
+        if problem:
+            self._fault(f"{where}{problem}")
+        messages, end = ([], 0) if where else _messages(data)
+        if messages:
+            if end < len(data):
+                self._fault(f"the message at byte {end} is cut off; not read: all from there on")
             return [
                 span
                 for at, message in messages
@@ -179,28 +185,42 @@ class _SpanFile:
         self._tell(FileFormatError(self._path, problem, line, expected=expected))
 
 
-def inflated(data: bytes) -> bytes:
-    """Undo gzip or zstd.
+def inflated(data: bytes) -> tuple[bytes, str]:
+    """Undo gzip or zstd; of a file that was cut off, all before.
+
+    Returns:
+        The content, and in words that it was cut off; else an empty text.
 
     Raises:
         DataError: The content is broken, or holds more than a file may.
     """
-    if not data.startswith((_GZIP, _ZSTD)):
-        inflated = data
-    elif data.startswith(_GZIP):
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-                inflated = file.read(MAX_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"broken gzip: {error}") from error
+    if data.startswith(_GZIP):
+        inflated, is_cut = _of_gzip(data)
+    elif data.startswith(_ZSTD):
+        inflated, is_cut = _of_zstd(data)
     else:
-        inflated = _of_zstd(data)
+        inflated, is_cut = data, False
     if len(inflated) > MAX_BYTES:
         raise DataError(f"more than {MAX_BYTES} bytes; split the file")
-    return inflated
+    return inflated, "the compressed file is cut off; not read: what is missing" * is_cut
 
 
-def _of_zstd(data: bytes) -> bytes:
+def _of_gzip(data: bytes) -> tuple[bytes, bool]:
+    found = bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while len(found) <= MAX_BYTES and (part := file.read1(_STEP)):
+                found += part
+    except EOFError:
+        if found:
+            return bytes(found), True
+        raise DataError("broken gzip: it ends too early") from None
+    except (OSError, zlib.error) as error:
+        raise DataError(f"broken gzip: {error}") from error
+    return bytes(found), False
+
+
+def _of_zstd(data: bytes) -> tuple[bytes, bool]:
     try:
         import zstandard  # few files need it
     except ImportError as error:
@@ -214,21 +234,19 @@ def _of_zstd(data: bytes) -> bytes:
                 found += frame.decompress(data[at : at + _ZSTD_STEP])
                 at += _ZSTD_STEP
             if not frame.eof:
-                break
+                if found:
+                    return bytes(found), True
+                raise DataError("broken zstd: it ends too early")
             at = min(at, len(data)) - len(frame.unused_data)
-        else:
-            return bytes(found)
     except zstandard.ZstdError as error:
         raise DataError(f"broken zstd: {error}") from error
-    if len(found) > MAX_BYTES:
-        return bytes(found)
-    raise DataError("broken zstd: it ends too early")
+    return bytes(found), False
 
 
-def _messages(data: bytes) -> list[tuple[int, bytes]] | None:
-    """The messages of a file that has the length of each before it, and where they begin.
+def _messages(data: bytes) -> tuple[list[tuple[int, bytes]], int]:
+    """The messages of a file that has the length of each before it, and where they begin and end.
 
-    None where the lengths do not lead to the end of the file: it is something else.
+    None where the first length leads beyond the file: it is something else.
     """
     found: list[tuple[int, bytes]] = []
     at = 0
@@ -236,10 +254,10 @@ def _messages(data: bytes) -> list[tuple[int, bytes]] | None:
         begin = at + _SIZE_BYTES
         end = begin + int.from_bytes(data[at:begin], "big")
         if end > len(data) or end == begin:
-            return None
+            break
         found.append((at, data[begin:end]))
         at = end
-    return found or None
+    return found, at
 
 
 def _of_protobuf(data: bytes) -> DecodedSpans | None:
@@ -266,32 +284,6 @@ def _of_protobuf(data: bytes) -> DecodedSpans | None:
         log for group in logs.resource_logs for each in group.scope_logs for log in each.log_records
     ]
     return decode_logs(logs) if any(log.ListFields() for log in records) else None
-
-
-def json_documents(text: str) -> Iterator[tuple[int, object]]:
-    """Every JSON text of a file with the line that it begins on; an error in place of a bad one.
-
-    After a bad one the next text is looked for at the beginning of a line.
-    """
-    decoder = json.JSONDecoder()
-    at = line = 0
-    while at < len(text):
-        rest = len(text) - len(text[at:].lstrip())
-        if rest == len(text):
-            return
-        line += text.count("\n", at, rest)
-        try:
-            value, end = decoder.raw_decode(text, rest)
-        except (ValueError, RecursionError) as error:
-            yield line + 1, error
-            end = min(
-                (e for e in (text.find("\n{", rest), text.find("\n[", rest)) if e >= 0),
-                default=len(text),
-            )
-        else:
-            yield line + 1, value
-        line += text.count("\n", rest, end)
-        at = end
 
 
 def _of_json(value: object) -> Iterator[DecodedSpans]:

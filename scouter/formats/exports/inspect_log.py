@@ -10,13 +10,14 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError, FileFormatError
-from scouter.evaluate.files.read import MAX_BYTES, read_text
+from scouter.evaluate.files.read import MAX_BYTES
 from scouter.formats.exports.agent_spans import AgentSpans, call_part, message, result_part
+from scouter.formats.exports.rows import read_values
 from scouter.formats.exports.spans import (
     Object,
     Tell,
@@ -26,7 +27,7 @@ from scouter.formats.exports.spans import (
     score_of,
 )
 from scouter.model.genai.messages import field, items, text
-from scouter.model.json_value import to_json_value
+from scouter.model.json_value import plain_texts, to_json_value
 from scouter.model.span import Span, SpanEvent
 
 LOOKS_FOR: Final = "Inspect logs (.eval, or JSON that begins with version and status)"
@@ -78,10 +79,12 @@ def samples_of(path: Path, tell: Tell) -> Iterator[Sample]:
     Raises:
         ConfigError: Its packing needs a package that is not installed.
     """
-    module = _zipfile()
-    if not module.is_zipfile(path):
+    with path.open("rb") as file:
+        is_zip = file.read(len(_ZIP)) == _ZIP
+    if not is_zip:
         yield from _of_json(path, tell)
         return
+    module = _zipfile()
     try:
         with module.ZipFile(path) as file:
             names: list[str] = file.namelist()
@@ -126,18 +129,17 @@ def _entry(file: Any, name: str) -> JsonValue:  # noqa: ANN401 - of either modul
 
 
 def _of_json(path: Path, tell: Tell) -> Iterator[Sample]:
-    try:
-        whole = _loaded(read_text(path).encode())
-    except (DataError, FileFormatError) as error:
-        tell(FileFormatError(str(path), f"a broken log: {error}"))
-        return
-    if not (samples := items(field(whole, "samples"))):
-        tell(FileFormatError(str(path), "the log has no samples"))
-    for at, each in enumerate(samples):
-        try:
-            yield Sample.of(each, field(whole, "eval"), path)
-        except DataError as error:
-            tell(FileFormatError(str(path), str(error), field=f"samples[{at}]"))
+    for _, whole in read_values(path, tell):
+        held = cast("dict[str, object]", whole) if isinstance(whole, dict) else {}
+        log, samples = plain_texts(cast("JsonValue", held.get("eval"))), held.get("samples")
+        if not isinstance(samples, list) or not samples:
+            tell(FileFormatError(str(path), "the log has no samples"))
+            continue
+        for at, each in enumerate(cast("list[object]", samples)):
+            try:
+                yield Sample.of(to_json_value(each), log, path)
+            except DataError as error:
+                tell(FileFormatError(str(path), str(error), field=f"samples[{at}]"))
 
 
 def _loaded(data: bytes) -> JsonValue:

@@ -33,13 +33,18 @@ def runs_of(*paths: Path) -> list[ScenarioEvalResults]:
 
     Args:
         paths: Logs of one task. Whether a score passes is reported by the scores of all of them.
+            The last is compared with those before it.
 
     Raises:
-        ConfigError: A log cannot be read, or has no sample.
+        ConfigError: A log cannot be read, or has no sample; or one that is compared with lacks some
+            that cannot be read.
 
     Cost: linear; the samples' scores and texts are in memory.
     """
     read = [_read(path) for path in paths]
+    for _, faults in read[:-1]:
+        if faults:
+            raise faults[0]
     scaled = {
         name
         for samples, _ in read
@@ -47,15 +52,15 @@ def runs_of(*paths: Path) -> list[ScenarioEvalResults]:
         for name, (value, _) in scores_of(sample.value).items()
         if _score(value) not in (None, 0.0, 1.0) and value not in LETTERS
     }
-    return [_run(samples, faults, scaled) for samples, faults in read]
+    return [_run(samples, len(faults), scaled) for samples, faults in read]
 
 
-def _read(path: Path) -> tuple[list[Sample], int]:
+def _read(path: Path) -> tuple[list[Sample], list[FileFormatError]]:
     faults: list[FileFormatError] = []
     samples = sorted(samples_of(path, faults.append), key=_epoch)
     if not samples:
         raise faults[0] if faults else ConfigError(f"{path}: the log has no samples")
-    return samples, len(faults)
+    return samples, faults
 
 
 def _epoch(sample: Sample) -> int:

@@ -11,19 +11,15 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from scouter.errors import DataError, FileFormatError
+from scouter.evaluate.files.json_documents import HOLDERS, json_documents
 from scouter.evaluate.files.read import MAX_BYTES
-from scouter.evaluate.spans.files import inflated, json_documents
+from scouter.evaluate.spans.files import inflated
 from scouter.evaluate.spans.parquet import MAGIC, pyarrow
 from scouter.formats.exports.spans import Row, Tell
 from scouter.model.json_value import to_json_value
 
 IsRow: TypeAlias = Callable[[Mapping[str, object]], bool]
 _BOM: Final = b"\xef\xbb\xbf"
-_HOLDERS: Final = (
-    "data", "rows", "results", "traces", "trace", "observations", "scores", "runs", "spans",
-    "annotations", "trajectories", "child_runs",
-)  # fmt: skip
-"""Keys under which answers of APIs and downloads hold their objects."""
 _HALF: Final = re.compile("[\0\udc80-\udcff]")
 """What no text has: a NUL, or a byte that is not UTF-8."""
 _DEEPEST: Final = 8
@@ -39,7 +35,7 @@ def read_rows(path: Path, is_row: IsRow, tell: Tell) -> Iterator[Row]:
             objects, and given as they are where there are none.
         tell: Takes what cannot be read.
     """
-    for line, whole in _values(path, tell):
+    for line, whole in read_values(path, tell):
         for each in _within(whole, is_row):
             try:
                 value = to_json_value(each)
@@ -50,25 +46,29 @@ def read_rows(path: Path, is_row: IsRow, tell: Tell) -> Iterator[Row]:
                 tell(FileFormatError(str(path), str(error), line))
 
 
-def _values(path: Path, tell: Tell) -> Iterator[tuple[int | None, object]]:
+def read_values(path: Path, tell: Tell) -> Iterator[tuple[int | None, object]]:
+    """Read the JSON texts or the rows of a file, each with its line; see `read_rows`."""
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC)) == MAGIC:
                 yield from _of_parquet(path)
                 return
             file.seek(0)
-            data = inflated(file.read(MAX_BYTES + 1)).removeprefix(_BOM)
+            data, problem = inflated(file.read(MAX_BYTES + 1))
     except OSError as error:
         tell(FileFormatError(str(path), f"cannot read the file: {error.strerror or error}"))
         return
     except DataError as error:
         tell(FileFormatError(str(path), str(error)))
         return
-    text = data.decode("utf-8", "surrogateescape")
+    if problem:
+        tell(FileFormatError(str(path), problem))
+    text = data.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    head = text.partition("\n")[0]
     if not text.strip():
         tell(FileFormatError(str(path), "the file is empty"))
     elif text.lstrip()[:1] not in ("{", "["):
-        if "," in text.partition("\n")[0] and _HALF.search(text) is None:
+        if "," in head and _HALF.search(head) is None:
             yield from _of_csv(path, text, tell)
         else:
             tell(FileFormatError(str(path), "neither JSON, nor CSV, nor Parquet"))
@@ -139,7 +139,7 @@ def _within(value: object, is_row: IsRow, depth: int = 0) -> Iterator[object]:
         is_known = not inner and is_row(held)
         if is_known:
             yield held
-        for each in inner or (held.get(name) for name in _HOLDERS):
+        for each in inner or (held.get(name) for name in HOLDERS):
             if _is_list_of_objects(each) or (not is_known and isinstance(each, dict)):
                 inner = [each]
                 yield from _within(each, is_row, depth + 1)

@@ -78,6 +78,11 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, scouter: Scouter) -> None:
     assert done.returncode == 1
     assert "1 parts could not be read" in done.stdout
     assert "bad.json: no known export; its keys: x; expected LangSmith runs" in done.stderr
+    good.write_text(f"[{good.read_text('utf-8').strip()[1:-1]},\n{{]", "utf-8")
+    done = scouter("import", good)
+    assert (done.returncode, "1 traces of Langfuse: 4 spans" in done.stdout) == (1, True)
+    assert "export.json, line 2: not JSON: Expecting" in done.stderr
+    assert "not read: the object that begins on line 2, column 1" in done.stderr
     done = scouter("import", bad, tmp_path / "none", "--out", out)
     assert (done.returncode, out.exists()) == (2, False)
     assert "no known export" in done.stderr

@@ -167,7 +167,8 @@ def test_one_bad_line_loses_no_other_and_all_faults_are_named(tmp_path: Path) ->
         pytest.param(b"hello", "neither protobuf nor JSON", id="text"),
         pytest.param(b"[1, 2]", "item 0", id="json-of-something-else"),
         pytest.param(b'{"a": 1}', "resourceSpans", id="object-of-something-else"),
-        pytest.param(gzip.compress(traces(CHAT))[:-9], "broken gzip", id="cut-gzip"),
+        pytest.param(gzip.compress(traces(CHAT))[:9], "broken gzip", id="cut-gzip"),
+        pytest.param(gzip.compress(b"x" * 99)[:-8] + b"y" * 8, "broken gzip", id="broken-gzip"),
         pytest.param(b"\x28\xb5\x2f\xfdxx", "broken zstd", id="broken-zstd"),
         pytest.param(b"[" * 100_000, "line 1", id="deep"),
         pytest.param(
@@ -179,6 +180,36 @@ def test_what_is_no_file_of_spans_says_so(tmp_path: Path, content: bytes, says: 
     """Nothing is taken for an empty trace."""
     with pytest.raises(SpanFilesError, match=says):
         read_spans(*written(tmp_path, file=content))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        pytest.param(gzip.compress(trace_line(CHAT).encode())[:-4], "cut off", id="gzip"),
+        pytest.param(
+            zstandard.compress(trace_line(CHAT).encode())
+            + zstandard.compress(trace_line(TOOL).encode())[:9],
+            "cut off", id="zstd",
+        ),
+        pytest.param(
+            struct.pack(">I", len(traces(CHAT))) + traces(CHAT) + struct.pack(">I", 99) + b"x",
+            f"the message at byte {4 + len(traces(CHAT))}", id="messages",
+        ),
+        pytest.param(
+            trace_line(CHAT, TOOL).replace('"get_weather"', "?"), "column", id="bad-span",
+        ),
+        pytest.param(trace_line(CHAT, TOOL).partition("get_weather")[0], "cut", id="cut-span"),
+    ],
+)  # fmt: skip
+def test_what_is_whole_in_a_broken_file_is_read(
+    tmp_path: Path, content: bytes | str, says: str
+) -> None:
+    """The one fault names what is not read."""
+    faults: list[FileFormatError] = []
+    assert read_spans(*written(tmp_path, cut=content), on_error=faults.append) == (CHAT,)
+    [fault] = faults
+    assert says in str(fault)
+    assert "cut" in str(fault) or "not read: the object" in str(fault)
 
 
 def test_an_event_whose_span_is_missing_is_a_fault_where_its_trace_is_here(tmp_path: Path) -> None:

@@ -69,3 +69,6 @@ def test_a_broken_sample(tmp_path: Path) -> None:
     assert [str(fault).partition(": not")[0] for fault in faults] == [
         f"{path}: samples/q9_epoch_1.json"
     ]
+    assert runs_of(LOG, path)[1].lost
+    with pytest.raises(FileFormatError, match="q9_epoch_1"):
+        runs_of(path, LOG)
