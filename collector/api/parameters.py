@@ -28,6 +28,7 @@ from collector.store.span_rows import LONGEST, MOST, is_searched
 from collector.worker.worker import CATCH_UP_S
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
+from scouter.model.pair import pair_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -222,14 +223,14 @@ def write_cursor(position: tuple[int, int] | None, as_of: int | None = None) -> 
 
 
 def read_tags(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Read tags given as `key=value`; a key ends at the first equals sign.
+    """Read tags given as `key=value`; see `pair_of`.
 
     Raises:
         ProblemError: 400; a value has none, or one key has two values.
     """
     pairs: dict[str, str] = {}
     for text in values:
-        key, sign, value = text.partition("=")
+        key, sign, value = pair_of(text)
         if not sign or not key:
             raise ProblemError(400, f"tag: expected key=value, got {text[:100]!r}")
         if pairs.setdefault(key, value) != value:
@@ -238,14 +239,14 @@ def read_tags(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def read_attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Read attributes given as `key=value`; a key ends at the first equals sign.
+    """Read attributes given as `key=value`; see `pair_of`.
 
     Raises:
         ProblemError: 400; a value has none, or is longer than what is searched.
     """
     pairs: list[tuple[str, str]] = []
     for text in values:
-        key, sign, value = text.partition("=")
+        key, sign, value = pair_of(text)
         if not sign or not key:
             raise ProblemError(400, f"attribute: expected key=value, got {text[:100]!r}")
         if not is_searched(key, value):

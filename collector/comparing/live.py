@@ -37,6 +37,7 @@ from scouter.evaluate.statistics.likeness import Likeness, conversations_of, lik
 from scouter.evaluate.statistics.multiplicity import holm
 from scouter.evaluate.statistics.samples import SampleDifference, compare_samples, sample_of
 from scouter.evaluate.statistics.strata import Result
+from scouter.model.pair import pair_text
 from scouter.replay.reports.decision import Decision, Word
 
 LEVEL: Final = 0.025
@@ -393,7 +394,7 @@ def _results(side: Side, names: Mapping[str, frozenset[str]]) -> list[Result]:
 def _own(record: RecordResult, side: Side, lengths: Mapping[str, int]) -> Iterator[str]:
     """Traits that no span tells."""
     for key, value in side.tags.get(record.record_uid, {}).items():
-        yield f"tag {key}={value}"
+        yield f"tag {pair_text(key, value)}"
     if record.record_id != record.record_uid:
         yield f"record {record.record_id}"
     if length := lengths.get(record.session_id):

@@ -20,6 +20,7 @@ from collector.store.schema import COLUMNS
 from collector.store.span_rows import BodyRow, SpanRow
 from scouter.errors import DataError
 from scouter.model.json_value import plain_text
+from scouter.model.pair import pair_of, pair_text
 
 _TYPES: Final[Mapping[str, Any]] = {
     "BIGINT": pa.int64(),
@@ -152,18 +153,14 @@ def count_rows(counts: Mapping[Any, int]) -> list[Sequence[object]]:
 def tag_texts(tags: Mapping[str, str]) -> list[str]:
     """Tags as the store has them, sorted.
 
-    An equals sign or a per cent sign in a key is escaped; U+FFFD replaces half a character.
+    U+FFFD replaces half a character.
     """
-    return sorted(
-        plain_text(f"{key.replace('%', '%25').replace('=', '%3D')}={value}")
-        for key, value in tags.items()
-    )
+    return sorted(plain_text(pair_text(key, value)) for key, value in tags.items())
 
 
 def tags_of(texts: Iterable[str]) -> dict[str, str]:
     """Read what `tag_texts` wrote."""
-    pairs = (text.split("=", 1) for text in texts)
-    return {key.replace("%3D", "=").replace("%25", "%"): value for key, value in pairs}
+    return {key: value for key, _, value in map(pair_of, texts)}
 
 
 def commit_columns(

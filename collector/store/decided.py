@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from collector.prices import NO_PRICES, PriceTable
-from collector.store.commit import tags_of
 from collector.store.json_text import decode_evaluation
 from collector.store.rows import Completeness, Scope
 from collector.store.traces import SummaryReads
@@ -23,6 +22,7 @@ from scouter.evaluate.statistics.likeness import conversations_of
 from scouter.evaluate.statistics.strata import Result
 from scouter.evaluate.tasks.score import FEEDBACK, SCORE
 from scouter.model.attributes import RESOURCE_TAGS
+from scouter.model.pair import pair_of
 
 _FIRST: Final = "e.outcome <> 'pending' AND e.was_decided = 0"
 """SQL for the first evaluation on a record or session that is not pending."""
@@ -308,9 +308,9 @@ class DecidedReads(SummaryReads):
 
 def _traits(tags: Iterable[str], names: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Write tags and names as traits; the tags that tell the agent are none."""
-    for key, value in tags_of(tags or ()).items():
-        if key not in RESOURCE_TAGS:
-            yield f"tag {key}={value}"
+    for tag in tags or ():
+        if pair_of(tag)[0] not in RESOURCE_TAGS:
+            yield f"tag {tag}"
     for kind, name in sorted(names):
         yield f"{kind} {name}"
 

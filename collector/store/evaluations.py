@@ -27,6 +27,7 @@ from collector.store.rows import EvaluationRow, ResultPlace
 from collector.store.spans import commit_steps
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import score_of
+from scouter.model.pair import pair_text
 
 _N: Final = "BIGINT"
 _PART: Final = 64
@@ -333,8 +334,8 @@ def _by_group(
         yield "outcome", outcome, n
         yield "profile", alias, n
         for key, value in tags_of(tags).items():
-            if key and "=" not in key:  # as a filter takes it
-                yield TAG, f"{key}={value}", n
+            if key:  # as a filter takes it
+                yield TAG, pair_text(key, value), n
         own = dict(zip(SERVICE, service, strict=True))
         if reads_spans and asked.items() <= own.items():
             yield from ((name, value, n) for name, value in own.items())

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from collector.store.commit import tags_of
 from collector.store.reads import Reads
 from scouter.errors import TransientError
 
@@ -50,9 +49,8 @@ def counts_of(rows: Iterable[tuple[str, str | None, int]]) -> Counts:
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name, value, n in rows:
         if name == TAG and value is not None:
-            ((key, text),) = tags_of([value]).items()
-            if key and "=" not in key:  # as a filter takes it
-                counts[TAG][f"{key}={text}"] += n
+            if not value.startswith("="):  # as a filter takes it
+                counts[TAG][value] += n
         elif value:
             counts[name][value] += n
     return counts

@@ -33,6 +33,7 @@ from collector.store.spans import (
 from collector.store.usage import MODELS, TOKEN_SUMS, model_tokens, repeats_sql
 from scouter.evaluate.outcome import Outcome
 from scouter.model.genai.work import sum_told
+from scouter.model.pair import pair_text
 from scouter.model.span import StatusCode
 
 _MOST: Final = 200
@@ -175,7 +176,7 @@ class SummaryReads(Reads):
             for trace_id, text in self._of_traces(_ATTRIBUTES, space, trace_ids, key):
                 value = json.loads(text).get(key)
                 name = value if isinstance(value, str) else dump_json(value)
-                found[trace_id].add(("attribute", f"{key}={name}"))
+                found[trace_id].add(("attribute", pair_text(key, name)))
         return dict(found)
 
     def trace_steps(self, space: str, trace_ids: Collection[str]) -> Mapping[str, list[Step]]:

@@ -18,6 +18,7 @@ from scouter.cli.asking import (
 )
 from scouter.cli.check_options import group
 from scouter.errors import ConfigError, ScouterError
+from scouter.model.pair import pair_of
 from scouter.model.visible import visible
 from scouter.replay.reports.texts import counted
 
@@ -162,7 +163,7 @@ def erase(
         scouter erase --session s-17
         scouter erase --tag customer=4711 --yes
     """
-    key, equals, value = (tag or "").partition("=")
+    key, equals, value = pair_of(tag or "")
     if tag is not None and not (key and equals):
         raise ConfigError(f"--tag {tag}: expected KEY=VALUE")
     given = {"session": session, "trace": trace, "record": record, "tag": tag}

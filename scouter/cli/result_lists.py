@@ -19,6 +19,7 @@ from scouter.cli.asking import (
     print_table,
 )
 from scouter.errors import ConfigError
+from scouter.model.pair import pair_of
 
 if TYPE_CHECKING:
     from scouter.client.models.records import SessionItem
@@ -199,7 +200,7 @@ def pairs(given: list[str] | None, option: str = "--tag") -> dict[str, str] | No
     """
     found: dict[str, str] = {}
     for text in given or ():
-        key, sign, value = text.partition("=")
+        key, sign, value = pair_of(text)
         if not sign or not key:
             raise ConfigError(f"{option}: expected KEY=VALUE, got {text!r}")
         if found.setdefault(key, value) != value:

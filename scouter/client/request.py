@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.model.pair import pair_text
 
 API = "/api/v1"
 NEXT_CURSOR = "Scouter-Next-Cursor"
@@ -77,7 +78,7 @@ class Request:
     def params(self) -> dict[str, str | list[str]]:
         """The query as texts."""
         return {
-            name: [f"{key}={each}" for key, each in cast("Mapping[str, str]", value).items()]
+            name: [pair_text(key, each) for key, each in cast("Mapping[str, str]", value).items()]
             if isinstance(value, Mapping)
             else list(cast("Sequence[str]", value))
             if isinstance(value, list | tuple)

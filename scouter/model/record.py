@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
 from scouter.model.json_value import to_json_bytes, to_json_value
+from scouter.model.pair import pair_of, pair_text
 from scouter.model.short_text import given_text, short_text, stored_tags, tag_text
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _tag_pairs(tags: Mapping[str, str] | Iterable[str] | None) -> Iterable[tuple
 
 
 def _tag_pair(tag: object) -> tuple[str, str]:
-    key, sign, value = given_text("a tag", tag).partition("=")
+    key, sign, value = pair_of(given_text("a tag", tag))
     if not sign or not key:
         raise DataError(f"tag {tag!r}: expected text of the form 'key=value'")
     return key, value
@@ -181,7 +182,7 @@ class EvalRecord:
     @property
     def tags(self) -> list[str]:
         """The tags as `key=value` texts."""
-        return [f"{key}={value}" for key, value in self._tags.items()]
+        return [pair_text(key, value) for key, value in self._tags.items()]
 
     @property
     def tag_map(self) -> Mapping[str, str]:

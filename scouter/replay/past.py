@@ -35,6 +35,7 @@ from scouter.evaluate.results.provenance import collect_provenance, judge_name_o
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.parquet import load_json, parquet_spans, pyarrow
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.pair import pair_of
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
@@ -191,14 +192,14 @@ def _batches(path: Path, columns: Sequence[str] = _COLUMNS) -> Iterator[list[dic
 
 def _record(row: Mapping[str, Any]) -> EvalRecord:
     """A stored record as the engine takes it."""
-    pairs = (each.split("=", 1) for each in row["tags"] or ())
+    pairs = map(pair_of, row["tags"] or ())
     context = load_json(row["context"])
     return EvalRecord(
         {} if context is None else context,
         record_id=row["record_id"],
         session_id=row["session_id"],
         trace_id=row["trace_id"],
-        tags={key.replace("%3D", "=").replace("%25", "%"): value for key, value in pairs},
+        tags={key: value for key, _, value in pairs},
         uid=row["uid"],
         created_ns=row["created_ns"],
     )

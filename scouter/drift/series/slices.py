@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+from scouter.model.pair import pair_of
+
 MOST: Final = 50
 """Slices of one version of an agent. They share one chance of a false alarm, so that more of them
 would see each fall later."""
@@ -106,7 +108,7 @@ class Slices:
 def attributes_of(wanted: Iterable[str]) -> set[str]:
     """Keys of the attributes of spans that a profile names."""
     found = (each.partition(" ") for each in wanted)
-    return {key.partition("=")[0] for kind, _, key in found if kind == "attribute"}
+    return {pair_of(pair)[0] for kind, _, pair in found if kind == "attribute"}
 
 
 def is_wanted(trait: str, wanted: Iterable[str]) -> bool:

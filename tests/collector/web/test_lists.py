@@ -167,13 +167,16 @@ def test_traces_are_found_by_the_evaluations_on_their_records(growing: Service) 
 
 
 def test_one_tag_at_a_time_is_a_filter(growing: Service) -> None:
-    record = {"uid": "x", "profile": "answers", "context": {}, "tags": {"team": "blue", "of": "x"}}
+    tags = {"team": "blue", "of": "x", "a=b": "c"}
+    record = {"uid": "x", "profile": "answers", "context": {}, "tags": tags}
     growing.send(record)
     growing.wait_for(4)
     found = links(view(growing, "/facets/evaluations?tag=of%3Dx"))
     assert [value for label, value in found if label.startswith("Tag")] == ["of=x (remove)"]
     found = links(view(growing, "/facets/evaluations"))
     assert found["Tag (key=value)", "team=blue"][1] == 2
+    link, count = found["Tag (key=value)", "a%3Db=c"]
+    assert rows(view(growing, link)) == count == 1
 
 
 def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> None:

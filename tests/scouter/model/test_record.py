@@ -115,6 +115,7 @@ def test_tags_can_be_given_as_they_are_shown() -> None:
 
     assert record.tag_map == {"run": "1", "query": "a=b"}
     assert EvalRecord(tags=record.tags).tags == record.tags
+    assert EvalRecord(tags=EvalRecord(tags={"a=b": "c"}).tags).tag_map == {"a=b": "c"}
 
 
 @pytest.mark.parametrize("tags", ["run=1", ["run"], ["=1"]])
