@@ -28,6 +28,10 @@ class ModelTokens(NamedTuple):
     """Part of the input that was written to a cache."""
     reasoning_tokens: int = 0
     """Part of the output."""
+    audio_input_tokens: int = 0
+    """Part of the input that is sound."""
+    audio_output_tokens: int = 0
+    """Part of the output that is sound."""
     cost_usd: float = 0.0
     """Of the calls whose cost was known as they came."""
     unpriced_calls: int = 0
@@ -82,16 +86,24 @@ class PriceTable(RootModel[dict[str, Price]]):
         for each in groups:
             price = self.of(each.models)
             lacks = each.unpriced_calls if price is None else each.uncounted_calls
-            if lacks:
-                unpriced += lacks
-                why = " (tokens not reported)" if each.uncounted_calls == lacks else ""
-                names.add(next(iter(each.models), "(no model named)") + why)
-            elif price is None:
-                known.append(each.cost_usd)
+            why = " (tokens not reported)" if each.uncounted_calls == lacks else ""
+            cost: float | None = each.cost_usd
+            if price is not None and not lacks:
+                cost = price.cost(
+                    each.input_tokens,
+                    each.output_tokens,
+                    each.cached_tokens,
+                    each.written_tokens,
+                    each.calls,
+                    heard=each.audio_input_tokens,
+                    spoken=each.audio_output_tokens,
+                )
+                why = " (sound)"
+            if cost is not None and not lacks:
+                known.append(cost)
             else:
-                tokens = each.input_tokens, each.output_tokens
-                parts = each.cached_tokens, each.written_tokens
-                known.append(price.cost(*tokens, *parts, each.calls))
+                unpriced += lacks or each.calls
+                names.add(next(iter(each.models), "(no model named)") + why)
         return Cost(
             usd=sum(known) if known and not unpriced else None,
             unpriced_calls=unpriced,

@@ -34,7 +34,7 @@ _TABLES: Final[Mapping[str, str]] = {
         genai_kind TEXT, input_tokens BIGINT, output_tokens BIGINT, cached_tokens BIGINT,
         reasoning_tokens BIGINT, act_hash BIGINT, arguments_hash BIGINT, scope_hash BIGINT,
         attributes TEXT, setup TEXT[], cache_written_tokens BIGINT, cost_usd DOUBLE PRECISION,
-        user_id TEXT
+        user_id TEXT, audio_input_tokens BIGINT, audio_output_tokens BIGINT
     """,
     "bodies": """
         seq BIGINT, space TEXT, trace_hash BIGINT, trace_id TEXT, spans BIGINT, size_bytes BIGINT,

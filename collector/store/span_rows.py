@@ -143,7 +143,7 @@ _OPERATIONS: Final = {
 """OpenTelemetry's word for each kind."""
 _MAX_TOKENS: Final = 2**32 - 1
 _NO_FACTS: Final = (*(None,) * 10, Kind.OTHER.value, *(None,) * 6)
-_NOT_CALLED: Final = ((), None, None, None)
+_NOT_CALLED: Final = ((), *(None,) * 5)
 
 
 class SpanKey(NamedTuple):
@@ -208,6 +208,8 @@ class SpanRow(NamedTuple):
     cost_usd: float | None
     """Of a model's call, as of `call_cost`."""
     user_id: str | None
+    audio_input_tokens: int | None
+    audio_output_tokens: int | None
 
     @property
     def key(self) -> SpanKey:
@@ -301,7 +303,11 @@ def _facts(span: Span) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     )
     cost = call_cost(facts, [span]) if is_call else None
     user = short_text(facts.user) if facts.user else None
-    return columns, (tuple(map(plain_text, facts.setup)), _count(usage.cache_written), cost, user)
+    last = (
+        tuple(map(plain_text, facts.setup)), _count(usage.cache_written), cost, user,
+        _count(usage.audio_input), _count(usage.audio_output),
+    )  # fmt: skip
+    return columns, last
 
 
 def _event_facts(span: Span) -> tuple[Any, ...]:

@@ -75,7 +75,8 @@ _TOTALS: Final = f"""
         sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT, {TOKEN_SUMS}
     FROM (
         SELECT s.trace_id, s.start_ns, s.end_ns, s.genai_kind, s.input_tokens, s.output_tokens,
-            s.cached_tokens, s.cache_written_tokens, s.reasoning_tokens, s.cost_usd,
+            s.cached_tokens, s.cache_written_tokens, s.reasoning_tokens, s.audio_input_tokens,
+            s.audio_output_tokens, s.cost_usd,
             CASE WHEN s.genai_kind IN ({MODELS}) AND NOT EXISTS (SELECT 1 FROM repeats r
                 WHERE r.trace_id = s.trace_id AND r.span_id = s.span_id) THEN 1 ELSE 0 END
                 AS is_call,

@@ -199,6 +199,7 @@ _KINDS: Final = {
 """Kinds of which an act may be reported several times; without a row those of models."""
 _TOKENS: Final = (
     "input_tokens", "output_tokens", "cached_tokens", "cache_written_tokens", "reasoning_tokens",
+    "audio_input_tokens", "audio_output_tokens",
 )  # fmt: skip
 TOKEN_SUMS: Final = f"""
     count(*), {", ".join(f"coalesce(sum({name}), 0)::BIGINT" for name in _TOKENS)},

@@ -38,6 +38,8 @@ UNPRICED = ModelTokens(
     models=("ours",), calls=3, input_tokens=1000, output_tokens=200, cost_usd=1, unpriced_calls=2
 )
 UNCOUNTED = UNPRICED._replace(models=("mute",), uncounted_calls=2)
+HEARD = UNPRICED._replace(audio_input_tokens=900)
+SPEAKING = PriceTable({"ours": Price(input=1, output=10, audio_input=3)})
 OWN = PriceTable(
     {
         "ours": Price(input=1, output=10),
@@ -63,6 +65,9 @@ OWN = PriceTable(
             OWN, [UNPRICED, UNCOUNTED],
             Cost(usd=None, unpriced_calls=2, unpriced_models=("mute (tokens not reported)",)),
         ),
+        # 100 at 1, 900 of sound at 3, 200 at 10 millionths
+        (SPEAKING, [HEARD], Cost(usd=0.0048)),
+        (OWN, [HEARD], Cost(usd=None, unpriced_calls=3, unpriced_models=("ours (sound)",))),
         (
             NO_PRICES, [UNPRICED._replace(models=())],
             Cost(usd=None, unpriced_calls=2, unpriced_models=("(no model named)",)),

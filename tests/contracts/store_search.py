@@ -412,10 +412,14 @@ class StoreUsageContract(OpenedStore):
         older: dict[str, AttributeValue] = {
             "openinference.span.kind": "LLM", "llm.token_count.prompt": 30,
         }  # fmt: skip
+        sound: dict[str, AttributeValue] = {
+            "gen_ai.usage.details.input_audio_tokens": 6,
+            "gen_ai.usage.details.output_audio_tokens": 1,
+        }
         store.append_spans(
             SPACE,
             [
-                call(1, "a", 10), call(2, "a", 20), call(3, "b", 5),
+                call(1, "a", 10, **sound), call(2, "a", 20), call(3, "b", 5),
                 call(4, "a", 7, **{"gen_ai.response.model": "a-2026"}),
                 span(5, attributes=agent), span(6, attributes=tool, status=StatusCode.ERROR),
                 span(7, attributes=older),
@@ -441,8 +445,11 @@ class StoreUsageContract(OpenedStore):
         assert usage(UsageGroup.ERROR) == {"Timeout": (1, 1, 0)}
         first, *_ = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
         assert first.tokens == (
-            ModelTokens(models=("a",), calls=2, input_tokens=30, output_tokens=2, unpriced_calls=2),
-        )
+            ModelTokens(
+                models=("a",), calls=2, input_tokens=30, output_tokens=2, unpriced_calls=2,
+                audio_input_tokens=6, audio_output_tokens=1,
+            ),
+        )  # fmt: skip
         assert first.mean_ms == 1.5
         models = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
         assert [each.key for each in models] == ["a", "", "a-2026", "b"]

@@ -1,8 +1,9 @@
 """Costs of models' calls: as their sender wrote them, else by a list of prices that is maintained.
 
 The list is that of the package `genai-prices`, by provider, model and day of the call. It has
-prices of tokens, of those that were read from or written to a cache, of long inputs, and of a call.
-Audio, pictures and caches of more than five minutes count as plain tokens, searches not at all.
+prices of tokens, of those that were read from or written to a cache, of sound, of long inputs, and
+of a call. Pictures that are read and caches of more than five minutes count as plain tokens,
+searches not at all. Models that make pictures have no price.
 """
 
 import re
@@ -55,6 +56,8 @@ class Price:
         cache_read: Read from a cache; as other input if not given.
         cache_write: Written to a cache; the same.
         call: US dollars of each call itself.
+        audio_input: Sound that is read; no price of it is known if not given.
+        audio_output: Sound that is written; the same.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -64,10 +67,20 @@ class Price:
     cache_read: Usd | None = None
     cache_write: Usd | None = None
     call: Usd = 0.0
+    audio_input: Usd | None = None
+    audio_output: Usd | None = None
 
     def cost(
-        self, input_tokens: int, output_tokens: int, read: int = 0, written: int = 0, calls: int = 1
-    ) -> float:
+        self,
+        input_tokens: int,
+        output_tokens: int,
+        read: int = 0,
+        written: int = 0,
+        calls: int = 1,
+        *,
+        heard: int = 0,
+        spoken: int = 0,
+    ) -> float | None:
         """Price calls.
 
         Args:
@@ -76,11 +89,20 @@ class Price:
             read: The part of the input that came from a cache.
             written: The part of the input that went into a cache.
             calls: Their number.
+            heard: The part of the input that is sound.
+            spoken: The part of the output that is sound.
 
         Returns:
-            US dollars.
+            US dollars; None for sound without a price, or of which a part may be in a cache.
         """
-        total = max(0, input_tokens - read - written) * self.input + output_tokens * self.output
+        heard = 0 if self.audio_input == self.input else heard
+        spoken = 0 if self.audio_output == self.output else spoken
+        heard_at, spoken_at = self.audio_input, self.audio_output
+        if (heard and (heard_at is None or read or written)) or (spoken and spoken_at is None):
+            return None
+        total = max(0, input_tokens - read - written - heard) * self.input
+        total += max(0, output_tokens - spoken) * self.output
+        total += heard * (heard_at or 0) + spoken * (spoken_at or 0)
         for tokens, price in ((read, self.cache_read), (written, self.cache_write)):
             total += tokens * (self.input if price is None else price)
         return total / 1_000_000 + calls * self.call
@@ -112,7 +134,14 @@ def call_cost(facts: SpanFacts, spans: Sequence[Span], own: Price | None = None)
     price = own or next(filter(None, listed), None)
     if price is None:
         return None
-    return price.cost(usage.input, usage.output or 0, usage.cached or 0, usage.cache_written or 0)
+    return price.cost(
+        usage.input,
+        usage.output or 0,
+        usage.cached or 0,
+        usage.cache_written or 0,
+        heard=usage.audio_input or 0,
+        spoken=usage.audio_output or 0,
+    )
 
 
 def stated_cost(attributes: Mapping[str, Any]) -> float | None:
@@ -134,12 +163,15 @@ def list_price(provider: str, model: str, at_ns: int, usage: Usage) -> Price | N
         usage: Of the call: some providers have higher prices from some length of the input on.
 
     Returns:
-        None for a model, or a provider, that the list does not have, or whose price it does not.
+        None for a model, or a provider, that the list does not have, or whose price it does not;
+        and for a model that speaks where nothing is reported of sound.
     """
     tokens = usage.input or 0
+    is_mute = usage.audio_input is None and usage.audio_output is None
     for start, price in _listed(provider, model, at_ns // _HALF_HOUR_NS) if model else ():
         if tokens > start:
-            return None if usage.output and price.input and not price.output else price
+            lacks_output = usage.output and price.input and not price.output
+            return None if lacks_output or (is_mute and price.audio_output is not None) else price
     return None
 
 
@@ -157,15 +189,17 @@ def _listed(provider: str, model: str, half_hour: int) -> Sequence[tuple[int, Pr
     prices = known.get_prices(datetime.fromtimestamp(half_hour * 1_800, UTC))
     each = (
         prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok,
-        prices.requests_kcount,
+        prices.requests_kcount, getattr(prices, "input_audio_mtok", None),
+        getattr(prices, "output_audio_mtok", None),
     )  # fmt: skip
-    if each[0] is None:
+    if each[0] is None or getattr(prices, "output_image_mtok", None) is not None:
         return ()
     starts = {-1, *(tier.start for price in each for tier in getattr(price, "tiers", ()))}
     found: list[tuple[int, Price]] = []
     for start in sorted(starts, reverse=True):
-        given, made, read, written, call = (_rate(price, start + 1) for price in each)
-        found.append((start, Price(given or 0.0, made or 0.0, read, written, (call or 0.0) / 1e3)))
+        given, made, read, written, call, *audio = (_rate(price, start + 1) for price in each)
+        priced = Price(given or 0.0, made or 0.0, read, written, (call or 0.0) / 1e3, *audio)
+        found.append((start, priced))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -63,9 +63,9 @@ def _usage(told: Sequence[Usage]) -> Usage:
         return NO_USAGE
     parts = {
         name: next((n for each in counted if (n := getattr(each, name)) is not None), None)
-        for name in ("input", "output", "cached", "cache_written", "reasoning")
+        for name in (each.name for each in fields(Usage))
     }
-    return Usage(**parts, total=counted[0].total)
+    return replace(Usage(**parts), total=counted[0].total)
 
 
 Told: TypeAlias = tuple[Span, SpanFacts]

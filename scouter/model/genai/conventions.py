@@ -92,6 +92,8 @@ OTEL: Final = Convention(
             "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
             "gen_ai.usage.details.reasoning_tokens",
         ),
+        F.AUDIO_INPUT: ("gen_ai.usage.details.input_audio_tokens",),
+        F.AUDIO_OUTPUT: ("gen_ai.usage.details.output_audio_tokens",),
     },
     tools={
         F.ARGUMENTS: (
@@ -151,6 +153,8 @@ OPENINFERENCE: Final = Convention(
         F.CACHED: ("llm.token_count.prompt_details.cache_read",),
         F.CACHE_WRITTEN: ("llm.token_count.prompt_details.cache_write",),
         F.REASONING: ("llm.token_count.completion_details.reasoning",),
+        F.AUDIO_INPUT: ("llm.token_count.prompt_details.audio",),
+        F.AUDIO_OUTPUT: ("llm.token_count.completion_details.audio",),
     },
     tools={
         F.ARGUMENTS: ("tool_call.function.arguments", "tool.arguments", "input.value"),
@@ -457,7 +461,13 @@ NAT: Final = Convention(
 OPENLIT: Final = Convention(
     name="OpenLIT",
     source="openlit 1.x: what it writes beside OpenTelemetry's names",
-    fields={F.TOTAL_TOKENS: (_OPENLIT_TOTAL,)},
+    fields={
+        F.TOTAL_TOKENS: (_OPENLIT_TOTAL,),
+        F.CACHED: ("gen_ai.usage.prompt_tokens_details.cache_read",),
+        F.CACHE_WRITTEN: ("gen_ai.usage.prompt_tokens_details.cache_write",),
+        F.REASONING: ("gen_ai.usage.completion_tokens_details.reasoning",),
+        F.AUDIO_OUTPUT: ("gen_ai.usage.completion_tokens_details.audio",),
+    },
 )
 
 LAST: Final = Convention(

@@ -48,6 +48,10 @@ class Usage:
     """The part of `input` that was written to a cache."""
     reasoning: int | None = None
     """The part of `output` that nobody gets to read."""
+    audio_input: int | None = None
+    """The part of `input` that is sound."""
+    audio_output: int | None = None
+    """The part of `output` that is sound."""
 
 
 NO_USAGE: Final = Usage()
@@ -160,6 +164,8 @@ class Field(StrEnum):
     CACHED = "usage.cached"
     CACHE_WRITTEN = "usage.cache_written"
     REASONING = "usage.reasoning"
+    AUDIO_INPUT = "usage.audio_input"
+    AUDIO_OUTPUT = "usage.audio_output"
 
 
 VALUES: Final = frozenset({Field.ARGUMENTS, Field.RESULT})

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Final, cast
 
@@ -284,6 +285,8 @@ class Held:
             cached=self._number(Field.CACHED),
             cache_written=self._number(Field.CACHE_WRITTEN),
             reasoning=self._number(Field.REASONING),
+            audio_input=self._number(Field.AUDIO_INPUT),
+            audio_output=self._number(Field.AUDIO_OUTPUT),
         )
         for _, value in self._values(Field.USAGE):
             usage = _filled(usage, _usage_in(open_arguments(to_json_value(value))))
@@ -424,14 +427,8 @@ def _usage_in(value: JsonValue) -> Usage:
 
 def _filled(usage: Usage, other: Usage) -> Usage:
     """Take from another what is not reported yet."""
-    return Usage(
-        input=other.input if usage.input is None else usage.input,
-        output=other.output if usage.output is None else usage.output,
-        total=other.total if usage.total is None else usage.total,
-        cached=other.cached if usage.cached is None else usage.cached,
-        cache_written=(other.cache_written if usage.cache_written is None else usage.cache_written),
-        reasoning=other.reasoning if usage.reasoning is None else usage.reasoning,
-    )
+    lacks = [each.name for each in fields(Usage) if getattr(usage, each.name) is None]
+    return replace(usage, **{name: getattr(other, name) for name in lacks})
 
 
 def integer(value: object) -> int | None:

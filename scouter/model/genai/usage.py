@@ -64,10 +64,14 @@ _CACHE: Final = (
     ("cache_creation_input_tokens", "input_cache_creation"),
 )
 """Anthropic's words, which others use, too, and Langfuse's."""
-_DETAILS: Final = (
-    "prompt_tokens_details", "input_tokens_details", "input_token_details",
-    "completion_tokens_details", "output_tokens_details", "output_token_details",
+_OF_INPUT: Final = (
+    "prompt_tokens_details", "input_tokens_details", "input_token_details", "promptTokensDetails",
 )  # fmt: skip
+_OF_OUTPUT: Final = (
+    "completion_tokens_details", "output_tokens_details", "output_token_details",
+    "candidates_tokens_details", "candidatesTokensDetails",
+)  # fmt: skip
+"""Objects of numbers; Gemini's are lists with a number for each modality."""
 _CACHED: Final = (
     "cache_read_input_tokens", "cacheReadInputTokens", "cached_tokens", "cache_read",
     "input_cached_tokens", "input_cache_read", "cachedContentTokenCount", "cached_prompt_tokens",
@@ -81,6 +85,10 @@ _REASONING: Final = (
     "reasoning_tokens", "reasoning", "output_reasoning_tokens", "output_reasoning",
     "thoughtsTokenCount", "thoughts_token_count",
 )  # fmt: skip
+_AUDIO_INPUT: Final = ("input_audio_tokens", "input_audio")
+_AUDIO_OUTPUT: Final = ("output_audio_tokens", "output_audio")
+_AUDIO: Final = ("audio_tokens", "audio")
+"""OpenAI's and LangChain's words, in the details of either side."""
 _OPENAI: Final = ("prompt_tokens", "prompt_tokens_details", "input_tokens_details")
 """Fields of OpenAI's usage; with one of them, the prompt count includes cached tokens."""
 _BESIDE_INPUT: Final = (
@@ -110,7 +118,7 @@ def tokens(usage: JsonValue) -> Tokens:
 def read_usage(usage: JsonValue) -> Usage:
     """Read the same with its parts, which lie beside the counts or in objects of their own."""
     given, made, total = tokens(usage)
-    holders = [usage, *(field(usage, name) for name in _DETAILS)]
+    holders = [usage, *(field(usage, name) for name in (*_OF_INPUT, *_OF_OUTPUT))]
 
     def part(names: tuple[str, ...]) -> int | None:
         found = (_integer(holder, names) for holder in holders)
@@ -124,8 +132,22 @@ def read_usage(usage: JsonValue) -> Usage:
             cached=part(_CACHED),
             cache_written=part(_WRITTEN),
             reasoning=part(_REASONING),
+            audio_input=_audio(usage, _AUDIO_INPUT, _OF_INPUT),
+            audio_output=_audio(usage, _AUDIO_OUTPUT, _OF_OUTPUT),
         )
     )
+
+
+def _audio(usage: JsonValue, names: tuple[str, ...], details: tuple[str, ...]) -> int | None:
+    if (count := _integer(usage, names)) is not None:
+        return count
+    for holder in (field(usage, each) for each in details):
+        if isinstance(holder, list):
+            sound = [each for each in holder if field(each, "modality") == "AUDIO"]
+            return sum(_integer(each, ("tokenCount", "token_count")) or 0 for each in sound)
+        if (count := _integer(holder, _AUDIO)) is not None:
+            return count
+    return None
 
 
 def whole_output(usage: Usage) -> Usage:

@@ -101,6 +101,42 @@ def test_a_call_that_failed_without_an_answer_costs_nothing() -> None:
     assert failed.status is StatusCode.UNSET
 
 
+IN, OUT = "gen_ai.usage.details.input_audio_tokens", "gen_ai.usage.details.output_audio_tokens"
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "more", "usd"),
+    [
+        # 600 at 2.5, 400 at 32, 50 at 10 and 150 at 64 millionths
+        ("openai", "gpt-audio", {IN: 400, OUT: 150}, 0.0244),
+        ("openai", "gpt-audio", {IN: 0, OUT: 0}, 0.0045),
+        ("openai", "gpt-audio", {}, None),
+        # 1,000 at 4, 50 at 16 and 150 at 64; of sound in a cache it is not known how much
+        ("openai", "gpt-realtime", {OUT: 150}, 0.0144),
+        ("openai", "gpt-realtime", {IN: 400, "gen_ai.usage.cache_read.input_tokens": 500}, None),
+        # no price of sound is known
+        ("openai", "gpt-4o-audio-preview", {IN: 400}, None),
+        ("openai", "gpt-4o-audio-preview", {OUT: 150}, None),
+        ("openai", "gpt-4o-audio-preview", {}, 0.0045),
+        # 600 at 0.3, 400 at 1, 200 at 2.5
+        ("gcp.gemini", "gemini-2.5-flash", {IN: 400}, 0.00108),
+        ("gcp.gemini", "gemini-2.5-flash", {}, 0.0008),
+        # nothing says how much of the output is a picture, at 30 in place of 2.5
+        ("gcp.gemini", "gemini-2.5-flash-image", {}, None),
+    ],
+)
+def test_sound_has_prices_of_its_own(
+    provider: str, model: str, more: dict[str, int], usd: float | None
+) -> None:
+    """1,000 tokens in and 200 out, by the vendors' published prices; else the cost is unknown."""
+    given = {
+        "gen_ai.provider.name": provider, "gen_ai.request.model": model,
+        "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 200,
+    }  # fmt: skip
+    found = cost(call(**given, **more))
+    assert found == (None if usd is None else pytest.approx(usd))
+
+
 def test_prices_by_hand() -> None:
     """400 plain, 500 read and 100 written tokens, 10 out; a cent for each of two calls."""
     price = Price(2.0, 10.0, cache_read=0.5, cache_write=4.0, call=0.01)
@@ -108,3 +144,5 @@ def test_prices_by_hand() -> None:
         0.02 + (800 + 250 + 400 + 100) / 1e6
     )
     assert Price(2.0, 10.0).cost(1000, 0, 500, 100) == pytest.approx(0.002)
+    free = Price(0.0, 0.0, audio_input=0.0, audio_output=0.0)
+    assert free.cost(1000, 200, 500, heard=400, spoken=150) == 0.0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scouter.model.genai.usage import tokens
+from scouter.model.genai.usage import read_usage, tokens
 
 CACHE = {"cache_read_input_tokens": 800, "cache_creation_input_tokens": 100}
 
@@ -69,3 +69,31 @@ CACHE = {"cache_read_input_tokens": 800, "cache_creation_input_tokens": 100}
 )  # fmt: skip
 def test_tokens(usage: dict[str, Any], expected: tuple[int | None, ...]) -> None:
     assert tokens(usage) == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        pytest.param(
+            {"prompt_tokens_details": {"audio_tokens": 40, "cached_tokens": 0},
+             "completion_tokens_details": {"audio_tokens": 15}},
+            (40, 15), id="openai",
+        ),
+        pytest.param(
+            {"input_token_details": {"audio": 40}, "output_token_details": {"reasoning": 3}},
+            (40, None), id="langchain",
+        ),
+        pytest.param({"input_audio_tokens": 40, "output_audio": 15}, (40, 15), id="langfuse"),
+        pytest.param(
+            {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 60},
+                                     {"modality": "AUDIO", "tokenCount": 40}],
+             "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 20}]},
+            (40, 0), id="gemini",
+        ),
+        pytest.param({"prompt_tokens_details": {"cached_tokens": 5}}, (None, None), id="untold"),
+    ],
+)  # fmt: skip
+def test_sound_is_a_part(usage: dict[str, Any], expected: tuple[int | None, int | None]) -> None:
+    found = read_usage({"prompt_tokens": 100, "completion_tokens": 20, **usage})
+    assert (found.audio_input, found.audio_output) == expected
+    assert (found.input, found.output) == (100, 20)
