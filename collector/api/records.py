@@ -1,5 +1,6 @@
 """Accepted records: listed with their states, one with all about it, and what its profile adds."""
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -8,6 +9,8 @@ from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query
+from pydantic import JsonValue
+from pydantic_core import from_json
 from starlette.responses import Response
 
 from collector.api.evaluations import evaluation_answer
@@ -36,17 +39,19 @@ from collector.comparing.looks import Trajectory, trajectories_of
 from collector.items.times import time_at
 from collector.prices import NO_PRICES, PriceTable
 from collector.problem import ProblemError, problems
+from collector.store.json_text import load_json
 from collector.store.record_queries import RecordHistory, RecordQuery, RecordSummary
 from collector.store.rows import RecordRow, RecordState, Scope, TaskRow
 from collector.store.span_queries import TraceTotals
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, need_of
-from scouter.client.expectation import read_conversation
+from scouter.client.expectation import asked_of_context, read_conversation
 from scouter.client.harvest import harvested, scenario_yaml
 from scouter.client.models.answer import Searched
 from scouter.client.models.records import (
     LetterReason,
+    Questions,
     Record,
     RecordItem,
     TaskTrajectories,
@@ -60,6 +65,11 @@ from scouter.evaluate.trajectory.call import Call
 from scouter.model.span import Span
 
 _SKIPPED: Final = RecordState.SKIPPED
+_BEGINNING: Final = 4_000
+"""Characters of a context that are read for the question, which is the first value of a derived
+one."""
+_SHOWN: Final = 200
+"""Characters of a question by which a person knows a record."""
 
 
 def why_not_evaluated(store: Store, registry: ProfileRegistry, found: RecordHistory) -> str:
@@ -223,6 +233,22 @@ def records_router() -> APIRouter:
             **_of_trace(totals.get(row.trace_id or ""), prices),
         )
 
+    @router.get("/questions")
+    def questions(
+        store: TheStore,
+        caller: Reader,
+        uid: Annotated[list[str], Query(max_length=100, description="Of the records.")],
+        since: Time = None,
+    ) -> Questions:
+        """What users asked, as far as the beginnings of the records' contexts tell.
+
+        With `since` only of records that were accepted from then on, which is faster.
+        """
+        since_ns = read_time("since", since) or 0
+        found = store.context_beginnings(caller.space, uid, _BEGINNING, since_ns)
+        asked = {each: _question(text) for each, text in found.items()}
+        return Questions(items={each: text for each, text in asked.items() if text})
+
     @router.get(
         "/scenarios/{uid:path}",
         responses={**NOT_FOUND, **problems(409), 200: {"content": {YAML: {}}}},
@@ -263,6 +289,21 @@ def records_router() -> APIRouter:
         return TaskTrajectories(items=tuple(_item(each) for each in made))
 
     return router
+
+
+def _question(beginning: str) -> str:
+    """The last message of the user in the beginning of a context; empty where none is told."""
+    context: JsonValue = None
+    if len(beginning) < _BEGINNING:
+        context = load_json(beginning)
+    else:
+        with contextlib.suppress(ValueError):  # half a character is escaped in it
+            context = from_json(beginning, allow_partial="trailing-strings")
+        if isinstance(context, dict):  # a list may lack its last items
+            context = {name: each for name, each in context.items() if isinstance(each, str)}
+    asked = asked_of_context(context)
+    text = " ".join(asked[-1][:_BEGINNING].split()) if asked else ""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _read(

@@ -65,6 +65,7 @@ async def label_tasks_view(source: Source, rater: str) -> Shown:
         "of_spans": [each for each in ordered if not each.is_readable],
         "newest": newest,
         "mine": mine,
+        "asked": await source.asked([*newest, *mine]),
         "rater": rater,
     }
 
@@ -113,6 +114,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Shown:
     return {
         "queue": queue,
         "item": item,
+        "asked": await source.asked([*([item] if item else []), *last]),
         "kept": kept,
         "offset": offset,
         "last": last,
@@ -202,6 +204,7 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Shown:
     return {
         "found": found,
         "records": [_listed(each, own) for each in found.items],
+        "asked": await source.asked(found.items),
         "kept": kept,
         "offset": offset,
         "page": _PAGE,
@@ -238,19 +241,20 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Shown:
     """
     asked = {"profile": profile, "task_id": task_id}
     found = await source.get(LabelAgreement, "labels/agreement", **asked)
-    contested: list[Shown] = []
+    contested: Sequence[LabelledRecord] = ()
     if found.contested:
         listed = await source.get(
             LabelledRecords, "labels/records", **asked, standing="contested", limit=5
         )
-        contested = [_listed(each) for each in listed.items]
+        contested = listed.items
     judge = found.judge
     agreed = judge.good_passed + judge.bad_failed
     compared = agreed + judge.good_failed + judge.bad_passed
     kappas = [judge.kappa, *(each.kappa for each in found.pairs)]
     return {
         "found": found,
-        "contested": contested,
+        "contested": [_listed(each) for each in contested],
+        "asked": await source.asked(contested),
         "it": "judge" if found.is_judge else "check",
         "agreed": agreed,
         "compared": compared,

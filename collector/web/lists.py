@@ -28,6 +28,8 @@ _PART_BYTES: Final = 2**20
 _FILES: Final = 4
 _PLACES: Final[defaultdict[str, asyncio.Semaphore]] = defaultdict(lambda: asyncio.Semaphore(_FILES))
 """By space: Parquet files that are being made or read at a time. Nobody waits for a place."""
+_SLACK_S: Final = 3_600
+"""Time by which a sender's clock may be ahead of the collector's."""
 _LONGEST: Final = 512
 """Characters of a value that the API takes as a filter."""
 
@@ -211,10 +213,13 @@ async def list_view(source: Source, listing: Listing, given: QueryParams, now_s:
     page = await source.get(
         Page[listing.item], listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked, **more
     )
+    records = [each for each in page.items if isinstance(each, RecordItem | Evaluation)]
+    oldest_s = min((each.created_at.timestamp() for each in records), default=0)
     return {
         "listing": listing,
         "filters": filters,
         "items": page.items,
+        "asked": await source.asked(records, max(0, int(oldest_s) - _SLACK_S)),
         "next_cursor": page.next_cursor,
         "looked_until": page.looked_until if isinstance(page, Searched) else None,
         "is_first": not given.get("cursor"),

@@ -175,6 +175,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Sho
         label, definitions = await definitions_in(source, latest.profile, latest.profile_version)
     return {
         "record": record,
+        "asked": await source.asked([record]),
         "latest": latest,
         "is_score": is_score_uid(record.uid),
         "tasks": tasks,

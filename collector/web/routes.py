@@ -232,9 +232,11 @@ async def _failures(request: Request, source: Source) -> Response:
         Failures, "tasks/failures", profile=profile, task_id=task_id,
         since=period.since(time.time()), split=split, **traffic.asked,
     )  # fmt: skip
+    questions = await source.asked(each for group in shown.items for each in group.examples)
     return await render(
         request, "failures.html", layout=_layout(request), period=period, traffic=traffic,
-        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], **dict(shown),
+        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], asked=questions,
+        **dict(shown),
     )  # fmt: skip
 
 
@@ -323,8 +325,8 @@ async def _alerts(request: Request, source: Source) -> Response:
 async def _alert(request: Request, source: Source) -> Response:
     alert_id = request.path_params["alert_id"]
     shown = await source.get(DriftAlertLook, f"alerts/{quote(alert_id, safe='')}")
-    others = await _beside(source, alert_id)
-    return await render(request, "alert.html", others=others, **dict(shown))
+    others, asked = await _beside(source, alert_id), await source.asked(shown.examples)
+    return await render(request, "alert.html", others=others, asked=asked, **dict(shown))
 
 
 async def _beside(source: Source, alert_id: str) -> list[DriftAlert]:

@@ -7,9 +7,9 @@ JSON: it is the route's own model.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import unquote, urlencode
 
 from pydantic import BaseModel, JsonValue
@@ -19,6 +19,7 @@ from starlette.types import Message
 
 from collector.access.gate import OF_PROXIES
 from collector.api.parameters import TAKEN
+from scouter.client.models.records import Questions
 
 Shown: TypeAlias = dict[str, Any]
 """Values that a template shows."""
@@ -38,6 +39,19 @@ class AskError(Exception):
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
         self.status, self.detail = status, detail
+
+
+class _Named(Protocol):
+    """A record, or what is about one."""
+
+    @property
+    def uid(self) -> str: ...
+    @property
+    def record_id(self) -> str: ...
+
+
+_MOST_NAMED: Final = 100
+"""Records whose questions are requested at a time."""
 
 
 class File(NamedTuple):
@@ -78,6 +92,21 @@ class Source:
             AskError: The API refused, or the collector has a fault.
         """
         return await self._take(model, "GET", path, query)
+
+    async def asked(self, items: Iterable[_Named], since_s: int = 0) -> Mapping[str, str]:
+        """By uid what the user asked: the name of a record to which nobody gave an id.
+
+        Args:
+            items: Records, or what is about them.
+            since_s: Time from which on they were accepted, in seconds since 1970.
+
+        Raises:
+            AskError: The API refused.
+        """
+        uids = list(dict.fromkeys(each.uid for each in items if not each.record_id))
+        if not uids:
+            return {}
+        return (await self.get(Questions, "questions", uid=uids[:_MOST_NAMED], since=since_s)).items
 
     async def post(self, model: type[T], path: str, body: Mapping[str, JsonValue]) -> T:
         """Tell a route to do something.

@@ -114,6 +114,7 @@ async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) ->
         "rows": kept_rows(rows, hits),
         "shown_kinds": {columns.kinds[kind] for kind in columns.kind},
         "agents": None if agents is None else agents.items,
+        "asked": await source.asked(evaluations),
         "checks": read_checks(evaluations, {row.span_id: row.name for row in rows}, alerts),
         "conversations": sorted({each.session_id for each in evaluations} - {""}),
         "presets": [(each, None if is_long else sum(map(each.selects, rows))) for each in PRESETS],

@@ -65,7 +65,7 @@ def read_conversation(spans: Sequence[Span], context: JsonValue) -> Conversation
 
     Cost: linear in the size of the messages.
     """
-    asked = _asked_of_spans(spans) or _asked_of_context(context)
+    asked = _asked_of_spans(spans) or asked_of_context(context)
     if not asked:
         return None
     work: AgentWork = agent_work(spans)
@@ -96,7 +96,8 @@ def _asked_of_kinds(spans: Sequence[Span], kinds: Collection[Kind]) -> list[str]
     return asked
 
 
-def _asked_of_context(context: JsonValue) -> list[str]:
+def asked_of_context(context: JsonValue) -> list[str]:
+    """The user's messages under the usual names of a context; empty where it has none."""
     if not isinstance(context, Mapping):
         return []
     for name in _QUESTIONS:

@@ -111,6 +111,16 @@ class StoreRecordsContract(OpenedStore):
         assert seen[0] == "u8"
         assert {int(uid[1:]) // 4 for uid in seen[-2:]} == {0}
 
+    def test_contexts_begin_as_they_are_stored(self, store: AppendingStore) -> None:
+        """By characters and not by bytes; what another space has under the uid is not read."""
+        store.append_records([record("u1", context={"question": "é" * 9}), record("u2")]).result()
+        store.append_records([record("u1", space="elsewhere", context="no")]).result()
+        found = store.context_beginnings(SPACE, ["u1", "u2", "u1", "none"], 16)
+        assert found == {"u1": '{"question":"ééé', "u2": '{"answer":[1,nul'}
+        assert store.context_beginnings(SPACE, [], 16) == {}
+        assert set(store.context_beginnings(SPACE, ["u1", "u2"], 16, since_ns=6)) == {"u1", "u2"}
+        assert store.context_beginnings(SPACE, ["u1", "u2"], 16, since_ns=7) == {}
+
     def test_one_uid_in_two_spaces_is_listed_in_each(self, store: AppendingStore) -> None:
         """In one commit, too, where both have one place."""
         rows = [record("u1", space=space, record_id=f"of {space}") for space in ("a", "b")]

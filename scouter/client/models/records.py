@@ -67,6 +67,14 @@ class Record(_OfTrace):
     waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
 
 
+class Questions(Answer):
+    """What users asked, by uid of the record."""
+
+    items: dict[str, str] = Field(
+        description="The first 200 characters; of a context that does not tell, none."
+    )
+
+
 class SessionItem(Costed):
     """A session and its records, counted by the outcome of the latest evaluation on each."""
 

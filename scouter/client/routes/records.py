@@ -5,7 +5,14 @@ from typing import Final, Literal, TypeAlias, TypedDict, Unpack
 
 from scouter.client.connection import Connection
 from scouter.client.models.answer import FacetList
-from scouter.client.models.records import Record, RecordItem, Session, SessionItem, TaskTrajectories
+from scouter.client.models.records import (
+    Questions,
+    Record,
+    RecordItem,
+    Session,
+    SessionItem,
+    TaskTrajectories,
+)
 from scouter.client.request import Moment, arguments
 from scouter.client.routes.evaluations import EvaluationSearch
 
@@ -107,6 +114,15 @@ class RecordRoutes(Connection):
             uid: Its key.
         """
         return self._get(Record, "/records/{uid}", arguments(locals()))
+
+    def questions(self, uids: Sequence[str], *, since: Moment | None = None) -> Questions:
+        """What users asked, as far as the beginnings of the records' contexts tell.
+
+        Args:
+            uids: Of the records, 100 at most.
+            since: Accepted at this time or later, which is faster to find.
+        """
+        return self._get(Questions, "/questions", {"uid": list(uids), "since": since})
 
     def record_scenario(self, uid: str) -> Iterator[bytes]:
         """A record as a scenario file in YAML, as `scouter scenarios harvest` writes it.

@@ -298,7 +298,7 @@ ELSEWHERE: Final = {
     "/api/v1/judge-answers/{key}", "/api/v1/judges/gold", "/api/v1/comparison", "/api/v1/versions",
     "/api/v1/labels/queue", "/api/v1/labels/agreement", "/api/v1/labels/file",
     "/api/v1/labels/records",
-    "/api/v1/scenarios/{uid}", "/api/v1/trajectories/{uid}",
+    "/api/v1/scenarios/{uid}", "/api/v1/trajectories/{uid}", "/api/v1/questions",
 }  # fmt: skip
 """These need judges, or parameters: `tests/scouter/client/test_judge_cache.py`,
 `tests/collector/judging/test_gold.py`, `tests/collector/api/test_comparison.py`,

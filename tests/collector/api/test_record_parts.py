@@ -1,5 +1,6 @@
 """A scenario made of one record, and the calls that its tasks expect."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,37 @@ def test_calls_are_told_beside_those_that_were_made(desk: Service) -> None:
     ]  # fmt: skip
 
 
+def test_a_record_is_known_by_its_question(start: Start, answers: Path) -> None:
+    """200 characters of it; of messages the last one of the user, if all of them were read."""
+    said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"},
+            {"role": "user", "content": "Where\n is it?"}]  # fmt: skip
+    long = {"role": "assistant", "content": "x" * 4_000}
+    contexts: dict[str, Any] = {
+        "text": {"question": "Why?", "answer": 42},
+        "long": {"query": "é" * 5_000},
+        "messages": {"messages": said},
+        "cut": {"messages": [said[0], long, said[2]]},
+        "behind": {"answer": "x" * 4_000, "question": "Why?"},
+        "half": {"question": "Why?", "answer": "\ud800"},
+        "none": {"answer": 42},
+        "bare": "Why?",
+    }
+    service = start(profile=[str(answers)])
+    records = [{"uid": u, "profile": "answers", "context": c} for u, c in contexts.items()]
+    body = json.dumps({"records": records})
+    headers = {"Content-Type": "application/json"}
+    assert service.http.post("/v1/records", content=body, headers=headers).is_success
+    service.wait_for(len(contexts))
+    with serve(service.collector.app) as url, ScouterClient(url) as client:
+        items = client.questions([*contexts, "unknown"]).items
+    assert items == {
+        "text": "Why?", "long": "é" * 199 + "…", "messages": "Where is it?", "half": "Why?"
+    }  # fmt: skip
+    assert service.http.get("/api/v1/questions").status_code == 400
+    many = "&".join(f"uid={n}" for n in range(101))
+    assert service.http.get(f"/api/v1/questions?{many}").status_code == 400
+
+
 def test_a_record_that_says_no_question_is_no_scenario(start: Start, answers: Path) -> None:
     service = start(profile=[str(answers)])
     service.send({"uid": "u", "profile": "answers", "context": {"answer": 42}})
@@ -76,5 +108,7 @@ def test_a_foreign_token_gets_no_part_of_a_record(
     record = {"uid": "u", "profile": "answers", "context": {"input": "So?", "answer": 41}}
     assert ask(own, "POST", "/v1/records", {"records": [record]}).status_code == 200
     assert ask(own, "GET", "/api/v1/trajectories/u").status_code == 200
+    assert ask(own, "GET", "/api/v1/questions?uid=u").json() == {"items": {"u": "So?"}}
+    assert ask(foreign, "GET", "/api/v1/questions?uid=u").json() == {"items": {}}
     for path in ("scenarios", "trajectories"):
         assert ask(foreign, "GET", f"/api/v1/{path}/u").status_code == 404
