@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from collector.api.parameters import NOT_FOUND, Sender, api_router, read_trace_id
-from collector.api.parts import TheIngest, TheStore
+from collector.api.parts import TheIngest, TheRegistry, TheStore
 from collector.items.record_items import json_bytes
 from collector.items.times import parse_time_ns
 from collector.problem import ProblemError
@@ -143,6 +143,7 @@ def feedback_router() -> APIRouter:
     @router.post("/feedback", responses=NOT_FOUND)
     def feedback(
         store: TheStore,
+        registry: TheRegistry,
         ingest: TheIngest,
         caller: Sender,
         body: _Body,
@@ -154,6 +155,8 @@ def feedback_router() -> APIRouter:
         """
         space = caller.space
         items = body.items if isinstance(body, FeedbackBatch) else (body,)
+        if fault := registry.lacks_place(space, (each.name for each in items)):
+            raise ProblemError(409, f"name: {fault}")
         records = [_record(store, space, each) for each in items]
         into = ingest.in_space(space)
         try:

@@ -160,7 +160,13 @@ def status_router() -> APIRouter:
     router = api_router(tag="operation", is_caught_up=False)
 
     @router.get("/status")
-    def status(metrics: TheMetrics, tokens: TheTokens, space: OwnSpace, caller: Reader) -> Status:
+    def status(
+        metrics: TheMetrics,
+        tokens: TheTokens,
+        remarks: TheRemarks,
+        space: OwnSpace,
+        caller: Reader,
+    ) -> Status:
         """Store, lag and receivers of the collector, and the tokens that may use it."""
         is_own = caller.space == space
         samples = _Samples(metrics) if is_own else None
@@ -171,6 +177,7 @@ def status_router() -> APIRouter:
             store=samples and samples.store(),
             lag=samples and samples.lag(),
             receivers=samples and samples.receivers(),
+            remarks=remarks(caller.space),
             tokens=_valid(tokens.all(), None if is_own else caller.space)
             if Scope.ADMIN in caller.scopes
             else None,

@@ -163,6 +163,8 @@ class ProfileRegistry:
         """True once it has registered a profile by itself; for whoever tells others to clear."""
         self._scoring: dict[tuple[str, str], list[RegisteredProfile]] = {}
         """Active profiles that name a score, by space and score."""
+        self._without_place: set[str] = set()
+        """Spaces whose log says that a score got no profile of its own."""
         self._first_scoring: dict[tuple[str, str], str] = {}
         """Alias that was the first to name a score, whether it is active or not."""
         self._lock = threading.Lock()
@@ -389,18 +391,42 @@ class ProfileRegistry:
         known = self._scoring.get((space, name), [])
         if known or not (is_of_people or self._takes_all_scores):
             return known
-        own = AgentEvalProfile([ScoreTask(name)], alias=f"{_OWN_ALIAS}{name}"[:128])
+        own = AgentEvalProfile([ScoreTask(name)], alias=_own_alias(name))
         there = self.get(space, own.uid)
         if there is not None:  # somebody has deactivated it
             return [there]
         with self._lock:
-            its = sum(each.space == space and _has_own_score(each) for each in self.everything())
-            if its >= _OWN_SCORES:
+            if fault := self.lacks_place(space, [name]):
                 self._refused(space)
+                if space not in self._without_place:
+                    self._without_place.add(space)
+                    _log.warning("scores of the space %r are refused: %s", space, fault)
                 return []
             found = self._keep(space, own, activate=True).profile
+            if len(self._own_scores(space)) == _NEARLY_ALL:
+                _log.warning("space %r: %s", space, self.remarks(space))
         self.has_news = True
         return [found]
+
+    def lacks_place(self, space: str, names: Iterable[str]) -> str:
+        """Say why some scores cannot have a profile of their own; empty if each has one, or can.
+
+        Args:
+            space: Their space.
+            names: Of scores; those that an active profile names need none.
+        """
+        keys = {each.strip().lower() for each in names}
+        new = {_own_alias(each) for each in keys if not self._scoring.get((space, each))}
+        own = self._own_scores(space) if new else set[str]()
+        more = new - own
+        if not more or len(own) + len(more) <= _OWN_SCORES:
+            return ""
+        return f"{min(more)!r} has no place: {len(own)} of {_PLACES}"
+
+    def _own_scores(self, space: str) -> set[str]:
+        """Aliases of the profiles that scores of a space have for themselves."""
+        found = (each for each in self.everything() if each.space == space)
+        return {each.profile.alias for each in found if _has_own_score(each)}
 
     def _check_room(self, space: str, profile: AgentEvalProfile) -> None:
         there = [
@@ -433,11 +459,14 @@ class ProfileRegistry:
         return [each for each in self._unusable.values() if space in (None, each.row.space)]
 
     def remarks(self, space: str) -> str:
-        """Say which profiles of a space cannot be used, and why; empty if all can."""
-        return "; ".join(
+        """Say which profiles of a space cannot be used, and why, and which bound is near."""
+        found = [
             f"digest {each.row.digest[:12]} cannot be used any more: {each.why}"
             for each in self.unusable(space)
-        )
+        ]
+        if (count := len(self._own_scores(space))) >= _NEARLY_ALL:
+            found.append(f"{count} of {_PLACES}")
+        return "; ".join(found)
 
     def why_unusable(self, record: RecordRow) -> str:
         """Say why the profile that a record means cannot be used; empty if it is another thing."""
@@ -525,6 +554,16 @@ class ProfileRegistry:
 _OWN_ALIAS: Final = "score."
 _OWN_SCORES: Final = 100
 """Scores of a space that get a profile of their own: names come from whoever sends."""
+_NEARLY_ALL: Final = 90
+"""From so many on people are told."""
+_PLACES: Final = (
+    f"{_OWN_SCORES} profiles are taken that a space has for scores that no other profile names; "
+    "write those that you want under `scores` of an active profile, which may name any number"
+)
+
+
+def _own_alias(name: str) -> str:
+    return f"{_OWN_ALIAS}{name}"[:128]
 
 
 def _has_own_score(each: RegisteredProfile) -> bool:

@@ -185,11 +185,7 @@ class _Reader:
                 if isinstance(checked.item, ScoredItem):
                     rows = self._score_rows(checked)
                     if not (rows or checked.item.score.is_event):
-                        raise DataError(
-                            f"score {checked.item.score.name!r}: no active profile names it; write "
-                            "it under `scores` of one, or start the collector with --scores, which "
-                            "gives 100 scores a profile of their own"
-                        )
+                        raise DataError(self._why_unwatched(checked.item.score.name))
                     self.contents.records += rows
                 else:
                     self.contents.records.append(self._row(checked, index))
@@ -244,6 +240,15 @@ class _Reader:
         if self._registry is None:
             return []
         return score_rows(checked, self._registry, self.contents.space, self.contents.received_ns)
+
+    def _why_unwatched(self, name: str) -> str:
+        fault = self._registry and self._registry.lacks_place(self.contents.space, [name])
+        if fault:
+            return f"score {name!r}: {fault}, then replay this letter"
+        return (
+            f"score {name!r}: no active profile names it; write it under `scores` of one, or start "
+            "the collector with --scores, which gives 100 scores a profile of their own"
+        )
 
     def _row(self, checked: CheckedRecord, index: int) -> RecordRow:
         item, contents = checked.item, self.contents

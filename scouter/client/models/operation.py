@@ -202,6 +202,10 @@ class Status(Answer):
     )
     lag: LagStatus | None
     receivers: tuple[ReceiverStatus, ...] | None
+    remarks: str = Field(
+        description="Profiles of the caller's space that cannot be used, and bounds that are near; "
+        "empty if all is well."
+    )
     tokens: tuple[TokenStatus, ...] | None = Field(
         description="Of the caller's space, or of all for one of the collector's own; null "
         "without the scope admin."

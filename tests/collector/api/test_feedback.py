@@ -281,6 +281,52 @@ def test_people_beside_a_task(service: Service) -> None:
     assert found["records"] == 0
 
 
+def test_names_without_a_place_are_refused_with_the_way_out(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """89 names, the 90th, 100, then one more: by feedback, and by a record."""
+    service = start()
+
+    def send(first: int, count: int) -> Any:
+        items = [{"session_id": "chat", "name": f"n{n}", "value": True}
+                 for n in range(first, first + count)]  # fmt: skip
+        return service.http.post("/api/v1/feedback", json={"items": items})
+
+    assert send(0, 89).is_success
+    service.wait_for(89)
+    assert service.get("/api/v1/status")["remarks"] == service.get("/readyz")["detail"] == ""
+    assert send(89, 1).is_success
+    service.wait_for(90)
+    near = service.get("/api/v1/status")["remarks"]
+    assert near.startswith("90 of 100 profiles are taken ")
+    assert service.get("/readyz")["detail"] == near
+    assert f"space 'default': {near}" in caplog.text
+    assert near.split(";")[0] in service.http.get("/health").text
+
+    assert send(90, 11).status_code == 409  # one of them has no place: nothing is stored
+    assert send(90, 10).is_success
+    service.wait_for(100)
+    refused = send(100, 1)
+    assert refused.status_code == 409
+    said = refused.json()["detail"]
+    assert said.startswith("name: 'score.n100' has no place: 100 of 100 profiles are taken ")
+    assert "write those that you want under `scores` of an active profile" in said
+    assert send(99, 1).json() == {"accepted": 0, "duplicates": 1}  # a known name has its place
+
+    score = {"name": "n101", "value": 1.0, "source": "human"}
+    service.send({"score": score, "session_id": "chat"}, {"score": score, "record_id": "r"})
+    letters = service.get("/api/v1/dead-letters")["items"]
+    assert {each["reason"] for each in letters} == {"invalid_record"}
+    assert "then replay this letter" in letters[0]["message"]
+    assert caplog.text.count("are refused: 'score.n101' has no place") == 1
+
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"alias": "mine", "scores": {"n100": {}, "n101": {}}}))
+    service = start(profile=[str(file)])
+    assert send(100, 1).is_success
+    assert service.http.post("/api/v1/dead-letters/replay", json={}).json()["accepted"] == 2
+
+
 def test_a_restart_evaluates_no_conversation_again_for_a_score(
     service: Service, start: Start, desk: Path
 ) -> None:
