@@ -27,8 +27,15 @@ from collector.items.times import format_time
 from collector.problem import ProblemError
 from collector.store.rates import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from collector.store.store import Store
-from scouter.client.models.evaluations import RatedTask, RateLine, TaskRates, TaskSeries
+from scouter.client.models.evaluations import (
+    RatedTask,
+    RateLine,
+    TaskRates,
+    TaskSeries,
+    TaskUsage,
+)
 from scouter.evaluate.intervals import wilson
+from scouter.evaluate.judge.port import JudgeUsage
 
 _S: Final = 10**9
 _HOUR_NS: Final = 3_600 * _S
@@ -167,6 +174,9 @@ def tasks_router() -> APIRouter:
         query: Counted,
         bucket: LineBucket = None,
         points: Points = None,
+        usage: Annotated[
+            bool, Query(description="With what judges took for these results.")
+        ] = False,
     ) -> TaskRates:
         """Outcomes and pass rate of every task; times are those of evaluation."""
         span = Span(
@@ -177,6 +187,7 @@ def tasks_router() -> APIRouter:
         found = store.task_counts(query)
         if not found:
             names.check(query.space, query.profile)
+        taken = store.task_usage(query) if usage else {}
         buckets = _buckets(store, query, bucket, points)
         line_of = None if buckets is None else _lines(store, query, buckets, len(found))
         return TaskRates(
@@ -185,6 +196,7 @@ def tasks_router() -> APIRouter:
                     **_rate(each),
                     judge=standings.of(query.space, each, span),
                     line=line_of and line_of(each.profile_uid, each.task_id),
+                    usage=_usage(taken.get((each.profile_uid, each.task_id))),
                 )
                 for each in found
             ),
@@ -238,6 +250,10 @@ def tasks_router() -> APIRouter:
         )
 
     return router
+
+
+def _usage(found: JudgeUsage | None) -> TaskUsage | None:
+    return None if found is None else TaskUsage.model_validate(found)
 
 
 def _buckets(

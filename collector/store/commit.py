@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from collector.metrics import TotalKey
 from collector.store.bodies import compress, trace_hash
-from collector.store.json_text import dump_json, encode_evaluation
+from collector.store.json_text import USAGE, dump_json, encode_evaluation
 from collector.store.letters import DeadLetter
 from collector.store.rows import EvaluationRow, RecordRow, RollupKey, SettledRecord, TaskRow
 from collector.store.schema import COLUMNS
@@ -263,6 +263,7 @@ def _results(rows: Sequence[tuple[EvaluationRow, tuple[int, TaskRow]]]) -> Colum
         [task.outcome.value for task in tasks],
         [task.reason for task in tasks],
         [task.own_score for task in tasks],
+        *([getattr(task.usage, name, None) for task in tasks] for name in USAGE),
     ]
 
 

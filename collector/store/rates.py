@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from collector.store.evaluation_queries import PROFILE, latest, time_conditions
+from collector.store.json_text import USAGE
 from collector.store.reads import LAST, Reads, Values
 from collector.store.totals import HOUR_NS
+from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome, Reason
 
 
@@ -156,6 +158,15 @@ _COUNTS: Final = f"""
         FILTER (WHERE {_SCORED} AND abs(score - mean) > {_TINY}), 0)
 """
 _HAVING: Final = "HAVING sum(n) > 0"
+_USED: Final = ", ".join(
+    f"sum({name})::BIGINT"
+    if name in ("calls", "cached", "unpriced_calls")
+    # Answers that were there already take nothing, and do not make a sum known.
+    else f"coalesce(sum({name}) FILTER (WHERE calls > 0), CASE WHEN sum(calls) = 0 THEN 0 END)::"
+    + ("DOUBLE PRECISION" if name == "cost_usd" else "BIGINT")
+    for name in USAGE
+)
+"""Sums of `JudgeUsage` over results."""
 _Query: TypeAlias = TaskQuery | SeriesQuery
 
 
@@ -174,6 +185,26 @@ class RateReads(Reads):
             values,
         )
         return [TaskCounts(**dict(zip(_NAMES, row, strict=True))) for row in rows]
+
+    def task_usage(self, query: TaskQuery) -> dict[tuple[str, str], JudgeUsage]:
+        """By profile's uid and task what judges took for the results of a time, the latest of each.
+
+        What a judge took for an earlier revision, with another question, is not in it.
+
+        Cost: a few columns of the results of that time.
+        """
+        values = Values()
+        where = " AND ".join((*_conditions(query, values), *_service(query, "e", values)))
+        last = values.of(LAST, _N)
+        rows = self.read(
+            f"SELECT {_KEY}, {_USED} FROM task_results e WHERE {where} AND e.calls IS NOT NULL"
+            f" AND {latest('e', 'e.seq', last)} GROUP BY {_KEY}",
+            values,
+        )
+        return {
+            (uid, task_id): JudgeUsage(**dict(zip(USAGE, sums, strict=True)))
+            for uid, task_id, *sums in rows
+        }
 
     def extent(self, query: TaskQuery, few: int) -> Extent | None:
         """The time that has the results which `task_counts` counts; None without any.

@@ -55,7 +55,8 @@ _TABLES: Final[Mapping[str, str]] = {
     "task_results": f"""
         seq BIGINT, {_EVALUATED},
         position BIGINT, task_id TEXT, task_type TEXT, outcome TEXT, reason TEXT,
-        score DOUBLE PRECISION
+        score DOUBLE PRECISION, calls BIGINT, cached BIGINT, input_tokens BIGINT,
+        output_tokens BIGINT, cost_usd DOUBLE PRECISION, unpriced_calls BIGINT
     """,
     "dead_letters": """
         seq BIGINT, space TEXT, letter_id TEXT, kind TEXT, reason TEXT, message TEXT, source TEXT,
@@ -113,7 +114,8 @@ _TABLES: Final[Mapping[str, str]] = {
 """The columns of each table.
 
 `size_bytes` of `bodies` is that of the message before compression. `score` is NULL where the
-outcome says it: 1 passed, 0 failed. `begun` has the records whose judgement was begun after a start
+outcome says it: 1 passed, 0 failed. The columns behind it are those of `JudgeUsage`, NULL where no
+judge was asked. `begun` has the records whose judgement was begun after a start
 that found unfinished work. `totals` and `rollups` have changes: the count of a key is the sum of
 its rows. `erased` has hashes of what somebody had
 erased, so that it does not come back; `erasures` a row for each erasure whose bytes may still be in

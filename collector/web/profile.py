@@ -24,7 +24,6 @@ from scouter.client.models.evaluations import (
     RatedTask,
     TaskRates,
     TaskResult,
-    TaskUsage,
 )
 from scouter.client.models.records import Profile, ProfileItem
 from scouter.drift.profile import AgentEvalProfile
@@ -36,7 +35,7 @@ from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Span
 
 _NEWEST: Final = 50
-"""Evaluations that are looked at for the last run, for reasons and for the cost of judges."""
+"""Evaluations that are looked at for the last run and for reasons."""
 _RESULTS: Final = 1_000
 """Results that they have together, about: of a profile with many tasks fewer are looked at."""
 FIRST: Final = 200
@@ -44,19 +43,6 @@ FIRST: Final = 200
 Results: TypeAlias = Sequence[tuple[datetime, TaskResult]]
 """Results of one task, the newest first, with the time of each."""
 _UNDECIDED: Final = ("skipped", "pending")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """The questions of a judge task among the newest evaluations."""
-
-    calls: int
-    cached: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    """None where no answer says it."""
-    unpriced_calls: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +55,6 @@ class Newest:
     """Time of the newest one in which it ran."""
     reasons: Sequence[tuple[int, str, str]]
     """Count, outcome and reason of those that did not pass or fail, the largest count first."""
-    cost: Cost | None
-    """Of a judge; None where none was called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +196,7 @@ async def _content(
     uid, limit = item.uid, max(1, min(_NEWEST, _RESULTS // len(item.tasks)))
     body, rates, newest = await asyncio.gather(
         _body(source, item),
-        source.get(TaskRates, "tasks", profile=uid, since=since_s, **traffic.asked),
+        source.get(TaskRates, "tasks", profile=uid, since=since_s, usage="true", **traffic.asked),
         source.get(Page[Evaluation], "evaluations", profile=uid, limit=limit, **traffic.asked),
     )
     return body, rates.items, newest.items
@@ -244,33 +228,17 @@ def newest_of(results: Results) -> Newest:
     """Sum up results of a task, the newest first."""
     last_at = None
     reasons: Counter[tuple[str, str]] = Counter()
-    usages: list[TaskUsage] = []
     for at, task in results:
         if task.outcome not in _UNDECIDED:
             last_at = last_at or at
         if task.outcome not in ("passed", "failed"):
             reasons[task.outcome, task.reason or ""] += 1
-        if task.usage is not None:
-            usages.append(task.usage)
     return Newest(
         seen=len(results),
         last_at=last_at,
         reasons=[
             (count, outcome, cause(reason)) for (outcome, reason), count in reasons.most_common()
         ],
-        cost=_cost(usages) if usages else None,
-    )
-
-
-def _cost(usages: Sequence[TaskUsage]) -> Cost:
-    prices = [each.cost_usd for each in usages if each.cost_usd is not None]
-    return Cost(
-        calls=sum(each.calls for each in usages),
-        cached=sum(each.cached for each in usages),
-        input_tokens=sum(each.input_tokens or 0 for each in usages),
-        output_tokens=sum(each.output_tokens or 0 for each in usages),
-        cost_usd=sum(prices) if prices else None,
-        unpriced_calls=sum(each.unpriced_calls for each in usages),
     )
 
 

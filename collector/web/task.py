@@ -280,7 +280,7 @@ async def task_view(
     since = period.since(now_s)
     asked: dict[str, str | int] = {"profile": profile, "since": since, **traffic.asked}
     counted, whole, found, standings, known, setups = await asyncio.gather(
-        source.get(TaskRates, "tasks", **asked),
+        source.get(TaskRates, "tasks", usage="true", **asked),
         source.get(TaskSeries, "tasks/series", task_id=task_id, points=POINTS, **asked),
         source.get(Alerts, "alerts"),
         source.get(DriftSeriesList, "drift/series", profile=profile),

@@ -48,7 +48,7 @@ from scouter.model.visible import visible
 
 if TYPE_CHECKING:
     from scouter.client.client import ScouterClient
-    from scouter.client.models.evaluations import Evaluation
+    from scouter.client.models.evaluations import Evaluation, TaskUsage
 
 
 ServiceVersion = Annotated[
@@ -153,7 +153,9 @@ def tasks(
 ) -> None:
     """Show the pass rate of every task with its 95 % interval, and the mean of its scores.
 
-    scouter results tasks --profile airline --since 7d
+    Where judges were asked, it shows their calls, tokens and cost, too.
+
+        scouter results tasks --profile airline --since 24h
     """
     with connect(url, token_file) as client:
         found = client.tasks(
@@ -162,6 +164,7 @@ def tasks(
             environment=environment,
             since=moment(since, "--since"),
             until=moment(until, "--until"),
+            usage=True,
         ).items
     if json:
         print_lines(found)
@@ -170,6 +173,8 @@ def tasks(
         "profile", "its version", "task", "passed", "failed", "errored", "skipped", "rate", "95 %",
         "score", "sd",
     )  # fmt: skip
+    if has_judges := any(each.usage for each in found):
+        columns += ("judge calls", "input", "output", "judge USD")
     print_table(
         columns,
         (
@@ -185,10 +190,19 @@ def tasks(
                 "" if each.pass_rate is None else f"{each.lower:.3f} to {each.upper:.3f}",
                 "" if each.score.mean is None else f"{each.score.mean:.3g}",
                 "" if each.score.sd is None else f"{each.score.sd:.3g}",
+                *(_taken(each.usage) if has_judges else ()),
             )
             for each in found
         ),
     )
+
+
+def _taken(usage: "TaskUsage | None") -> tuple[object, ...]:
+    """Calls, tokens and cost of judges; a cost is unknown where that of any call is."""
+    if usage is None:
+        return ("",) * 4
+    cost = "unknown" if usage.cost_usd is None or usage.unpriced_calls else f"{usage.cost_usd:.4f}"
+    return usage.calls, usage.input_tokens, usage.output_tokens, cost
 
 
 class UsageBy(StrEnum):

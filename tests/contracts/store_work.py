@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
 from collector.store.evaluation_queries import EvaluationQuery
+from collector.store.json_text import USAGE
 from collector.store.letters import LetterQuery
 from collector.store.rates import TaskQuery
 from collector.store.rows import (
@@ -32,6 +33,11 @@ from tests.contracts.store_data import (
 from tests.contracts.store_opened import IN_CLASS, Open
 from tests.contracts.store_waiting import WaitingContract, pending_of
 from tests.support.store_appends import AppendingStore
+
+
+def used(*values: Any) -> JudgeUsage:
+    """What a judge took, in the order of the store's columns."""
+    return JudgeUsage(**dict(zip(USAGE, values, strict=False)))
 
 
 class WorkContract(WaitingContract):
@@ -107,6 +113,37 @@ class WorkContract(WaitingContract):
         assert store.conservation(SPACE).records.evaluated == 2
         assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
         assert store.last_outcomes(SPACE, "p1", 9, since_ns=101) == []  # made at 100
+
+    def test_what_judges_took_is_that_of_the_latest_results(self, store: AppendingStore) -> None:
+        """Of each task; an answer of the cache makes no sum known, and alone takes nothing."""
+        paid = used(2, 0, 100, 10, 0.5)
+        other, unknown = used(1, 0, 50, 5, 0.25), used(3)
+        cached = used(0, 1, 0, 0, 0.0)
+
+        def took(uid: str, *usages: JudgeUsage | None, **fields: Any) -> EvaluationRow:
+            tasks = tuple(
+                TaskRow(task_id=f"t{at}", task_type="x", outcome=Outcome.PASSED, usage=each)
+                for at, each in enumerate(usages)
+            )
+            return evaluation(uid, tasks=tasks, **fields)
+
+        store.append_evaluations([took("u1", paid, cached, unknown, None)]).result()
+        again = took("u1", other, cached, unknown, None, revision=2, evaluation_id="again")
+        late = took("u3", cached, None, cached, None, service_version="2", evaluated_ns=200)
+        elsewhere = took("u1", paid, space="elsewhere", evaluation_id="elsewhere")
+        store.append_evaluations([again, took("u2", unknown), late, elsewhere]).result()
+
+        assert store.task_usage(TaskQuery(space=SPACE)) == {
+            ("p1", "t0"): used(4, 1, 50, 5, 0.25, 3),
+            ("p1", "t1"): cached,
+            ("p1", "t2"): used(3, 1),
+        }
+        for query in (
+            TaskQuery(space=SPACE, since_ns=101),
+            TaskQuery(space=SPACE, service_version="2"),
+        ):
+            assert store.task_usage(query) == {("p1", "t0"): cached, ("p1", "t2"): cached}
+        assert store.task_usage(TaskQuery(space=SPACE, profile="none")) == {}
 
     def test_spans_after_the_evaluation_are_late(self, store: AppendingStore) -> None:
         seen = store.append_spans(SPACE, [span(1), span(2)], 1).result()

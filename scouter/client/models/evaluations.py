@@ -197,6 +197,10 @@ class RatedTask(TaskRate):
     """The same, with the rate over time where it is requested."""
 
     line: RateLine | None = Field(description="Null without `bucket`.")
+    usage: TaskUsage | None = Field(
+        description="What judges took for the latest result of each record or session; null "
+        "without `usage=true`, or where no judge was asked."
+    )
 
 
 class TaskRates(Answer):

@@ -100,6 +100,7 @@ class EvaluationRoutes(Connection):
         until: Moment | None = None,
         bucket: str | None = None,
         points: int | None = None,
+        usage: bool | None = None,
     ) -> TaskRates:
         """Outcomes and pass rate of every task.
 
@@ -112,6 +113,7 @@ class EvaluationRoutes(Connection):
             bucket: Length of a bucket, such as `1h`: each rate has its `line` over time then. It
                 needs `since`.
             points: In place of `bucket`: so many buckets at most from the first result on.
+            usage: With what judges took for these results.
         """
         return self._get(TaskRates, "/tasks", arguments(locals()))
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from collector.web.period import Traffic
-from collector.web.profile import Cost, idle, newest_of, results_of
+from collector.web.profile import idle, newest_of, results_of
+from scouter.cli.app import main
 from scouter.client.models.evaluations import Evaluation, RatedTask
 from scouter.client.models.records import ProfileItem
 from scouter.drift.profile import AgentEvalProfile
@@ -19,21 +20,15 @@ from tests.collector.conftest import Start, save_answers
 from tests.collector.web.test_views import Parts, view
 from tests.support.answers import answer
 from tests.support.judged_desk import judged_desk
+from tests.support.served import serve
 
 ALL = Traffic(version="", environment="")
 ACTIVE = answer(ProfileItem, is_active=True)
 TASK: dict[str, Any] = AssertionTask("t", "a", 1, "Equals").model_dump(mode="json")
 
 
-def result(outcome: str, reason: str | None = None, usage: object = None) -> dict[str, Any]:
-    return {"task_id": "t", "outcome": outcome, "reason": reason, "usage": usage}
-
-
-def usage(calls: int, tokens: int | None, cost_usd: float | None) -> dict[str, Any]:
-    return {
-        "calls": calls, "cached": 1, "input_tokens": tokens, "output_tokens": tokens,
-        "cost_usd": cost_usd, "unpriced_calls": 0 if cost_usd is not None else calls,
-    }  # fmt: skip
+def result(outcome: str, reason: str | None = None) -> dict[str, Any]:
+    return {"task_id": "t", "outcome": outcome, "reason": reason}
 
 
 def evaluations(*results: dict[str, Any]) -> list[Evaluation]:
@@ -53,10 +48,10 @@ def test_the_newest_results_of_a_task_are_summed_up() -> None:
     results = results_of(
         evaluations(
             result("skipped", "sampled"),
-            result("passed", usage=usage(2, 100, 0.25)),
+            result("passed"),
             result("errored", "no_spans"),
             result("skipped", "sampled"),
-            result("failed", usage=usage(3, None, None)),
+            result("failed"),
         )
     )
     assert [task.outcome for _, task in results["other"]] == ["errored"] * 5
@@ -66,9 +61,6 @@ def test_the_newest_results_of_a_task_are_summed_up() -> None:
         (2, "skipped", "not among the sampled records"),
         (1, "errored", "there are no spans"),
     ]
-    assert found.cost == Cost(
-        calls=5, cached=2, input_tokens=100, output_tokens=100, cost_usd=0.25, unpriced_calls=3
-    )
     assert newest_of(()).last_at is None
 
 
@@ -151,7 +143,7 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
 
 
 def test_a_judge_has_its_question_and_its_cost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOUSE_KEY", "sk-house")
     with judged_desk(tmp_path) as service:
@@ -159,5 +151,27 @@ def test_a_judge_has_its_question_and_its_cost(
         words = " ".join(" ".join(Parts(text).text).split())
         assert "asks model-1 of house" in words
         assert "Rate ${answer}." in words
-        assert "Its judge in the newest 1: 1 call;" in words
+        assert "Its judge in the last day: 1 call;" in words
         assert "5, 1 of them asks a judge" in words
+        assert "Its judge in the last day: 1 call;" in view(
+            service, "/task?profile=desk&task=truthful"
+        )
+        items = service.get("/api/v1/tasks", profile="desk", usage="true")["items"]
+        used = {each["task_id"]: each["usage"] for each in items}
+        (evaluation,) = service.get("/api/v1/evaluations")["items"]
+        (taken,) = (each["usage"] for each in evaluation["tasks"] if each["usage"])
+        assert taken["calls"] == 1
+        assert {name: usage for name, usage in used.items() if usage} == {"truthful": taken}
+        items = service.get("/api/v1/tasks", profile="desk")["items"]
+        assert {each["usage"] for each in items} == {None}
+        with serve(service.collector.app) as url:
+            monkeypatch.setenv("COLUMNS", "200")
+            monkeypatch.setattr("sys.argv", ["scouter", "results", "tasks", "--url", url])
+            with pytest.raises(SystemExit, match="0"):
+                main()
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[-6:] == ["judge", "calls", "input", "output", "judge", "USD"]
+    (line,) = (each for each in lines if "truthful" in each)
+    cost = "unknown" if taken["cost_usd"] is None else f"{taken['cost_usd']:.4f}"
+    tokens = [str(taken[name]) for name in ("input_tokens", "output_tokens")]
+    assert line.split()[-4:] == ["1", *tokens, cost]
