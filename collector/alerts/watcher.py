@@ -400,7 +400,8 @@ class DriftWatcher:
                 version = name.agent.version or "(none)"
                 note = f"version {version} is followed no longer: {MOST_VERSIONS} others came"
                 if GroupKey(*name[:3]) in self._series.groups:
-                    note = f"{name.slice} is watched no longer: the profile does not name it"
+                    note = f"{name.slice or name.task} is watched no longer: the profile does not "
+                    note += "name it" if name.slice else "name it, or its limit is learnt anew"
                 self._book.over(name, note, now_ns)
 
     def _end(self, key: GroupKey, note: str, now_ns: int) -> None:

@@ -399,8 +399,6 @@ class Group:
     ) -> Iterator[Turn]:
         """Let a series take a unit, with the times of its result and of its creation."""
         series = self.series.get(name)
-        if series is None and name.slice and name.slice not in self.slices.begun:
-            return  # nobody wants it any more
         if series is None:
             series = self.series[name] = self._begin(name)
         total, count, failed = counts
@@ -465,9 +463,21 @@ class Group:
         self.series[name].accept()
         if name.kind is Kind.AMOUNT:
             self.limits.forget(name.task)
-            for each in [each for each in self.series if each.task == name.task]:
-                del self.series[each]
-                self._awaiting.discard(each)
+            self._remove(lambda each: each.task == name.task)
+
+    def _remove(self, is_gone: Callable[[Name], bool]) -> None:
+        """Remove series, and the outcomes that wait for them and would begin them again."""
+        for name in [name for name in self.series if is_gone(name)]:
+            del self.series[name]
+            self._awaiting.discard(name)
+        for session in self._sessions.values():
+            for name in [name for name in session.counts if is_gone(name)]:
+                del session.counts[name]
+        self._early = [
+            each._replace(units=tuple(unit for unit in each.units if not is_gone(unit[0])))
+            for each in self._early
+        ]
+        heapify(self._early)
 
     def restate(self, stated: Stated) -> bool:
         """Take what somebody states from now on; for series to come, and those that still learn.
@@ -480,13 +490,14 @@ class Group:
         self._stated = stated
         self.slices.restate(stated.slices)
         self.limits.wanted = stated.amounts
-        for name, series in list(self.series.items()):
-            if self.limits.is_over(name.task) or (
-                name.slice and name.slice not in self.slices.begun
-            ):
-                del self.series[name]
-                self._awaiting.discard(name)
-            elif name.kind is not Kind.ERROR:
+        self._remove(
+            lambda name: (
+                self.limits.is_over(name.task)
+                or (name.slice != "" and name.slice not in self.slices.begun)
+            )
+        )
+        for name, series in self.series.items():
+            if name.kind is not Kind.ERROR:
                 series.restate(self._stated_of(name), stated.margin)
         return True
 

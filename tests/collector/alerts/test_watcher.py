@@ -717,6 +717,14 @@ def test_costs_that_rise_open_an_alert_of_their_own(watch: Watch) -> None:
         "kind": "amount", "service": "", "environment": "",
     }  # fmt: skip
     assert registry.get_sample_value("scouter_task_firing", labels) == 1
+    without = AgentEvalProfile(PROFILE.tasks, AgentEvalConfig(amounts=()), "answers")
+    watch.watcher.follow([(SPACE, without, True)])
+    watch.take()
+    assert watch.alerts == []
+    assert alert_of(watch.store.drift_alerts(SPACE)[0]).note == (
+        "cost 0.012 USD is watched no longer: the profile does not name it, or its limit is "
+        "learnt anew"
+    )
 
 
 def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:

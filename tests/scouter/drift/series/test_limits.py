@@ -12,7 +12,7 @@ from scouter.drift.series.observed import Name, Observed
 from scouter.drift.series.reference import Stated
 from scouter.drift.series.series import Kind
 from scouter.drift.series.series_set import SeriesSet
-from tests.scouter.drift.series.support import PACE, feed, observed, restarted
+from tests.scouter.drift.series.support import PACE, SECOND, feed, observed, restarted
 
 BOTH = ("cost", "latency")
 
@@ -144,6 +144,27 @@ def test_an_accepted_rise_is_learnt_as_a_new_limit() -> None:
     assert "cost 4.8 USD" not in {name.task for name in group.series}
     assert alarms(series, costs(8, 3_000, 1_500)) == []
     assert [task for task, _ in alarms(series, costs(16, 5_000))] == ["cost 9.6 USD"]
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_what_waits_for_an_old_limit_does_not_begin_it_again(is_accepted: bool) -> None:
+    """A conversation is open, and its record waits for another, as the limit is given up."""
+    stated = [Stated()]
+    series = SeriesSet(0.01, PACE, stated_of=lambda space, uid: stated[0])
+    feed(series, (observed(at, amounts=(("cost", 4.0),)) for at in range(1, LEARNT + 2)))
+    for at, session in ((300, "talk"), (301, "")):  # the second was created later, and waits
+        feed(series, [observed(at, session=session, amounts=(("cost", 4.0),))])
+    (group,) = series.groups.values()
+    (key,) = [each.key for each in series.series() if each.key.kind is Kind.AMOUNT]
+    assert (key.task, group.waiting[:2]) == ("cost 4.8 USD", (1, 1))
+    if is_accepted:
+        series.restart(key, accept=True)
+    else:
+        stated[0] = Stated(amounts=())
+        series.restate()
+    series.advance(10_000 * SECOND)
+    assert group.waiting[:2] == (0, 0)
+    assert {name.task for name in group.series} == {""}
 
 
 def test_a_profile_that_stops_watching_ends_the_series() -> None:
