@@ -113,12 +113,7 @@ class _Trajectory:
     def __init__(
         self, made: AgentSpans, value: Object, at_ns: int, parent: str | None, more: Object
     ) -> None:
-        steps = [step for step in items(value.get("steps")) if isinstance(step, dict)]
-        if not steps or len(steps) < len(items(value["steps"])):
-            raise DataError("steps: expected a list of objects")
-        for at, step in enumerate(steps):
-            if step.get("source") not in _SOURCES:
-                raise DataError(f"steps[{at}].source: expected one of {', '.join(_SOURCES)}")
+        steps = _steps(value)
         self._made, agent = made, field(value, "agent")
         self._model = text(field(agent, "model_name"))
         inner = items(value.get("subagent_trajectories"))
@@ -223,6 +218,21 @@ def _content(value: JsonValue) -> tuple[str, list[Object]]:
     return said, others
 
 
+def _steps(value: Object) -> list[Object]:
+    """Give the steps of a trajectory.
+
+    Raises:
+        DataError: There is none, or one is no step.
+    """
+    steps = [step for step in items(value.get("steps")) if isinstance(step, dict)]
+    if not steps or len(steps) < len(items(value["steps"])):
+        raise DataError("steps: expected a list of objects")
+    for at, step in enumerate(steps):
+        if step.get("source") not in _SOURCES:
+            raise DataError(f"steps[{at}].source: expected one of {', '.join(_SOURCES)}")
+    return steps
+
+
 def _results(step: Object) -> tuple[dict[str, JsonValue], str]:
     """Give the results of calls by id, and the text of what is the result of none."""
     found: dict[str, JsonValue] = {}
@@ -265,6 +275,19 @@ def _usage(metrics: JsonValue, prefix: str) -> Object:
 # --- Harbor -------------------------------------------------------------------------------------
 
 
+def has_trials(folder: Path) -> bool:
+    """Tell whether there is a trial in a folder."""
+    return any(map(_is_trial, folder.rglob(RESULT)))
+
+
+def _is_trial(file: Path) -> bool:
+    try:
+        trial = json.loads(read_text(file))
+    except (FileFormatError, ValueError, RecursionError):
+        return False
+    return isinstance(trial, dict) and "trial_name" in trial
+
+
 def trial_traces(folder: Path, tell: Tell) -> Iterator[list[Span]]:
     """Make a trace of each trajectory of the trials in a folder, with their rewards as scores.
 
@@ -304,9 +327,12 @@ def _of_trial(file: Path, trial: Object, tell: Tell) -> Iterator[list[Span]]:
     if not found:
         agent = text(field(trial.get("agent_info"), "name"))
         tell(FileFormatError(str(file), f"no agent/trajectory.json; the agent {agent} wrote none"))
+    read: set[Path] = set()
     for name, path, result in found:
+        if path in read:
+            continue
         try:
-            value, problem = _continued(path)
+            value, problem = _continued(path, read)
             spans = trajectory_spans(
                 value,
                 name,
@@ -324,26 +350,34 @@ def _of_trial(file: Path, trial: Object, tell: Tell) -> Iterator[list[Span]]:
 
 
 def _of_agent(folder: Path) -> list[Path]:
-    """Give the files of trajectories, the agent's own first; others continue that one."""
-    found = [each for each in sorted(folder.glob("trajectory*.json")) if ".cont-" not in each.name]
-    return sorted(found, key=lambda path: path.name != "trajectory.json")
+    """Give the files of trajectories, the agent's own first; others may continue that one."""
+    return sorted(
+        folder.glob("trajectory*.json"), key=lambda path: (path.name != "trajectory.json", path)
+    )
 
 
-def _continued(path: Path) -> tuple[Object, str]:
-    """Read a trajectory, with the steps of those that continue it, and why not with all."""
-    value, read = _trajectory(path), {path}
+def _continued(path: Path, read: set[Path]) -> tuple[Object, str]:
+    """Read a trajectory, with the steps of those that continue it, and why not with all.
+
+    Args:
+        path: Its file.
+        read: Files that are a part of any; gets those that are tried.
+    """
+    read.add(path)
+    value = _trajectory(path)
+    steps: list[JsonValue] = [*_steps(value)]
     while name := text(value.get("continued_trajectory_ref")):
         path = path.parent / Path(name).name
         try:
-            following = _trajectory(path)
             if path in read:
                 raise DataError("it was read before")
+            read.add(path)
+            following = _trajectory(path)
+            steps += _steps(following)
         except (FileFormatError, ValueError, RecursionError) as error:
-            return value, f"continued_trajectory_ref: {name}: {error}"
-        read.add(path)
-        following["steps"] = [*items(value["steps"]), *items(following["steps"])]
+            return {**value, "steps": steps}, f"continued_trajectory_ref: {name}: {error}"
         value = following
-    return value, ""
+    return {**value, "steps": steps}, ""
 
 
 def _trajectory(path: Path) -> Object:

@@ -1,5 +1,6 @@
 """The port: files of any known export, read as traces."""
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -56,7 +57,7 @@ def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[
     """
     found: dict[str, list[Row]] = {}
     otlp: list[Path] = []
-    for path in (file for each in paths for file in _files(each)):
+    for path in (file for each in paths for file in _files(each, tell)):
         if path.is_dir():
             yield from (("Harbor", spans) for spans in atif.trial_traces(path, tell))
         elif inspect_log.is_log(path):
@@ -73,12 +74,28 @@ def read_exports(paths: Sequence[Path], tell: Tell) -> Iterator[tuple[str, list[
             yield name, _named(spans)
 
 
-def _files(path: Path) -> list[Path]:
-    """The files of a folder; itself where it has none, or holds trials."""
-    if not path.is_dir() or any(path.rglob(atif.RESULT)):
+def _files(path: Path, tell: Tell) -> list[Path]:
+    """The files of a folder, hidden ones aside, and the folders of Harbor in it.
+
+    A folder without any stands for itself.
+    """
+    if not path.is_dir():
         return [path]
-    held = sorted(each for each in path.rglob("[!.]*") if each.is_file())
-    return held or [path]
+
+    def unread(error: OSError) -> None:
+        tell(FileFormatError(str(error.filename), f"cannot read the folder: {error.strerror}"))
+
+    found: list[Path] = []
+    for name, folders, files in os.walk(path, onerror=unread):
+        folder = Path(name)
+        if atif.RESULT in files and atif.has_trials(folder):
+            found.append(folder)
+            folders.clear()
+            continue
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        own = (folder / each for each in sorted(files) if not each.startswith("."))
+        found += [each for each in own if each.is_file()]
+    return found or [path]
 
 
 def _named(spans: Sequence[Span]) -> list[Span]:
