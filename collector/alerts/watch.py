@@ -23,10 +23,6 @@ from collector.worker.profiles import ProfileRegistry
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 
-# Gauges of the live detectors: one set for each task that an agent has by an active profile.
-#
-# They are about the version of the agent that ran last.
-
 WHOLE: Final = "(record)"
 """Label of the whole record."""
 _LABELS: Final = ("space", "profile", "alias", "task", "kind", "service", "environment")
@@ -45,7 +41,9 @@ _GAUGES: Final = {
 
 
 class DriftMeasures(Collector):
-    """See the module.
+    """Gauges of the live detectors: one set for each task that an agent has by an active profile.
+
+    They are about the version of the agent that ran last.
 
     Args:
         watcher: The detectors.

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class EntityType(Enum):
-    """The subject of a record."""
+    """The subject of a record.
+
+    The original says `GenAI` in its published version and `Agent` later. Here and in the kinds
+    below both names are members, and the same.
+    """
 
     Agent = "Agent"
     GenAI = "Agent"

@@ -49,9 +49,10 @@ class Step:
 
 
 def read_stream(text: str) -> tuple[JsonValue, list[Step]]:
-    """Read the answer and the steps of a stream, in the order of their start.
+    """Read the answer of a workflow of NeMo Agent Toolkit, and its steps, ordered by start.
 
-    Parts of an answer that are texts are joined.
+    Each event of the stream is a line. `data` has a part of the answer as `value`; parts that are
+    texts are joined. `intermediate_data` has a step, whose `payload` is JSON in a text.
 
     Raises:
         DataError: It is another stream, or it has no answer.
@@ -76,7 +77,7 @@ def read_stream(text: str) -> tuple[JsonValue, list[Step]]:
 
 
 def trace_steps(steps: Iterable[Step], tracer: trace.Tracer, begin_ns: int, end_ns: int) -> None:
-    """Make a span of each step below the running span.
+    """Make a span of each step below the running span, with the names of the toolkit's exporter.
 
     Args:
         steps: In the order of their start.

@@ -2,6 +2,9 @@
 
     folder/spool-1.sqlite     the rows, oldest first; beside it SQLite's log
 
+A damaged file stays for people to look at, and the next number follows it with what can be read of
+it. No file that a process has open is renamed: SQLite knows the log beside a file by its name.
+
 One process at a time delivers what all of them wrote: the one that has the lock of the folder,
 until nothing waits or it dies. The others wait for the lock with rows of their own in the table, so
 that one of them goes on where that process is killed.

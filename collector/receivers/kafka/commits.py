@@ -19,6 +19,13 @@ _MARK: Final = "topic-id="
 class Continuity:
     """Follows the offsets of one consumer, from those that its group has committed.
 
+    kafka-python goes on at the first message that there is, without a word, where retention has
+    deleted the next one. And it goes on at its old offset in a topic of the same name that was made
+    anew, past messages that nobody has read.
+
+    Offsets without a message are no loss: compaction and the marks of transactions leave them. Only
+    what lies before the log's first offset is gone.
+
     The thread of the consumer calls.
 
     Args:

@@ -20,13 +20,6 @@ from collector.split import split
 from scouter.errors import DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER
 
-# Batches of Kafka that cannot be read, handed on as one message instead of ending the consumer.
-#
-# kafka-python raises where the codec of a batch is unknown or its bytes are broken. It does not say
-# from which partition the batch came, and polled again the same batch ends the next consumer: all
-# partitions stop. Here the client's own reader is given, in the place of such a batch, one message
-# with the bytes of it.
-
 _MAX_WHY: Final = 300
 _MAGIC_OF_HEADERS: Final = 2
 """From this version of batches on the checksum is that of a batch; before, of each message."""
@@ -41,7 +34,12 @@ class UnreadableBatch(bytes):
 
 
 def keep_reading(consumer: Any) -> None:  # noqa: ANN401 - untyped client
-    """Have a consumer give batches that it cannot read as messages; before its first poll."""
+    """Have a consumer give each batch that it cannot read as one message; before its first poll.
+
+    kafka-python raises where the codec of a batch is unknown or its bytes are broken. It does not
+    say from which partition the batch came, and polled again the same batch ends the next consumer:
+    all partitions stop. So the client's own reader is given a message with the bytes of the batch.
+    """
     fetcher = consumer._fetcher  # the client has no other way in
     theirs: Any = fetcher.PartitionRecords
 

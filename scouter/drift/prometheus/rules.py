@@ -205,6 +205,8 @@ def dashboard_text() -> str:
 
     Returns:
         The JSON that Grafana imports; it asks for the data source there.
+
+    Source of the form: Grafana, "JSON model of a dashboard" and the models of its panels.
     """
     board: dict[str, Any] = {
         "uid": "scouter",

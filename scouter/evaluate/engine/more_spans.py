@@ -484,7 +484,10 @@ def reads_part(assertion: TraceAssertion | AgentAssertion) -> ReadsPart:
 
 
 def reach_of_cut(assertion: TraceAssertion | AgentAssertion) -> Fixed:
-    """Tell what the value of a task can become that read a value which was cut."""
+    """Tell what the value of a task can become that read a value which was cut.
+
+    A cut text keeps its beginning, and a cut list its first items. A number is never cut.
+    """
     match assertion:
         case SpanAttributeAssertion() | TraceAttributeAssertion():
             return Fixed.LONGER

@@ -1,4 +1,9 @@
-"""Calls of two trajectories, matched one to one, and the assignments that match the most."""
+"""Calls of two trajectories, matched one to one, and the assignments that match the most.
+
+A greedy choice can leave over a call that another choice would place. A score would then depend on
+the order of the reference. The algorithms are small enough to stand here; scipy, which has them,
+weighs more than all of Scouter and would be needed for nothing else.
+"""
 
 from bisect import bisect_right
 from collections import defaultdict, deque

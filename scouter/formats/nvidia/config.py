@@ -21,7 +21,7 @@ _UNUSED: Final = "api_key"
 
 
 def replaced(value: JsonValue, environ: Mapping[str, str]) -> JsonValue:
-    """Replace the variables in all texts of a value.
+    """Replace the variables in all texts of a value, as NeMo Agent Toolkit does.
 
     `${VAR:-default}` is the default where the variable is not set or empty, `${VAR-default}` where
     it is not set; a default may have variables, too. Other texts with a `$` stay as they are.
