@@ -65,7 +65,7 @@ def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
         asked = judge if profile.plan.asks else None
         is_local = run.engine == "local"
         found = run_local(tasks, workers, asked) if is_local else run_ray(tasks, workers)
-        with progress_bar(len(tasks)) as progress:
+        with progress_bar(len(tasks), what="Files") as progress:
             for counts in found:
                 sums.add(counts)
                 progress.ended(True)

@@ -65,13 +65,16 @@ def tell_asked_again(scenarios: int, *, of_all: bool) -> None:
 
 
 @contextmanager
-def progress_bar(total: int, done: int = 0, is_wanted: bool | None = None) -> Generator[Progress]:
+def progress_bar(
+    total: int, done: int = 0, is_wanted: bool | None = None, what: str = "Scenarios"
+) -> Generator[Progress]:
     """Show attempts done, failures and the time left on standard error, if it is a terminal.
 
     Args:
         total: Attempts of the whole run.
         done: Attempts that an earlier run has done.
         is_wanted: False for silence; None and True show a bar to a terminal, and only there.
+        what: Name of what is done, until an attempt begins.
     """
     if is_wanted is False or total <= done or not sys.stderr.isatty():
         yield _Silence()
@@ -99,7 +102,7 @@ def progress_bar(total: int, done: int = 0, is_wanted: bool | None = None) -> Ge
         transient=True,
     )
     with bars:
-        task = bars.add_task("Scenarios", total=total, completed=done, failed="")
+        task = bars.add_task(what, total=total, completed=done, failed="")
         failures = 0
 
         class _Bar:

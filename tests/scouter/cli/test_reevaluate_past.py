@@ -1,11 +1,13 @@
 """`scouter reevaluate --past`: files in processes, runs that were killed, what is refused."""
 
+import io
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scouter.cli.app import make_app
+from scouter.cli.reevaluate_past import PastRun, reevaluate_past
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 from scouter.evaluate import EvalDataset, EvalResults
@@ -25,6 +28,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 from scouter.replay import past as past_days
+from scouter.replay.named_run import NamedJudging
 from scouter.replay.past import past_tasks, run_local
 from tests.support.past_days import profile, record, trace, write_day, write_records, write_spans
 from tests.support.processes import wait_until
@@ -79,6 +83,26 @@ def test_files_are_judged_as_the_engine_judges_them(
     assert results["r7"].record_uid == "u7"
     assert results.provenance is not None
     assert results.provenance.profile_digests == {"": profile().digest}
+
+
+def test_progress_is_that_of_files(past: Path, tmp_path: Path) -> None:
+    """Two days in five files; no scenario is in them."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    with redirect_stderr(Terminal()) as err:
+        reevaluate_past(
+            profile(),
+            PastRun(
+                past=past, engine="local", workers=1, out=tmp_path / "out", save=None, since=None,
+                judging=NamedJudging(),
+            ),
+        )  # fmt: skip
+    assert "5/5" in err.getvalue()
+    assert "Files" in err.getvalue()
+    assert "Scenarios" not in err.getvalue()
 
 
 def test_two_runs_are_compared(past: Path, desk: Path, tmp_path: Path) -> None:
