@@ -174,8 +174,8 @@ def feedback_router() -> APIRouter:
                 raise ProblemError(400, f"{_form(body)} {first.index}: {first.message}")
             raise ProblemError(
                 409,
-                f"id: {items[first.index].id!r} was accepted before with another content, which "
-                "stays; give other feedback an id of its own",
+                f"id: {items[first.index].id!r} was accepted before with another content, or has "
+                "two in this batch; give other feedback an id of its own",
             )
         return FeedbackTaken(accepted=outcome.accepted, duplicates=outcome.duplicates)
 

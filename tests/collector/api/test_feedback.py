@@ -152,6 +152,8 @@ def test_several_are_stored_or_none(service: Service) -> None:
     assert (
         "'click'" in say(service, 409, items=[{"trace_id": TRACE, "stars": 1}, changed])["detail"]
     )
+    twice = [{"session_id": "new", "stars": stars, "id": "twice"} for stars in (1, 2)]
+    assert "two in this batch" in say(service, 409, items=twice)["detail"]
     assert service.get("/api/v1/conservation")["dead_letters"] == {}
 
     found = [(each["session_id"], each["tasks"][0]["actual"]) for each in scores(service, 4)]
