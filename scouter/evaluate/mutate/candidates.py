@@ -37,7 +37,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
 def candidates(corpus: Corpus) -> list[AgentAssertionTask]:
     """Give checks that may hold of traces, those that ask least first; none was run yet."""
-    calls = Counter(name for trace in corpus.traces for name in {*_names(trace)})
+    calls = Counter(name for trace in corpus.traces for name in dict.fromkeys(_names(trace)))
     fewest = min(max(_FEWEST, round(_SHARE * len(corpus.traces))), len(corpus.traces))
     tools = [name for name, count in calls.most_common() if count >= fewest]
     most = max(len(trace.work.tool_calls) for trace in corpus.traces)
@@ -163,7 +163,7 @@ def _of_texts(corpus: Corpus) -> Iterator[AgentAssertionTask]:
         yield _on_text(id, _CONTENT, _ENDING, when, "Matches")
     for id, least in _TEXTS.items():
         texts = [text for trace in corpus.traces if len(text := trace.work.content or "") > least]
-        shares = Counter(word for text in texts for word in {*_of_language(text)})
+        shares = Counter(word for text in texts for word in dict.fromkeys(_of_language(text)))
         if words := sorted(word for word, _ in shares.most_common(_WORDS)):
             letters = "".join(word for word in words if len(word) == 1)
             pattern = rf"(?i)(?:^|\PL)(?:{'|'.join(words)})(?:\PL|$)"

@@ -7,8 +7,8 @@ import pytest
 
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.mutate.candidates import stopped_by
-from scouter.evaluate.mutate.faults import Trace
+from scouter.evaluate.mutate.candidates import candidates, stopped_by
+from scouter.evaluate.mutate.faults import Corpus, Trace
 from scouter.evaluate.mutate.score import MutationScore, mutation_score, task_wire
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -94,6 +94,19 @@ def test_answers_of_other_languages(said: str, monkeypatch: pytest.MonkeyPatch) 
     assert (after.good, after.seen) == (30, after.tried)
     ids = [task.id for task in kinds["language_changed"].proposed]
     assert ids == ["answer_has_text", "answer_in_the_language"]
+
+
+def test_of_words_that_are_as_common_the_first_ones_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By hand: all fourteen words are in each answer, and of these twelve are taken."""
+    said = "so we now sent out your new parcel to the old home near you"
+    monkeypatch.setattr(desk, "answer", said.format)
+    found = candidates(Corpus(traces=[Trace(tree=SpanTree(trace(number))) for number in range(4)]))
+    wire = {each.id: task_wire(each) for each in found}
+    assert wire["answer_in_the_language"]["expected_value"] == (
+        r"(?i)(?:^|\PL)(?:home|new|now|old|out|parcel|sent|so|the|to|we|your)(?:\PL|$)"
+    )
 
 
 def test_a_proposed_task_is_one_of_a_file() -> None:
