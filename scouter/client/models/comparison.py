@@ -40,7 +40,7 @@ class Setups(Answer):
 
     items: tuple[SetupItem, ...]
     looked_at: int = Field(
-        description="Results: the newest 20,000, or a sample of 1,000 to 2,000 of them."
+        description="Results that were looked at: 1,000 at most, evenly over their time."
     )
 
 
