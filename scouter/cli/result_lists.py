@@ -32,7 +32,7 @@ Outcome = Annotated[
         help="passed, failed, errored, skipped, pending, or not_passed: failed or errored.",
     ),
 ]
-Task = Annotated[str | None, typer.Option(metavar="TASK", help="Of an evaluation.")]
+Task = Annotated[str | None, typer.Option(metavar="TASK", help="With a result of this task.")]
 TaskOutcome = Annotated[
     str | None, typer.Option(metavar="OUTCOME", help="How that task, or any task, ended.")
 ]
