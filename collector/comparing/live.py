@@ -38,6 +38,7 @@ from scouter.evaluate.statistics.multiplicity import holm
 from scouter.evaluate.statistics.samples import SampleDifference, compare_samples, sample_of
 from scouter.evaluate.statistics.strata import Result
 from scouter.model.pair import pair_text
+from scouter.model.score import is_score_uid
 from scouter.replay.reports.decision import Decision, Word
 
 LEVEL: Final = 0.025
@@ -83,7 +84,7 @@ def compare_live(
     Cost: linear in the task results.
     """
     sides = before, after
-    records = [list(map(_record, _by_time(side))) for side in sides]
+    records = [list(map(_record, _whole(_by_time(side)))) for side in sides]
     whole = _compared([_kept(side) for side in records], is_open=is_open)
     rows = [_row(WHOLE_RECORDS, whole, whole and whole.p_value, is_open=is_open)]
     lengths = [_mean_length(side) for side in records]
@@ -102,6 +103,11 @@ def compare_live(
 
 def _by_time(results: EvalResults) -> list[RecordResult]:
     return sorted(results.records, key=lambda each: each.created_ns)
+
+
+def _whole(records: Iterable[RecordResult]) -> list[RecordResult]:
+    """Those of whole records: a score from outside makes no conversation longer, or unknown."""
+    return [each for each in records if not is_score_uid(each.record_uid)]
 
 
 def _record(record: RecordResult) -> tuple[str, bool | None]:
@@ -134,7 +140,7 @@ def _conversations(records: Iterable[tuple[str, bool | None]]) -> list[Passed]:
 
 def _mean_length(records: Sequence[tuple[str, bool | None]]) -> float:
     names = {session or at for at, (session, _) in enumerate(records)}
-    return len(records) / max(1, len(names))
+    return len(records) / len(names) if names else 1.0
 
 
 # --- rates ---------------------------------------------------------------------------------
@@ -379,7 +385,7 @@ def explain(store: Store, space: str, sides: tuple[Side, Side]) -> Explained | N
 
 def _results(side: Side, names: Mapping[str, frozenset[str]]) -> list[Result]:
     """The records that count, in the order of time, with their traits."""
-    records = sorted(side.results.records, key=lambda each: each.created_ns)
+    records = _whole(_by_time(side.results))
     lengths = Counter(each.session_id for each in records if each.session_id)
     known = [(each, passed) for each in records if (passed := passed_of(each)) is not None]
     numbers = conversations_of([(each.session_id, passed) for each, passed in known])

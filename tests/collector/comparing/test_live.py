@@ -17,6 +17,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.statistics.likeness import conversations_of
+from scouter.model.score import score_uid
 
 SPECS = [TaskSpec(task_id=f"t{at}", task_type="Assertion", operator="Equals") for at in range(20)]
 
@@ -65,6 +66,44 @@ def test_longer_conversations_of_one_quality_are_no_regression() -> None:
         fewer += whole.interval[1] < 0
     assert regressed <= 5
     assert fewer >= 40
+
+
+def scored(results: EvalResults, scores: int) -> EvalResults:
+    """The same with so many scores from outside on each record."""
+    spec = TaskSpec(task_id="helpful", task_type="Score", operator="")
+    task = EvalTaskResult(spec, Outcome.PASSED, None, None, 1)
+    found: list[RecordResult] = []
+    for at, each in enumerate(results.records):
+        uids = [score_uid(f"{at} {number}") for number in range(scores)]
+        session = each.session_id or f"trace {at}"
+        found += [
+            RecordResult(uid, uid, session, None, Outcome.SKIPPED, (task,), each.created_ns, 0)
+            for uid in uids
+        ]
+    return EvalResults([*results.records, *found])
+
+
+def test_scores_from_outside_are_no_records_of_a_conversation() -> None:
+    """40 of 50 conversations passed, whoever scores them; three scores make none longer."""
+    plain = side([[True, True]] * 40 + [[True, False]] * 10)
+    found = compared(scored(plain, 1), scored(plain, 3))
+    records, whole, *_, score = found.rates
+    assert (records.baseline_passed, records.baseline_count) == (90, 100)
+    assert (whole.label, whole.baseline_passed, whole.baseline_count) == (
+        "conversations passed", 40, 50
+    )  # fmt: skip
+    assert (score.baseline_count, score.comparison_count) == (100, 300)
+    single = side([[True]] * 50, has_ids=False)
+    found = compared(scored(single, 1), scored(single, 3))
+    assert "conversations passed" not in {row.label for row in found.rates}
+    assert not any("longer" in note for note in found.notes)
+
+
+def test_sides_of_scores_alone_have_the_rates_of_their_tasks() -> None:
+    single = side([[True]] * 50, has_ids=False)
+    alone = EvalResults(scored(single, 2).records[50:])
+    _, *tasks = compared(alone, alone).rates
+    assert [(row.label, row.baseline_count) for row in tasks] == [("task 'helpful'", 100)]
 
 
 def test_nothing_of_equal_versions_with_twenty_tasks_is_named() -> None:
