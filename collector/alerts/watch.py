@@ -1,4 +1,4 @@
-"""The watch over results: conditions of profiles, detectors, and the messages to people."""
+"""The watch over results: conditions of profiles, detectors with gauges, messages to people."""
 
 import logging
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Polled Kafka messages on their way into the store."""
+"""Polled Kafka messages, and batches that cannot be read, on their way into the store."""
 
 import logging
 import threading

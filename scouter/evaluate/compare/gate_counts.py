@@ -1,4 +1,4 @@
-"""Task results as gates count them, and the scenarios and tasks of which none may fail."""
+"""Attempts and task results as gates count them, and the scenarios and tasks that may not fail."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Missing spans: could they change the outcome of a task?"""
+"""Missing spans, and values that were cut: could they change the outcome of a task?"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

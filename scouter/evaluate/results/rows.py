@@ -1,4 +1,4 @@
-"""Results by record, as data and as readers see them, and the counts made from them."""
+"""Results by record, as data and as readers see them, with embeddings, and counts made of them."""
 
 import datetime
 from array import array

@@ -1,4 +1,4 @@
-"""All results of one replay, as data: per alias, per scenario, and summed up in numbers."""
+"""All results of one replay, as data: per alias, per scenario, what was lost, and sums."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The config file of an agent, as far as it tells how the agent is evaluated."""
+"""The config file of an agent, as far as it tells how the agent is evaluated; its variables."""
 
 import os
 import re

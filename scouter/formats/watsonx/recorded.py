@@ -1,4 +1,4 @@
-"""Ground-truth datasets made of conversations that went well."""
+"""Ground-truth datasets: read from folders, and made of conversations that went well."""
 
 import json
 from collections import Counter
