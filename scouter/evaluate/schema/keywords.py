@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from jsonschema import FormatChecker, validators
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from pydantic import JsonValue
+from referencing.jsonschema import lookup_recursive_ref
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files.json_text import weight
@@ -111,7 +112,7 @@ class Within(Protocol):
 Keyword: TypeAlias = Callable[[Within, JsonValue, JsonValue, Object], Errors | None]
 """Function from validator, the keyword's value, the instance and its schema to errors."""
 
-_REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _REFERENCE: Final = 25
 """Checks in whose time a reference is followed."""
 _DECIMALS: Final = 4
@@ -120,14 +121,12 @@ _REGEX: Final = 100
 """Checks in whose time a text is compiled for the format `regex`."""
 _VALUES: Final = 8
 """Values that are compared with each other in the time of a check."""
-_PAIRS: Final = 50
-"""Pairs of names that are compared in the time of a check."""
 _WORK: Final = MAX_WORK // MAX_MEETINGS
 """Instructions of a pattern times characters that are searched in the time of a check."""
 _INSIDE: Final = frozenset(
     (
         "items", "additionalItems", "prefixItems", "contains", "additionalProperties",
-        "propertyNames", "patternProperties",
+        "propertyNames", "patternProperties", "unevaluatedItems", "unevaluatedProperties",
     )
 )  # fmt: skip
 """Keywords that go through the items or keys of the instance, whatever they are."""
@@ -176,8 +175,7 @@ def bounded(draft: type[Validator]) -> type[Validator]:
 def _counted(name: str, keyword: Keyword) -> Keyword:
     """Count a keyword that meets a value, with the parts of either that it goes through."""
     least = _REFERENCE if name in _REFERENCES else 1
-    is_equal, is_square = name in ("enum", "const"), name.startswith("unevaluated")
-    is_inside = is_square or name in _INSIDE
+    is_equal, is_inside = name in ("enum", "const"), name in _INSIDE
 
     def run(
         validator: Within, value: JsonValue, instance: JsonValue, schema: Object
@@ -186,7 +184,7 @@ def _counted(name: str, keyword: Keyword) -> Keyword:
         if isinstance(value, list | dict):
             checks += weight(value) if is_equal else len(value)
         if is_inside and isinstance(instance, list | dict):
-            checks += len(instance) ** 2 // _PAIRS if is_square else len(instance)
+            checks += len(instance)
         CHECKS.spend(checks)
         return keyword(validator, value, instance, schema)
 
@@ -256,7 +254,101 @@ def _format(_: Within, name: JsonValue, instance: JsonValue, __: Object) -> Erro
         yield ValidationError("format")
 
 
+def _unevaluated_items(
+    validator: Within, allowed: JsonValue, instance: JsonValue, schema: Object
+) -> Errors:
+    if isinstance(instance, list) and len(_evaluated(validator, instance, schema)) < len(instance):
+        yield ValidationError("unevaluatedItems")
+
+
+def _unevaluated_properties(
+    validator: Within, allowed: JsonValue, instance: JsonValue, schema: Object
+) -> Errors:
+    if isinstance(instance, dict) and len(_evaluated(validator, instance, schema)) < len(instance):
+        yield ValidationError("unevaluatedProperties")
+
+
+def _evaluated(
+    validator: Any,  # noqa: ANN401 more of it than it declares
+    instance: list[JsonValue] | Object,
+    schema: JsonValue,
+) -> set[int | str]:
+    """Find the items, or the keys, of a value that a schema evaluates, also where it leads to.
+
+    The library does not count what it goes through here: two references of twenty schemas each to
+    the next are a million. And it compares all of them with each other.
+    """
+    CHECKS.spend(1)
+    found: set[int | str] = set()
+    if not isinstance(schema, dict):
+        return found
+    for name in _REFERENCES:
+        if name in schema and name in validator.VALIDATORS:
+            CHECKS.spend(_REFERENCE)
+            resolver = validator._resolver
+            of_root = name == "$recursiveRef"
+            there = lookup_recursive_ref(resolver) if of_root else resolver.lookup(schema[name])
+            at = validator.evolve(schema=there.contents, _resolver=there.resolver)
+            found |= _evaluated(at, instance, cast(JsonValue, there.contents))
+    for part in _parts_that_hold(validator, instance, schema):
+        found |= _evaluated(validator, instance, part)
+    if isinstance(instance, list):
+        return found | _evaluated_items(validator, instance, schema)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        CHECKS.spend(len(properties) // _VALUES)
+        found |= properties.keys() & instance.keys()
+    for name in ("additionalProperties", "unevaluatedProperties"):
+        if name in schema:
+            CHECKS.spend(len(instance))
+            found.update(
+                key for key, value in instance.items() if _is_valid(validator, value, schema[name])
+            )
+    return found
+
+
+def _parts_that_hold(
+    validator: Within, instance: list[JsonValue] | Object, schema: Object
+) -> Iterator[JsonValue]:
+    """The schemas that meet the same value, and hold of it."""
+    for name in ("allOf", "anyOf", "oneOf"):
+        for part in cast("list[JsonValue]", schema.get(name, [])):
+            if _is_valid(validator, instance, part):
+                yield part
+    dependent = cast(Object, schema.get("dependentSchemas", {}))
+    if isinstance(instance, dict):
+        yield from (part for name, part in dependent.items() if name in instance)
+    if "if" in schema:
+        holds = _is_valid(validator, instance, schema["if"])
+        if holds:
+            yield schema["if"]
+        yield schema.get("then" if holds else "else")
+
+
+def _evaluated_items(validator: Any, instance: list[JsonValue], schema: Object) -> set[int | str]:  # noqa: ANN401
+    CHECKS.spend(len(instance) // _VALUES)
+    items, first = schema.get("items"), schema.get("prefixItems")
+    if "items" in schema and ("additionalItems" in schema or not isinstance(items, list)):
+        return set(range(len(instance)))
+    lists = [items, first if "prefixItems" in validator.VALIDATORS else None]
+    most = max(len(each) if isinstance(each, list) else 0 for each in lists)
+    found = set[int | str](range(min(most, len(instance))))
+    for name in ("contains", "unevaluatedItems"):
+        if name in schema:
+            CHECKS.spend(len(instance))
+            found.update(
+                at for at, item in enumerate(instance) if _is_valid(validator, item, schema[name])
+            )
+    return found
+
+
+def _is_valid(validator: Any, instance: JsonValue, schema: JsonValue) -> bool:  # noqa: ANN401
+    return next(validator.descend(instance, schema), None) is None
+
+
 _OWN: Final[dict[str, Keyword]] = {
+    "unevaluatedItems": _unevaluated_items,
+    "unevaluatedProperties": _unevaluated_properties,
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,

@@ -208,15 +208,35 @@ def bomb(levels: int) -> JsonValue:
     return {"$defs": defs, "$ref": f"#/$defs/a{levels}"}
 
 
+def beside(keywords: tuple[str, str], levels: int) -> JsonValue:
+    """The same where it is looked for what the references evaluate, before they are validated."""
+    defs: dict[str, JsonValue] = {
+        f"a{level}": {keyword: f"#/$defs/a{level - 1}" for keyword in keywords}
+        for level in range(1, levels + 1)
+    }
+    defs["a0"] = True
+    return {"unevaluatedProperties": False, "$defs": defs, "$ref": f"#/$defs/a{levels}"}
+
+
+def dependent(levels: int) -> JsonValue:
+    defs: dict[str, JsonValue] = {"a0": True}
+    for level in range(1, levels + 1):
+        part: JsonValue = {"$ref": f"#/$defs/a{level - 1}"}
+        defs[f"a{level}"] = {"dependentSchemas": {"a": part, "b": part}}
+    return {"unevaluatedProperties": False, "$defs": defs, "$ref": f"#/$defs/a{levels}"}
+
+
 @pytest.mark.pace
 @pytest.mark.parametrize(
     ("schema", "value", "words"),
     [
         (bomb(40), 5, "checks"),
+        (beside(("$ref", "$dynamicRef"), 40), {"a": 1}, "checks"),
+        (dependent(40), {"a": 1, "b": 1}, "checks"),
         ({"items": {"enum": [*range(2_000)]}}, [1_999] * 1_000, "checks"),
         ({"$ref": "#"}, 5, "without end"),
         ({"allOf": [{"$ref": "#"}]}, 5, "without end"),
-        ({"unevaluatedProperties": True}, {str(i): i for i in range(4_000)}, "checks"),
+        ({"unevaluatedProperties": True}, {str(i): i for i in range(200_000)}, "checks"),
         ({"items": {}}, [0] * 300_000, "checks"),
         ({"patternProperties": {str(i): True for i in range(MAX_PATTERNS)}},
          {str(i): i for i in range(1_000)}, "checks"),
@@ -227,8 +247,8 @@ def bomb(levels: int) -> JsonValue:
           "#/$defs/a"}}] * 20}, "ab" * 50_000, "checks"),
         ({"items": {"format": "regex"}}, [f"a{i}" for i in range(10_000)], "checks"),
     ],
-    ids=["bomb", "enum", "self", "inner-self", "unevaluated", "items", "patterns", "const",
-         "unique", "searches", "regex"],
+    ids=["bomb", "beside", "dependent", "enum", "self", "inner-self", "unevaluated", "items",
+         "patterns", "const", "unique", "searches", "regex"],
 )  # fmt: skip
 def test_work_has_a_limit(schema: JsonValue, value: JsonValue, words: str) -> None:
     started = time.perf_counter()
@@ -237,6 +257,51 @@ def test_work_has_a_limit(schema: JsonValue, value: JsonValue, words: str) -> No
 
     assert caught.value.reason is Reason.LIMIT
     assert time.perf_counter() - started < 20
+
+
+_OLD: JsonValue = "https://json-schema.org/draft/2019-09/schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"properties": {"a": True}, "unevaluatedProperties": False}, {"a": 1}, {"b": 1}),
+        ({"unevaluatedProperties": {"type": "integer"}}, {"b": 1}, {"b": "x"}),
+        ({"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}, {"a": 1},
+         {"a": 1, "b": 1}),
+        ({"anyOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"b": True}}],
+          "unevaluatedProperties": False}, {"a": 1, "b": 1}, {"a": "x"}),
+        ({"dependentSchemas": {"a": {"properties": {"a": True, "b": True}}},
+          "unevaluatedProperties": False}, {"a": 1, "b": 1}, {"b": 1}),
+        ({"if": {"properties": {"a": {"const": 1}}, "required": ["a"]},
+          "then": {"properties": {"b": True}}, "else": {"properties": {"a": True, "c": True}},
+          "unevaluatedProperties": False}, {"a": 1, "b": 1}, {"a": 1, "c": 1}),
+        ({"if": {"properties": {"a": {"const": 1}}, "required": ["a"]},
+          "then": {"properties": {"b": True}}, "else": {"properties": {"a": True, "c": True}},
+          "unevaluatedProperties": False}, {"a": 2, "c": 1}, {"a": 2, "b": 1}),
+        ({"$defs": {"x": {"properties": {"a": True}}}, "$ref": "#/$defs/x",
+          "unevaluatedProperties": False}, {"a": 1}, {"b": 1}),
+        ({"not": {"properties": {"a": {"type": "string"}}, "required": ["a"]},
+          "unevaluatedProperties": False}, {}, {"a": 1}),
+        ({"$schema": _OLD, "additionalProperties": {"type": "integer"},
+          "unevaluatedProperties": False}, {"a": 1}, {"a": "x"}),
+        ({"$schema": _OLD, "$recursiveAnchor": True, "properties": {"a": {"$recursiveRef": "#"}},
+          "unevaluatedProperties": False}, {"a": {"a": {}}}, {"a": {"b": 1}}),
+        ({"prefixItems": [True], "unevaluatedItems": False}, [1], [1, 2]),
+        ({"prefixItems": [True, True], "contains": {"const": 9}, "unevaluatedItems": False},
+         [9, 2, 9], [9, 2, 3]),
+        ({"items": True, "unevaluatedItems": False}, [1, 2], 0),
+        ({"allOf": [{"prefixItems": [True]}], "unevaluatedItems": {"type": "integer"}}, ["x", 1],
+         ["x", "y"]),
+        ({"$schema": _OLD, "items": [True], "unevaluatedItems": False}, [1], [1, 2]),
+        ({"$schema": _OLD, "items": [True], "additionalItems": True, "unevaluatedItems": False},
+         [1, 2], 0),
+    ],
+)  # fmt: skip
+def test_what_no_schema_evaluates(schema: JsonValue, good: JsonValue, bad: JsonValue) -> None:
+    """By the standard; a value that is no list and no object, as 0, has nothing of it."""
+    assert compile_schema(schema).is_valid(good)
+    assert compile_schema(schema).is_valid(bad) is (bad == 0)
 
 
 @pytest.mark.pace
