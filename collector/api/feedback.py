@@ -227,9 +227,10 @@ def _about(store: Store, space: str, item: FeedbackItem) -> RecordRow | None:
 def _trace(store: Store, space: str, session_id: str, row: RecordRow | None) -> SpanTree | None:
     """The trace of a record, or the newest one of a conversation without records."""
     found = [row.trace_id] if row is not None and row.trace_id else []
-    for column in () if found else ("conversation_id", "session_id"):
-        query = TraceQuery(space=space, columns={column: session_id}, limit=1)
-        found += [each.trace_id for each in store.traces(query).items]
+    for column in ("conversation_id", "session_id"):
+        if not found:
+            query = TraceQuery(space=space, columns={column: session_id}, limit=1)
+            found = [each.trace_id for each in store.traces(query).items]
     return next(iter(read_trees(store, space, found[:1]).values()), None)
 
 
