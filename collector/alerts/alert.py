@@ -304,16 +304,16 @@ class DriftAlert(_AlertBase):
         ]
         return self.with_parts(parts)
 
-    def joined(self, part: Part, *, is_told: bool) -> Self:
+    def joined(self, part: Part, *, is_reported: bool) -> Self:
         """Take a fall with the same cause, in place of an earlier one of the same series.
 
         Args:
             part: The fall.
-            is_told: Others may know the alert by its first part, which then stays the first one.
+            is_reported: Others may know the alert by its first part, which then stays first.
         """
         parts = {(each.task, each.kind, each.slice): each for each in self.parts}
         found = self.with_parts([*(parts | {(part.task, part.kind, part.slice): part}).values()])
-        if is_told:
+        if is_reported:
             return found
         ordered = sorted(found.parts, key=lambda each: found.key_of(each) != found.series)
         return found.model_copy(update={"parts": tuple(ordered)})

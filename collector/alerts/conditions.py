@@ -3,7 +3,7 @@
 The value is the pass rate of records, and of sessions if the profile evaluates them: passed /
 (passed + failed + errored), over the last `window` first evaluations. An evaluation that was
 skipped as a whole is left out, and a pending one until it is decided. So is an evaluation whose
-judge was not asked, for its budget or its sample. Counted as passed, it would hide the judge's
+judge was not called, for its budget or its sample. Counted as passed, it would hide the judge's
 findings in others; if only its failures counted, a spent budget would raise a false alarm.
 
 An alert fires when the Wilson interval (95 %) of that rate lies wholly on the bad side of the
@@ -47,7 +47,7 @@ _BACK_NS: Final = 60 * 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertStatus:
-    """Standing of one alert, with the evidence."""
+    """State of one alert, with the evidence."""
 
     space: str
     profile: AgentEvalProfile
@@ -122,7 +122,7 @@ class AlertMonitor:
             self._alerts = {}
 
     def show(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
-        """Show the standing that these profiles have by the store; watch nothing, change nothing.
+        """Show the state that these profiles have by the store; watch nothing, change nothing.
 
         Args:
             active: Spaces and profiles.
@@ -291,7 +291,7 @@ def _status(alert: _Alert) -> AlertStatus:
     )
 
 
-def held_by(
+def sort_conditions(
     statuses: Iterable[AlertStatus], channels: Collection[str], now_ns: int
 ) -> tuple[list[DriftAlert], dict[ConditionKey, str]]:
     """Sort conditions into those that hold and those that do not.

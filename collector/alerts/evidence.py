@@ -96,7 +96,7 @@ def falls_of(group: Group) -> Sequence[TaskFall]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CurrentSeries:
     """See the module."""
 
     key: SeriesKey
@@ -129,7 +129,7 @@ class Standing:
     """The state in about eight words."""
 
     @staticmethod
-    def of(series: Series, profile: AgentEvalProfile, group: Group) -> "Standing":
+    def of(series: Series, profile: AgentEvalProfile, group: Group) -> "CurrentSeries":
         """Look at a series of a group; nobody may feed it meanwhile."""
         task, is_pass = series.key.task, series.key.kind is Kind.PASS and not series.key.slice
         tally = Tally.of(group, task) if is_pass else None
@@ -137,7 +137,7 @@ class Standing:
         units, total = series.recent
         lower, upper = wilson(math.floor(total), units)[0], wilson(math.ceil(total), units)[1]
         fall, known = series.fall(), [watch.reference.baseline for watch in series.watches]
-        return Standing(
+        return CurrentSeries(
             key=series.key,
             profile=profile,
             units=series.units,
@@ -158,7 +158,7 @@ class Standing:
         )
 
 
-def stands_of(found: Sequence[Standing], alpha: float) -> list[bool]:
+def stands_of(found: Sequence[CurrentSeries], alpha: float) -> list[bool]:
     """Tell which falls stand among all series looked at together (e-BH).
 
     The slices of one version count as one series, as they share the chance of one.
@@ -179,7 +179,7 @@ def stands_of(found: Sequence[Standing], alpha: float) -> list[bool]:
     ]
 
 
-def promise_of(found: Sequence[Standing], alpha: float, run_length: float | None) -> str:
+def promise_of(found: Sequence[CurrentSeries], alpha: float, run_length: float | None) -> str:
     """Say how many false alerts all series and slices of a user may raise together.
 
     Args:

@@ -1,7 +1,7 @@
 """The watcher is watched: what keeps results from being made, or from being complete.
 
 Evaluation that stopped without a word is the commonest fault of such services. Each minute the
-store is asked for what should not be; a finding is an alert for as long as it holds.
+store is searched for what should not be; a finding is an alert for as long as it holds.
 """
 
 import json
@@ -16,7 +16,7 @@ from collector.alerts.troubles import (
     HOUR_NS,
     Counted,
     counted,
-    erring,
+    errored_profiles,
     silent_hours,
     too_many,
 )
@@ -35,7 +35,7 @@ SAMPLE_NS: Final = 300 * _S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _Seen:
     finding: Finding
     last_ns: int
     """Time at which it was found last."""
@@ -45,7 +45,7 @@ class HealthWatch:
     """See the module.
 
     Args:
-        store: Store that is asked; it keeps counts of the last hour, so that they outlast the
+        store: Store that is searched; it stores counts of the last hour, so that they outlast the
             process.
         active: Gives space and alias of every active profile.
         patience_ns: A record without an evaluation is reported after so long; a task without
@@ -65,7 +65,7 @@ class HealthWatch:
         self._store, self._active, self._patience_ns = store, active, patience_ns
         self._proven, self._behind = proven, behind
         self._samples: deque[tuple[int, Counted]] = deque()
-        self._held: Mapping[TroubleKey, _Held] = {}
+        self._seen: Mapping[TroubleKey, _Seen] = {}
         self._silent: list[Finding] = []
         self._hour = -1
         self.looked_ns: int | None = None
@@ -73,7 +73,7 @@ class HealthWatch:
 
     def findings(self, space: str | None = None) -> list[Finding]:
         """Findings of the last look, of a space or of all."""
-        return [each.finding for each in self._held.values() if space in (None, each.finding.space)]
+        return [each.finding for each in self._seen.values() if space in (None, each.finding.space)]
 
     def look(self, now_ns: int) -> list[Finding]:
         """Look again, if a minute has passed.
@@ -90,16 +90,16 @@ class HealthWatch:
             return self.findings()
         is_sampled = self._sample(now_ns)
         found = {each.key: each for each in self._look(now_ns)}
-        held = {
-            key: each for key, each in self._held.items()
+        seen = {
+            key: each for key, each in self._seen.items()
             if key not in found and each.last_ns <= now_ns < each.last_ns + CALM_NS
         }  # fmt: skip
         for key, finding in found.items():
-            if key in self._held:  # as old as it was
-                finding = replace(finding, since_ns=self._held[key].finding.since_ns)
-            held[key] = _Held(finding=finding, last_ns=now_ns)
-        has_changed = held.keys() != self._held.keys()
-        self._held, self.looked_ns = held, now_ns
+            if key in self._seen:  # as old as it was
+                finding = replace(finding, since_ns=self._seen[key].finding.since_ns)
+            seen[key] = _Seen(finding=finding, last_ns=now_ns)
+        has_changed = seen.keys() != self._seen.keys()
+        self._seen, self.looked_ns = seen, now_ns
         if is_sampled or has_changed:
             self._save()
         return self.findings()
@@ -110,7 +110,7 @@ class HealthWatch:
         for space, message in self._behind().items():
             yield Finding(space=space, trouble=Trouble.BEHIND, since_ns=now_ns, message=message)
         yield from self._pending(now_ns)
-        yield from self._grown(now_ns)
+        yield from self._increased(now_ns)
         hour = now_ns // HOUR_NS
         if hour != self._hour:
             self._silent = list(self._quiet(hour * HOUR_NS, now_ns))
@@ -157,7 +157,7 @@ class HealthWatch:
         self._samples.append((now_ns, counted(self._store.totals())))
         return True
 
-    def _grown(self, now_ns: int) -> Iterator[Finding]:
+    def _increased(self, now_ns: int) -> Iterator[Finding]:
         """Counts that grew within the last hour."""
         before, now = self._samples[0][1], counted(self._store.totals())
         increased = Counted({key: count - before[key] for key, count in now.items()})
@@ -166,9 +166,9 @@ class HealthWatch:
             many = list(too_many(space, increased, now_ns))
             yield from many
             if increased[space, Trouble.ERRORED.value] >= FEWEST:
-                is_told = any(each.trouble is Trouble.INCOMPLETE for each in many)
-                found = erring(
-                    self._store, space, now_ns - HOUR_NS, now_ns, is_incomplete_told=is_told
+                is_reported = any(each.trouble is Trouble.INCOMPLETE for each in many)
+                found = errored_profiles(
+                    self._store, space, now_ns - HOUR_NS, now_ns, is_incomplete_reported=is_reported
                 )
                 yield from (each for each in found if (space, each.subject) not in proven)
 
@@ -199,8 +199,8 @@ class HealthWatch:
                 (at_ns, Counted({(space, name): count for space, name, count in counts}))
                 for at_ns, counts in state["samples"]
             )
-            held = [_Held(finding=_finding(each), last_ns=at_ns) for each, at_ns in state["held"]]
-            self._held = {each.finding.key: each for each in held}
+            seen = [_Seen(finding=_finding(each), last_ns=at_ns) for each, at_ns in state["held"]]
+            self._seen = {each.finding.key: each for each in seen}
 
     def _save(self) -> None:
         state = {
@@ -214,7 +214,7 @@ class HealthWatch:
                      each.finding.message, each.finding.since_ns],
                     each.last_ns,
                 ]
-                for each in self._held.values()
+                for each in self._seen.values()
             ],
         }  # fmt: skip
         self._store.save_drift([DriftState(name=HEALTH, body=json.dumps(state))], [])

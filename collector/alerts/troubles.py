@@ -28,7 +28,7 @@ _EVALUATED: Final = "evaluated"
 _NAMES: Final[Mapping[tuple[TotalName, str], str]] = {
     (TotalName.TASKS, Reason.BUDGET.value): Trouble.JUDGE_BUDGET,
     (TotalName.TASKS, Outcome.ERRORED.value): Trouble.ERRORED,
-    # Judges are asked after the first evaluation, so that these are revisions.
+    # Judges are called after the first evaluation, so that these are revisions.
     (TotalName.REVISIONS, revision_label(Outcome.PENDING, Reason.BUDGET)): Trouble.JUDGE_BUDGET,
     (TotalName.REVISIONS, revision_label(Outcome.PENDING, Outcome.ERRORED)): Trouble.ERRORED,
     **{(TotalName.DEAD_LETTERS, label): Trouble.UNKNOWN_PROFILE for label in NO_PROFILE},
@@ -116,16 +116,16 @@ def counted(totals: Totals) -> Counted:
     return found
 
 
-def too_many(space: str, grown: Counted, now_ns: int) -> Iterator[Finding]:
+def too_many(space: str, increased: Counted, now_ns: int) -> Iterator[Finding]:
     """Find what grew by too much in a space.
 
     Args:
         space: Its name.
-        grown: Counts of the last hour.
+        increased: Counts of the last hour.
         now_ns: Time of the look.
     """
     for rule in _RULES:
-        count, of = grown[space, rule.trouble], grown[space, rule.of]
+        count, of = increased[space, rule.trouble], increased[space, rule.of]
         whole = of if rule.is_part else of + count
         is_too_many = count >= FEWEST and count >= SHARE * whole if rule.of else count > 0
         # A loss of no space is one that nobody could count (`UNCOUNTED`).
@@ -138,8 +138,8 @@ MOST: Final = 0.5
 """Of the results of a task, those that may err."""
 
 
-def erring(
-    store: Store, space: str, since_ns: int, now_ns: int, *, is_incomplete_told: bool = False
+def errored_profiles(
+    store: Store, space: str, since_ns: int, now_ns: int, *, is_incomplete_reported: bool = False
 ) -> Iterator[Finding]:
     """Find the profiles of a space with a task of which half of the results erred, and ten.
 
@@ -148,8 +148,8 @@ def erring(
         space: Of the profiles.
         since_ns: Results from then on.
         now_ns: Time of the look.
-        is_incomplete_told: Traces that lack spans are reported; errors for want of them have the
-            same cause, and are left out.
+        is_incomplete_reported: Traces that lack spans are reported; errors for want of them have
+            the same cause, and are left out.
 
     Returns:
         One finding for each alias: the task that erred most.
@@ -167,7 +167,7 @@ def erring(
     for alias, counts in sorted(worst.items()):
         row = _example(store, space, counts)
         reason = "" if row is None else error_of(row, counts.task_id)
-        if is_incomplete_told and reason == Reason.INCOMPLETE:
+        if is_incomplete_reported and reason == Reason.INCOMPLETE:
             continue
         yield Finding(
             space=space, trouble=Trouble.ERRORED, subject=alias, since_ns=now_ns,

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from collector.alerts.alert import Alert, AlertAction, DriftAlert, DriftAlertState, TroubleAlert
 from collector.alerts.conditions import AlertMonitor
 from collector.alerts.delivery.delivery import Delivery, channels_of
-from collector.alerts.evidence import Standing
+from collector.alerts.evidence import CurrentSeries
 from collector.alerts.health import HealthWatch
 from collector.alerts.watcher import DriftWatcher
 from collector.prices import NO_PRICES, PriceTable
@@ -62,7 +62,7 @@ class DriftMeasures(Collector):
         }
         alerts = self._watcher.all_alerts()
         firing: dict[tuple[str, ...], float] = {}
-        for each in self._watcher.standings():
+        for each in self._watcher.current_series():
             if each.key.slice:
                 continue  # they are many, and their alert is that of the record
             labels = [
@@ -162,7 +162,7 @@ def _counted(alerts: Iterable[Alert]) -> GaugeMetricFamily:
     return family
 
 
-def _values(each: Standing) -> dict[str, float | None]:
+def _values(each: CurrentSeries) -> dict[str, float | None]:
     return {
         "rate": each.rate,
         "rate_lower": each.lower,
@@ -201,14 +201,14 @@ class Watch:
         prices: PriceTable = NO_PRICES,
     ) -> None:
         self._settings, self._profiles = settings, profiles
-        self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
+        self._reported_unwatched: frozenset[tuple[str, str]] = frozenset()
         self._watched: Sequence[tuple[str, AgentEvalProfile]] = ()
         self.monitor = AlertMonitor(store)
         self.health = HealthWatch(
             store,
             lambda: self.watcher.active(),
             int((2 * settings.deadline_s + 60) * 1e9),
-            lambda: self.watcher.erring(),
+            lambda: self.watcher.errored_profiles(),
             behind,
         )
         self.delivery = Delivery(
@@ -227,7 +227,7 @@ class Watch:
             pace=self.pace,
             is_shadow=settings.drift == "shadow",
             on_trial=settings.drift_shadow,
-            told=self.delivery.changed,
+            notify=self.delivery.changed,
             findings=self.health.look,
             monitor=self.monitor,
             channels=self.delivery.channels,
@@ -271,10 +271,10 @@ class Watch:
         (conditions or self.monitor.follow)(active)
         self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
         unwatched = {(each.space, each.uid): each for each in self._profiles.unwatched()}
-        for key in unwatched.keys() - self._told_unwatched:
+        for key in unwatched.keys() - self._reported_unwatched:
             _log.warning(
                 "profile %r (space %r) has an alert and is not active: nothing is watched; "
                 "scouter profile activate %s",
                 unwatched[key].profile.alias, *key,
             )  # fmt: skip
-        self._told_unwatched = frozenset(unwatched)
+        self._reported_unwatched = frozenset(unwatched)

@@ -24,10 +24,10 @@ from collector.alerts.alert import (
     Finding,
     TroubleAlert,
 )
-from collector.alerts.book import AlertBook
-from collector.alerts.conditions import AlertMonitor, held_by
-from collector.alerts.evidence import Standing, TaskFall, changes_of, falls_of, promise_of
+from collector.alerts.conditions import AlertMonitor, sort_conditions
+from collector.alerts.evidence import CurrentSeries, TaskFall, changes_of, falls_of, promise_of
 from collector.alerts.health import HEALTH
+from collector.alerts.ledger import AlertLedger
 from collector.prices import NO_PRICES, PriceTable
 from collector.store.alerts import DriftState
 from collector.store.store import Store
@@ -63,7 +63,7 @@ class DriftWatcher:
         pace: When a conversation is complete.
         is_shadow: Let new alerts be on trial.
         on_trial: Profiles, by alias, whose new alerts are on trial anyway.
-        told: Gets every alert that was opened or changed, once that is durable.
+        notify: Gets every alert that was opened or changed, once that is durable.
         findings: Looks for what keeps results from being made, in the same thread between two
             pages; is given the time.
         monitor: Looks at the conditions of profiles, in the same thread; none is looked at without.
@@ -85,7 +85,7 @@ class DriftWatcher:
         pace: Pace,
         is_shadow: bool = False,
         on_trial: Collection[str] = (),
-        told: Callable[[Sequence[Alert]], None] = lambda alerts: None,
+        notify: Callable[[Sequence[Alert]], None] = lambda alerts: None,
         findings: Callable[[int], Sequence[Finding]] = lambda now_ns: (),
         monitor: AlertMonitor | None = None,
         channels: Collection[str] = (),
@@ -96,7 +96,7 @@ class DriftWatcher:
     ) -> None:
         self.alpha: Final = alpha
         self._run_length: Final = run_length
-        self._store, self._told, self._now_ns, self._pace = store, told, now_ns, pace
+        self._store, self._notify, self._now_ns, self._pace = store, notify, now_ns, pace
         self._refer, self._prices = refer, prices
         self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
         self._save_every_s = save_every_s
@@ -106,7 +106,7 @@ class DriftWatcher:
         self._waits: dict[tuple[str, str], Mapping[tuple[str, str], int]] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
         self._series = SeriesSet(alpha, pace, self._stated_of, run_length)
-        self._book = AlertBook(
+        self._ledger = AlertLedger(
             is_shadow=is_shadow, on_trial=on_trial, profile_of=self._profile_of, now_ns=now_ns
         )
         self._seen = -1
@@ -127,7 +127,7 @@ class DriftWatcher:
         """Read what was stored; `start` does it."""
         with self._lock:
             restored(self._series, self._store.drift_states())
-            self._book.load(self._store.drift_alerts())
+            self._ledger.load(self._store.drift_alerts())
             self._series.restate()
 
     def stop(self) -> None:
@@ -169,7 +169,7 @@ class DriftWatcher:
         with self._lock:
             return {(key[0], self._profiles[key].alias) for key in self._active}
 
-    def erring(self) -> set[tuple[str, str]]:
+    def errored_profiles(self) -> set[tuple[str, str]]:
         """Space and alias of every profile with an open alert about its errors."""
         found = self.all_alerts()
         return {(each.space, each.alias) for each in found if each.kind is Kind.ERROR}
@@ -177,17 +177,17 @@ class DriftWatcher:
     def all_alerts(self, space: str | None = None) -> list[Alert]:
         """The open alerts of a space, or of all."""
         with self._lock:
-            return self._book.open_in(space)
+            return self._ledger.open_in(space)
 
-    def standings(self, space: str | None = None) -> list[Standing]:
-        """Standing of each series of active profiles, of the version of each agent that ran last.
+    def current_series(self, space: str | None = None) -> list[CurrentSeries]:
+        """State of each series of active profiles, of the version of each agent that ran last.
 
         Args:
             space: Of the profiles; all if none is given.
         """
         with self._lock:
             return [
-                Standing.of(series, self._profiles[group.space, group.profile_uid], group)
+                CurrentSeries.of(series, self._profiles[group.space, group.profile_uid], group)
                 for group in self._series.latest()
                 if (group.space, group.profile_uid) in self._active
                 if space in (None, group.space)
@@ -197,7 +197,7 @@ class DriftWatcher:
 
     def promise(self, space: str) -> str:
         """Say how many false alerts are to be expected of all series and slices of a space."""
-        return promise_of(self.standings(space), self.alpha, self._run_length)
+        return promise_of(self.current_series(space), self.alpha, self._run_length)
 
     def left_out(self, space: str) -> list[str]:
         """Slices with enough traffic for which a version has no room, with their profile."""
@@ -212,7 +212,7 @@ class DriftWatcher:
                 }
             )
 
-    def standing_of(self, alert: DriftAlert) -> Standing | None:
+    def current_of(self, alert: DriftAlert) -> CurrentSeries | None:
         """The state of the series of an alert's headline; None where it is forgotten."""
         if alert.condition:
             return None
@@ -222,7 +222,7 @@ class DriftWatcher:
             profile = self._profile_of(alert.space, alert.profile_uid)
             if group is None or series is None or profile is None:
                 return None
-            return Standing.of(series, profile, group)
+            return CurrentSeries.of(series, profile, group)
 
     def falls_with(self, alert: DriftAlert) -> Sequence[TaskFall]:
         """The tasks that fell in the version of an alert, or in the newest one for a condition.
@@ -264,16 +264,16 @@ class DriftWatcher:
     def carry_out(self, action: AlertAction) -> Alert | None:
         """The same, always in this process; for who has the duties of a fleet."""
         with self._lock:
-            key = self._book.key_of(action.space, action.alert_id)
+            key = self._ledger.key_of(action.space, action.alert_id)
             if key is None:
                 return None
-            _check(action.state, action.alert_id, is_on_trial=self._book.is_on_trial(key))
+            _check(action.state, action.alert_id, is_on_trial=self._ledger.is_on_trial(key))
             if action.accept and not isinstance(key, CauseKey):
                 raise ConfigError(
                     f"alert {action.alert_id} is compared with nothing that could be learnt anew; "
                     "a condition is changed in its profile"
                 )
-            found = self._book.change(
+            found = self._ledger.change(
                 key, action.state, by=action.by, name=action.name, note=action.note,
                 until_ns=action.until_ns,
             )  # fmt: skip
@@ -324,16 +324,16 @@ class DriftWatcher:
                 self._series.decided(None)
                 for observed in page:
                     measured = self._measured(observed)
-                    self._book.turned(self._series.take(measured), self._series.now_ns)
+                    self._ledger.turned(self._series.take(measured), self._series.now_ns)
                 if len(page) < PAGE:
                     self._series.decided(undecided)
-                    self._book.turned(
+                    self._ledger.turned(
                         self._series.advance(self._series.now_ns), self._series.now_ns
                     )
             if not page:
                 self._seen = last
                 self._tell_time()
-            if self._book.pending or time.monotonic() >= self._save_at:
+            if self._ledger.pending or time.monotonic() >= self._save_at:
                 self.save()
         return bool(page)
 
@@ -346,10 +346,12 @@ class DriftWatcher:
         now_ns = self._now_ns()
         found = self._findings(now_ns)
         with self._lock:
-            self._book.found(found, now_ns)
+            self._ledger.found(found, now_ns)
             if self._monitor is not None:
-                self._book.held(*held_by(self._monitor.look(now_ns), self._channels, now_ns))
-            if self._book.pending:
+                self._ledger.conditions(
+                    *sort_conditions(self._monitor.look(now_ns), self._channels, now_ns)
+                )
+            if self._ledger.pending:
                 self.save()
 
     def save(self) -> None:
@@ -360,24 +362,24 @@ class DriftWatcher:
         """
         began = time.monotonic()
         with self._lock:
-            self._book.compare_setups(lambda alert: changes_of(self._store, alert))
-            states = kept_states(self._series)
-            events = list(self._book.pending)
+            self._ledger.compare_setups(lambda alert: changes_of(self._store, alert))
+            states = changed_states(self._series)
+            events = list(self._ledger.pending)
             if states or events:
                 self._store.save_drift(states, [each.event() for each in events])
             self._series.changed.clear()
-            self._book.pending.clear()
+            self._ledger.pending.clear()
             # Results that wait for earlier ones are part of it: megabytes, where many come at once.
             now = time.monotonic()
             self._save_at = now + max(self._save_every_s, _SAVE_SHARE * (now - began))
         if events:
-            self._told(events)
+            self._notify(events)
 
     def _tell_time(self) -> None:
         """All results are taken: what is quiet by the clock is complete."""
         now_ns = self._now_ns()
-        self._book.turned(self._series.advance(now_ns), now_ns)
-        self._book.wake(now_ns)
+        self._ledger.turned(self._series.advance(now_ns), now_ns)
+        self._ledger.wake(now_ns)
         self._retire(now_ns)
 
     def _retire(self, now_ns: int) -> None:
@@ -395,18 +397,18 @@ class DriftWatcher:
             newer = newest[line_of(key)]
             if newer is not group:
                 self._end(key, f"version {newer.agent.version or '(none)'} runs now", now_ns)
-        for name in self._book.names():
+        for name in self._ledger.names():
             if self._series.find(name) is None:
                 version = name.agent.version or "(none)"
                 note = f"version {version} is followed no longer: {MOST_VERSIONS} others came"
                 if GroupKey(*name[:3]) in self._series.groups:
                     note = f"{name.slice or name.task} is watched no longer: the profile does not "
                     note += "name it" if name.slice else "name it, or its limit is learnt anew"
-                self._book.over(name, note, now_ns)
+                self._ledger.over(name, note, now_ns)
 
     def _end(self, key: GroupKey, note: str, now_ns: int) -> None:
         for series in self._series.groups[key].series.values():
-            if self._book.over(series.key, note, now_ns):
+            if self._ledger.over(series.key, note, now_ns):
                 series.restart()
                 self._series.changed.add(key)
 
@@ -446,7 +448,7 @@ _WHOLE: Final = ""
 """Name of the state of all together."""
 
 
-def kept_states(series: SeriesSet) -> list[DriftState]:
+def changed_states(series: SeriesSet) -> list[DriftState]:
     """Changes since the state was stored last; empty where there are none."""
     if not series.changed:
         return []

@@ -28,7 +28,7 @@ from collector.alerts.alert import (
 from collector.alerts.conditions import AlertMonitor, AlertStatus, figures_of
 from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.evidence import (
-    Standing,
+    CurrentSeries,
     Tally,
     TaskFall,
     error_of,
@@ -134,19 +134,19 @@ def alerts_router() -> APIRouter:
         caller: Reader,
         profile: Profile = None,
     ) -> DriftSeriesList:
-        """The standing of every task of every active profile, with its reference."""
-        found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
+        """The state of every task of every active profile, with its reference."""
+        found = sorted(watcher.current_series(caller.space), key=lambda each: each.key)
         # Evidence is weighed against that of all series, requested or not.
         stands = stands_of(found, watcher.alpha)
-        asked = [
-            (standing, stand)
-            for standing, stand in zip(found, stands, strict=True)
-            if profile is None or profile in _names_of(standing.profile)
+        chosen = [
+            (series, stand)
+            for series, stand in zip(found, stands, strict=True)
+            if profile is None or profile in _names_of(series.profile)
         ]
-        if not asked:
+        if not chosen:
             names.check(caller.space, profile)
         return DriftSeriesList(
-            items=tuple(_series(*each) for each in asked),
+            items=tuple(_series(*each) for each in chosen),
             promise=watcher.promise(caller.space),
             left_out=tuple(watcher.left_out(caller.space)),
         )
@@ -243,7 +243,7 @@ def alerts_router() -> APIRouter:
 
     @router.post("/alerts/test", responses=NOT_FOUND)
     def send_test(
-        delivery: TheDelivery, space: OwnSpace, caller: Admin, asked: Annotated[_Test, Body()]
+        delivery: TheDelivery, space: OwnSpace, caller: Admin, test: Annotated[_Test, Body()]
     ) -> TriedChannels:
         """Send a message that says it is a test, to one channel or to all.
 
@@ -251,7 +251,7 @@ def alerts_router() -> APIRouter:
         """
         if caller.space != space:
             raise ProblemError(403, f"channels are of all spaces: it needs a token of {space!r}")
-        return _tried(delivery, asked)
+        return _tried(delivery, test)
 
     return router
 
@@ -261,9 +261,9 @@ def _changes(events: Iterable[Alert]) -> list[Alert]:
     return list({(each.state, each.changed_ns): each for each in events}.values())
 
 
-def _tried(delivery: Delivery, asked: _Test) -> TriedChannels:
+def _tried(delivery: Delivery, test: _Test) -> TriedChannels:
     try:
-        found = delivery.test(asked.channel, is_resolved=asked.resolved)
+        found = delivery.test(test.channel, is_resolved=test.resolved)
     except ConfigError as error:
         raise ProblemError(404, str(error)) from error
     return TriedChannels(
@@ -302,7 +302,7 @@ def _drift_alerts(
         watcher: Has the open ones.
         store: Has the others.
         space: Theirs.
-        conditions: The standing of the profiles' conditions.
+        conditions: The state of the profiles' conditions.
     """
     latest = [alert_of(event) for event in store.drift_alerts(space)]
     closed = [each for each in latest if isinstance(each, DriftAlert) and not each.is_open]
@@ -317,16 +317,18 @@ def _shown(
     conditions: Sequence[AlertStatus],
 ) -> list[models.DriftAlert]:
     """Alerts with the figures of now; `stands` is among all open ones."""
-    looks = ((each.alert_id, watcher.standing_of(each)) for each in opened)
-    standings = {name: standing for name, standing in looks if standing is not None}
-    falls = {name: standing.fall for name, standing in standings.items()}
-    held = {each.profile.uid: figures_of(each) for each in conditions}
-    now = falls | {each.alert_id: held.get(each.profile_uid) for each in opened if each.condition}
+    looks = ((each.alert_id, watcher.current_of(each)) for each in opened)
+    current_series = {name: series for name, series in looks if series is not None}
+    falls = {name: series.fall for name, series in current_series.items()}
+    by_condition = {each.profile.uid: figures_of(each) for each in conditions}
+    now = falls | {
+        each.alert_id: by_condition.get(each.profile_uid) for each in opened if each.condition
+    }
     fell = {each.alert_id: watcher.falls_with(each) for each in opened}
-    every = {each.key: each for each in watcher.standings(opened[0].space)} if opened else {}
-    every |= {each.key: each for each in standings.values()}
+    every = {each.key: each for each in watcher.current_series(opened[0].space)} if opened else {}
+    every |= {each.key: each for each in current_series.values()}
     by_key = dict(zip(every, stands_of(list(every.values()), watcher.alpha), strict=True))
-    stands = {name: by_key[each.key] for name, each in standings.items()}
+    stands = {name: by_key[each.key] for name, each in current_series.items()}
     return [
         _item(
             each,
@@ -444,7 +446,7 @@ def _names_of(profile: AgentEvalProfile) -> tuple[str, ...]:
     return (profile.alias, profile.config.name, profile.config.uid, profile.digest)
 
 
-def _series(each: Standing, stands: bool) -> DriftSeries:
+def _series(each: CurrentSeries, stands: bool) -> DriftSeries:
     key = each.key
     return answer_of(
         DriftSeries,

@@ -32,7 +32,7 @@ _IDLE_S: Final = 3_600.0
 _STOP_S: Final = 15.0
 """Longest wait for a request at a stop; more than a channel gives it."""
 _BEATING: Final = frozenset({DriftAlertState.FIRING, DriftAlertState.ACKNOWLEDGED})
-_TOLD: Final = frozenset({DriftAlertState.FIRING, DriftAlertState.RESOLVED})
+_REPORTED: Final = frozenset({DriftAlertState.FIRING, DriftAlertState.RESOLVED})
 _OVER: Final = frozenset({DeliveryState.SENT, DeliveryState.GIVEN_UP})
 
 _Name = tuple[str, str]
@@ -69,11 +69,11 @@ class Courier:
         self._store, self._notice_of, self._measures = store, notice_of, measures
         self._now_ns, self._ticks_s = now_ns, ticks_s
         self._first_wait_s, self._longest_wait_s = first_wait_s, longest_wait_s
-        self._told: dict[_Name, DriftDelivery] = {}
-        self._begun_s: dict[_Name, float] = {}
+        self._deliveries: dict[_Name, DriftDelivery] = {}
+        self._started_s: dict[_Name, float] = {}
         """Time at which this process began with the delivery that is under way."""
         self._alerts: dict[_Name, Alert] = {}
-        self._standing: dict[_Name, Notice] = {}
+        self._repeated: dict[_Name, Notice] = {}
         """Messages that the heartbeat repeats."""
         self._is_stale = True
         self._not_before_s = self._beat_s = ticks_s()
@@ -92,7 +92,7 @@ class Courier:
     def load(self) -> None:
         """Read what was delivered; `start` does it. A new start tries again what was given up."""
         reported = self._store.last_deliveries(self.channel.name)
-        self._told = {(each.space, each.alert_id): _tried_again(each) for each in reported}
+        self._deliveries = {(each.space, each.alert_id): _tried_again(each) for each in reported}
 
     def wake(self) -> None:
         """Look again, as an alert has changed; from any thread, and returns at once."""
@@ -163,28 +163,28 @@ class Courier:
             for each in found
             if each.channel in ("", self.channel.name)
         }
-        self._standing = {
+        self._repeated = {
             name: notice
-            for name, notice in self._standing.items()
+            for name, notice in self._repeated.items()
             if name in self._alerts and self._alerts[name].state in _BEATING
         }
 
     def _is_due(self, name: _Name, alert: Alert) -> bool:
-        if alert.state not in _TOLD and alert.state not in self.channel.acts:
+        if alert.state not in _REPORTED and alert.state not in self.channel.acts:
             return False
-        reported = self._told.get(name)
+        reported = self._deliveries.get(name)
         if reported is None:  # nobody needs the end of what was never sent, or who looks after it
             return alert.state is DriftAlertState.FIRING
         return not (_is_about(reported, alert) and reported.state in _OVER)
 
     def _attempts(self, name: _Name, alert: Alert) -> int:
-        reported = self._told.get(name)
+        reported = self._deliveries.get(name)
         return reported.attempts if reported is not None and _is_about(reported, alert) else 0
 
     def _tell(self, name: _Name, alert: Alert) -> None:
         attempts = self._attempts(name, alert)
-        if not attempts or name not in self._begun_s:
-            self._begun_s[name] = self._ticks_s()
+        if not attempts or name not in self._started_s:
+            self._started_s[name] = self._ticks_s()
         if not attempts:
             self._keep(alert, DeliveryState.BEGUN, 0, "")
         try:
@@ -192,10 +192,10 @@ class Courier:
             answer = self.channel.send(notice)
         except TransientError as error:
             self._failed(error)
-            late = self._ticks_s() - self._begun_s[name] >= GIVE_UP_S
+            late = self._ticks_s() - self._started_s[name] >= GIVE_UP_S
             self._keep(
                 alert, DeliveryState.GIVEN_UP if late else DeliveryState.WAITING,
-                attempts + 1, str(error), is_kept=late or not attempts,
+                attempts + 1, str(error), is_stored=late or not attempts,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 else a fault of ours would hold up the others
             if not isinstance(error, DataError):
@@ -204,12 +204,12 @@ class Courier:
         else:
             self._went(self.channel.pause_s)
             if alert.is_open and self.channel.heartbeat_s is not None:
-                self._standing[name] = notice
+                self._repeated[name] = notice
             self._keep(alert, DeliveryState.SENT, attempts + 1, answer)
 
     def _keep(
         self, alert: Alert, state: DeliveryState, attempts: int, answer: str,
-        *, is_kept: bool = True,
+        *, is_stored: bool = True,
     ) -> None:  # fmt: skip
         """Note a step; one that is not stored is known to this process only."""
         step = DriftDelivery(
@@ -218,7 +218,7 @@ class Courier:
             state=state, attempts=attempts, answer=answer,
         )  # fmt: skip
         if state in _OVER:
-            self._begun_s.pop((alert.space, alert.alert_id), None)
+            self._started_s.pop((alert.space, alert.alert_id), None)
             self._measures.deliveries.labels(self.channel.name, state.value).inc()
         if state is DeliveryState.GIVEN_UP:
             _log.error(
@@ -226,10 +226,10 @@ class Courier:
                 self.channel.name, alert.alert_id, alert.state.value, answer,
             )  # fmt: skip
         if state is not DeliveryState.BEGUN:  # done; a fault of the store repeats no message
-            self._told[alert.space, alert.alert_id] = step
-        if is_kept:
+            self._deliveries[alert.space, alert.alert_id] = step
+        if is_stored:
             self._store.append_deliveries([step])
-        self._told[alert.space, alert.alert_id] = step
+        self._deliveries[alert.space, alert.alert_id] = step
 
     # --- the heartbeat ----------------------------------------------------------------------
 
@@ -258,13 +258,13 @@ class Courier:
         return every_s
 
     def _was_sent(self, name: _Name) -> bool:
-        reported = self._told.get(name)
+        reported = self._deliveries.get(name)
         return reported is not None and reported.state is DeliveryState.SENT
 
     def _notice(self, name: _Name, alert: Alert) -> Notice:
-        if name not in self._standing:
-            self._standing[name] = self._notice_of(alert)
-        return self._standing[name]
+        if name not in self._repeated:
+            self._repeated[name] = self._notice_of(alert)
+        return self._repeated[name]
 
     # --- waits ------------------------------------------------------------------------------
 
@@ -284,12 +284,12 @@ class Courier:
         return wait_s
 
 
-def _is_about(told: DriftDelivery, alert: Alert) -> bool:
-    return (told.alert_state, told.changed_ns) == (alert.state.value, alert.changed_ns)
+def _is_about(delivery: DriftDelivery, alert: Alert) -> bool:
+    return (delivery.alert_state, delivery.changed_ns) == (alert.state.value, alert.changed_ns)
 
 
-def _tried_again(told: DriftDelivery) -> DriftDelivery:
+def _tried_again(delivery: DriftDelivery) -> DriftDelivery:
     """A firing alert that was given up is sent once more; its end is not."""
-    if told.state is DeliveryState.GIVEN_UP and told.alert_state == DriftAlertState.FIRING:
-        return told._replace(state=DeliveryState.WAITING, attempts=0)
-    return told
+    if delivery.state is DeliveryState.GIVEN_UP and delivery.alert_state == DriftAlertState.FIRING:
+        return delivery._replace(state=DeliveryState.WAITING, attempts=0)
+    return delivery

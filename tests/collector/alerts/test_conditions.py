@@ -45,7 +45,7 @@ def send(service: Service, answer: int, name: str = "") -> None:
 
 
 def shown(service: Service) -> dict[str, Any]:
-    """The standing of the condition."""
+    """The state of the condition."""
     (found,) = service.get("/api/v1/alerts")["items"]
     return found
 
@@ -65,7 +65,7 @@ def begin(start: Start, monkeypatch: pytest.MonkeyPatch, script: Script, profile
     return start(profile=[str(profile)], drift="shadow")  # the detectors tell nobody
 
 
-def test_people_are_told_that_it_holds_and_that_it_is_over(
+def test_people_are_notified_that_it_holds_and_that_it_is_over(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with run_script() as script:
@@ -79,7 +79,7 @@ def test_people_are_told_that_it_holds_and_that_it_is_over(
         assert len({each["name"] for each in body["examples"]}) == 3
         assert {each["name"].partition("-")[0] for each in body["examples"]} == {"41"}
         assert shown(service)["state"] == "firing"
-        # The same alert after a restart: it is not told again, and its end is.
+        # The same alert after a restart: it is not sent again, and its end is.
         service = begin(start, monkeypatch, script, save(tmp_path))
         send(service, 42)
         wait_until(lambda: len(script.asked) == 2, what="the end")
@@ -90,7 +90,7 @@ def test_people_are_told_that_it_holds_and_that_it_is_over(
 
 
 @pytest.mark.parametrize(
-    ("dispatch", "is_told"),
+    ("dispatch", "is_sent"),
     [
         (ConsoleDispatchConfig(), False),
         (SlackDispatchConfig("#c"), True),
@@ -98,9 +98,9 @@ def test_people_are_told_that_it_holds_and_that_it_is_over(
     ],
 )
 def test_a_profile_chooses_among_the_channels_that_there_are(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dispatch: Dispatch, is_told: bool
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dispatch: Dispatch, is_sent: bool
 ) -> None:
-    """The log alone; of a channel that is not set up, or is none, all others are told instead."""
+    """The log alone; for a channel that is not set up, or is none, all others get it."""
     with run_script() as script:
         service = begin(start, monkeypatch, script, save(tmp_path, dispatch))
         send(service, 41)
@@ -116,10 +116,10 @@ def test_a_profile_chooses_among_the_channels_that_there_are(
             }
 
         wait_until(lambda: "log" in sent(), what="the log has it")
-        if is_told:
+        if is_sent:
             wait_until(lambda: sent() == {"log", "webhook"}, what="the webhook has it")
         service.collector.watch.delivery.stop()
-        assert len(script.asked) == is_told
+        assert len(script.asked) == is_sent
 
 
 def test_a_changed_profile_ends_the_alert_of_the_version_before(
@@ -142,7 +142,7 @@ def test_somebody_looks_after_it_or_wants_to_hear_nothing_of_it(
 ) -> None:
     """The webhook follows, and neither pages by the gauge, through a restart."""
 
-    def told() -> list[str]:
+    def events_sent() -> list[str]:
         """Events so far; a state that soon was another one is left out."""
         return [each.body["event"] for each in script.asked]
 
@@ -152,20 +152,20 @@ def test_somebody_looks_after_it_or_wants_to_hear_nothing_of_it(
         wait_until(lambda: len(script.asked) == 1, what="the message")
         assert service.sample(GAUGE) == 1
         assert act(service, "acknowledge", note="looking at it") == 200
-        wait_until(lambda: told() == ["firing", "acknowledged"], what="it is acknowledged")
+        wait_until(lambda: events_sent() == ["firing", "acknowledged"], what="it is acknowledged")
         service = begin(start, monkeypatch, script, save(tmp_path))
         assert (shown(service)["state"], service.sample(GAUGE)) == ("acknowledged", 0)
         assert act(service, "silence", seconds=3600) == 200
         assert (shown(service)["state"], service.sample(GAUGE)) == ("silenced", 0)
         assert act(service, "silence", seconds=0.1) == 200
-        wait_until(lambda: told().count("firing") == 2, what="the silence is over")
-        assert set(told()[2:-1]) <= {"silenced"}
+        wait_until(lambda: events_sent().count("firing") == 2, what="the silence is over")
+        assert set(events_sent()[2:-1]) <= {"silenced"}
         assert (shown(service)["state"], service.sample(GAUGE)) == ("firing", 1)
         look = service.get(f"/api/v1/alerts/{shown(service)['alert_id']}")
         states = [each["state"] for each in look["history"]]
         assert states == ["firing", "acknowledged", "silenced", "silenced", "firing"]
         send(service, 42)
-        wait_until(lambda: told()[-1] == "resolved", what="the end")
+        wait_until(lambda: events_sent()[-1] == "resolved", what="the end")
         assert (shown(service)["state"], shown(service)["alert_id"]) == ("resolved", "")
 
 
@@ -189,10 +189,10 @@ def test_what_a_person_ended_alarms_again_with_new_records(
 
 
 @pytest.mark.parametrize(
-    ("dispatch", "is_told"), [(None, False), (SlackDispatchConfig("#c"), True)]
+    ("dispatch", "is_sent"), [(None, False), (SlackDispatchConfig("#c"), True)]
 )
-def test_one_without_a_schedule_is_told_if_its_profile_names_a_channel(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dispatch: Dispatch, is_told: bool
+def test_one_without_a_schedule_is_sent_if_its_profile_names_a_channel(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dispatch: Dispatch, is_sent: bool
 ) -> None:
     with run_script() as script:
         service = begin(start, monkeypatch, script, save(tmp_path, dispatch, schedule=None))
@@ -200,19 +200,19 @@ def test_one_without_a_schedule_is_told_if_its_profile_names_a_channel(
         wait_until(lambda: shown(service)["alert_id"], what="an alert")
         listed = service.get("/api/v1/alerts")["drift"]
         assert "firing" in [each["state"] for each in listed if each["condition"]]
-        if is_told:
+        if is_sent:
             wait_until(lambda: len(script.asked) == 1, what="the message")
         assert act(service, "acknowledge") == 200
         send(service, 42)
         wait_until(lambda: shown(service)["state"] == "resolved", what="the end")
-        if is_told:
+        if is_sent:
             wait_until(
                 lambda: script.asked[-1].body["event"] == "resolved", what="the last message"
             )
         service.collector.watch.delivery.stop()
         events = [each.body["event"] for each in script.asked]
         events = [each for each in events if each != "acknowledged"]  # the end may come before it
-        assert events == (["firing", "resolved"] if is_told else [])
+        assert events == (["firing", "resolved"] if is_sent else [])
 
 
 def test_another_condition_is_another_alert(

@@ -32,7 +32,7 @@ def record(task: Outcome, other: Outcome = Outcome.PASSED) -> dict[str, Outcome]
     return {"": task, "slow": task, "kind": other}
 
 
-def standing(task: str, evidence: float = 0.0, part: str = "", *, has_fallen: bool = False) -> Any:
+def series(task: str, evidence: float = 0.0, part: str = "", *, has_fallen: bool = False) -> Any:
     """What is looked at of a series of version 2."""
     key = SeriesKey("s", "p", Agent("bot", "", "2"), task, Kind.PASS, part)
     return SimpleNamespace(key=key, evidence=evidence, fall=object() if has_fallen else None)
@@ -40,8 +40,8 @@ def standing(task: str, evidence: float = 0.0, part: str = "", *, has_fallen: bo
 
 def test_the_promise_for_all_series_and_slices_of_a_user() -> None:
     """Three series at 1 %, and 1 % for the slices of one version."""
-    tasks = [standing(name) for name in ("", "a", "b")]
-    slices = [standing("", part=name) for name in ("tool x", "tool y")]
+    tasks = [series(name) for name in ("", "a", "b")]
+    slices = [series("", part=name) for name in ("tool x", "tool y")]
     assert promise_of(tasks, 0.01, None) == (
         "3 series of tasks and records: on steady traffic a false alert comes with a chance of at "
         "most 3.0% in the life of these versions (1.0% for each series)"
@@ -59,14 +59,14 @@ def test_the_promise_for_all_series_and_slices_of_a_user() -> None:
 
 def test_slices_stand_as_one_series_among_all() -> None:
     """With the slices of one version there are two series: the line of the first is 2 / 0.01."""
-    whole, fallen = standing("", 1.0), standing("", 50 * 200.0, "tool x", has_fallen=True)
-    other = standing("", 50 * 150.0, "tool y")
+    whole, fallen = series("", 1.0), series("", 50 * 200.0, "tool x", has_fallen=True)
+    other = series("", 50 * 150.0, "tool y")
     assert stands_of([whole, fallen, other], 0.01) == [False, True, False]
-    assert stands_of([whole, standing("", 50 * 199.0, "tool x", has_fallen=True)], 0.01) == [
+    assert stands_of([whole, series("", 50 * 199.0, "tool x", has_fallen=True)], 0.01) == [
         False, False,
     ]  # fmt: skip
     # Two series with 100 each stand together: 2 * 100 reaches the line.
-    two = [standing("", 100.0), standing("", 50 * 100.0, "tool x", has_fallen=True)]
+    two = [series("", 100.0), series("", 50 * 100.0, "tool x", has_fallen=True)]
     assert stands_of(two, 0.01) == [True, True]
 
 
@@ -106,10 +106,10 @@ def test_intervals_that_touch_prove_nothing() -> None:
 
 def test_errored_examples_are_of_the_alerts_own_agent() -> None:
     """The same version may run elsewhere, where other things err."""
-    asked: list[EvaluationQuery] = []
+    queries: list[EvaluationQuery] = []
 
     def evaluations(query: EvaluationQuery) -> Any:
-        asked.append(query)
+        queries.append(query)
         return SimpleNamespace(items=())
 
     store: Any = SimpleNamespace(evaluations=evaluations)
@@ -122,6 +122,6 @@ def test_errored_examples_are_of_the_alerts_own_agent() -> None:
         examples=(), opened=figures,
     )  # fmt: skip
     assert errored_of(store, alert) == []
-    (query,) = asked
+    (query,) = queries
     assert (query.service_name, query.environment) == ("bot", "staging")
     assert (query.service_version, query.since_ns) == ("2", 5)

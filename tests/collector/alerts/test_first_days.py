@@ -55,14 +55,14 @@ def test_a_night_may_be_the_time_of_day_and_ends_with_the_second_day(watch: Watc
     watch.crash()
     hours(watch, 48, 49, night)
     assert watch.alerts == []
-    last = watch.told[-1]
+    last = watch.reported[-1]
     assert (last.state, last.by) == (DriftAlertState.RESOLVED, "")
     assert last.note == (
         "two days show that this is usual: 95.0% from 08:00 to 20:00 UTC, 80.0% at other times"
     )
-    told = len(watch.told)
+    before = len(watch.reported)
     hours(watch, 49, 120, night)
-    assert len(watch.told) == told, "no night is a fall any more"
+    assert len(watch.reported) == before, "no night is a fall any more"
     hours(watch, 120, 126, lambda hour: 12)
     (alert,) = watch.alerts
     assert not alert.opened.first_days, "a day as bad as a night is one"
@@ -81,7 +81,7 @@ def test_a_fall_that_stays_is_no_time_of_day(watch: Watch) -> None:
     assert (alert.state, alert.opened.first_days) == (DriftAlertState.FIRING, False)
     assert alert.note == "two days are known: it is not the time of day"
     assert SURE not in evidence(alert.opened, alert.kind)
-    changes = dict.fromkeys((each.state, each.note, each.changed_ns) for each in watch.told)
+    changes = dict.fromkeys((each.state, each.note, each.changed_ns) for each in watch.reported)
     assert [change[:2] for change in changes] == [
         (DriftAlertState.FIRING, ""), (DriftAlertState.FIRING, alert.note),
     ]  # fmt: skip
@@ -97,11 +97,11 @@ def test_who_looks_after_an_alert_of_the_first_days_goes_on_to(watch: Watch) -> 
     hours(watch, 0, 30, failed)
     (first,) = watch.alerts
     watch.act(first.alert_id, DriftAlertState.ACKNOWLEDGED, by="ann", note="the search")
-    told = len(watch.told)
+    before = len(watch.reported)
     hours(watch, 30, 50, failed)
     (alert,) = watch.alerts
     assert (alert.state, alert.by, alert.note) == (
         DriftAlertState.ACKNOWLEDGED, "ann", "the search",
     )  # fmt: skip
     assert not alert.opened.first_days
-    assert all(each.state is alert.state for each in watch.told[told:])
+    assert all(each.state is alert.state for each in watch.reported[before:])

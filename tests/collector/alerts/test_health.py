@@ -131,7 +131,7 @@ def note(
     store.add_totals({key: count, came: received}).result()
 
 
-def test_what_grew_is_told_for_an_hour(store: AppendingStore, health: HealthWatch) -> None:
+def test_what_grew_is_reported_for_an_hour(store: AppendingStore, health: HealthWatch) -> None:
     note(store, health, TotalName.DROPPED, "full", 20, 100)
     found(health, NOW + SAMPLE_NS)
     assert [each.trouble for each in found(health, NOW + HOUR)] == ["dropped"]
@@ -141,10 +141,10 @@ def test_what_grew_is_told_for_an_hour(store: AppendingStore, health: HealthWatc
 
 
 @pytest.mark.parametrize(
-    ("lacking", "whole", "is_told"), [(10, 1_000, 1), (10, 1_001, 0), (9, 9, 0)]
+    ("lacking", "whole", "is_reported"), [(10, 1_000, 1), (10, 1_001, 0), (9, 9, 0)]
 )
 def test_traces_that_lacked_spans(
-    store: AppendingStore, health: HealthWatch, lacking: int, whole: int, is_told: int
+    store: AppendingStore, health: HealthWatch, lacking: int, whole: int, is_reported: int
 ) -> None:
     """Ten or more, and one in a hundred of the records that were evaluated."""
     assert found(health, NOW) == []
@@ -153,7 +153,7 @@ def test_traces_that_lacked_spans(
         TotalKey(TotalName.RECORDS, SPACE, alias="answers", label="passed"): whole - 1,
         TotalKey(TotalName.RECORDS, SPACE, alias="answers", label="errored"): 1,
     }).result()  # fmt: skip
-    assert [each.trouble for each in found(health, NOW + LOOK_NS)] == ["incomplete"] * is_told
+    assert [each.trouble for each in found(health, NOW + LOOK_NS)] == ["incomplete"] * is_reported
 
 
 def erred(number: int, at_ns: int, outcome: Outcome = Outcome.ERRORED) -> EvaluationRow:
@@ -161,9 +161,9 @@ def erred(number: int, at_ns: int, outcome: Outcome = Outcome.ERRORED) -> Evalua
     return evaluation(f"e{number}", outcome, evaluated_ns=at_ns, tasks=(task,))
 
 
-@pytest.mark.parametrize(("errors", "others", "is_told"), [(10, 10, 1), (10, 11, 0), (9, 0, 0)])
+@pytest.mark.parametrize(("errors", "others", "is_reported"), [(10, 10, 1), (10, 11, 0), (9, 0, 0)])
 def test_a_task_of_which_half_of_the_results_err(
-    store: AppendingStore, health: HealthWatch, errors: int, others: int, is_told: int
+    store: AppendingStore, health: HealthWatch, errors: int, others: int, is_reported: int
 ) -> None:
     """Ten or more, and half of those of the hour; a hundred passes before it change nothing."""
     old = [erred(1_000 + n, NOW - HOUR - 1, Outcome.PASSED) for n in range(100)]
@@ -173,7 +173,9 @@ def test_a_task_of_which_half_of_the_results_err(
     rows += [erred(100 + n, NOW + n, Outcome.PASSED) for n in range(others)]
     store.append_evaluations(rows).result()
     findings = found(health, NOW + LOOK_NS)
-    assert [(each.trouble, each.subject) for each in findings] == [("errored", "answers")] * is_told
+    assert [(each.trouble, each.subject) for each in findings] == [
+        ("errored", "answers")
+    ] * is_reported
     for each in findings:
         assert each.message == (
             "10 of 20 results of task 't1' erred in the last hour (provider); scouter results "
@@ -190,7 +192,7 @@ def test_a_space_whose_evaluation_is_behind(store: AppendingStore) -> None:
     assert found(health, NOW + 2 * CALM_NS) == []
 
 
-def test_errors_that_a_detector_tells_of_are_told_once(store: AppendingStore) -> None:
+def test_errors_that_a_detector_tells_of_are_reported_once(store: AppendingStore) -> None:
     proven = {(SPACE, "answers")}
     health = HealthWatch(store, set, PATIENCE, lambda: proven)
     assert found(health, NOW) == []

@@ -247,7 +247,7 @@ def test_what_no_judge_has_seen_neither_ends_nor_raises_an_alert(
 
 
 def test_a_schedule_is_when_the_condition_is_looked_at(store: AppendingStore) -> None:
-    """Each hour: neither before, nor by the results; its end is told at a scheduled time too."""
+    """Each hour: neither before, nor by the results; its end is sent at a scheduled time too."""
     hour = 3_600 * 10**9
     condition = AlertCondition(0.8, "Below")
     alert = AgentAlertConfig("0 * * * *", None, condition, window=20, min_samples=20)
@@ -289,25 +289,25 @@ def test_what_a_person_ended_begins_anew(store: AppendingStore) -> None:
         store.append_evaluations(found).result()
         return found
 
-    def standing(monitor: AlertMonitor) -> tuple[AlertState, int]:
+    def state(monitor: AlertMonitor) -> tuple[AlertState, int]:
         (status,) = monitor.statuses(SPACE)
         return status.state, status.n
 
     monitor = AlertMonitor(store, now_ns=lambda: 500)
     monitor.watch(SPACE, profile())
     monitor.observe(rows("before", 100))
-    assert standing(monitor) == (AlertState.FIRING, 20)
+    assert state(monitor) == (AlertState.FIRING, 20)
     monitor.resolve(SPACE, uid)
-    assert standing(monitor) == (AlertState.RESOLVED, 0)
+    assert state(monitor) == (AlertState.RESOLVED, 0)
     store.add_totals({}).result()
     again = AlertMonitor(store)
     again.watch(SPACE, profile())
-    assert standing(again) == (AlertState.RESOLVED, 0)
+    assert state(again) == (AlertState.RESOLVED, 0)
     new = rows("since", 600)
     again.observe(new[:19])
-    assert standing(again) == (AlertState.RESOLVED, 19)
+    assert state(again) == (AlertState.RESOLVED, 19)
     again.observe(new[19:])
-    assert standing(again) == (AlertState.FIRING, 20)
+    assert state(again) == (AlertState.FIRING, 20)
 
 
 def test_a_clock_that_was_ahead_holds_up_no_scheduled_look(store: AppendingStore) -> None:

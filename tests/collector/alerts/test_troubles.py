@@ -28,8 +28,8 @@ def test_each_cause_says_what_to_do_and_ends(
             refused = service.http.post("/v1/records", json={"records": [nameless]})
             assert refused.status_code == 200
         report = {"scouter-dropped": "sender=9f31c04e, full=0/40"}
-        told = service.http.post("/v1/records", json={"records": []}, headers=report)
-        assert told.status_code == 200
+        answer = service.http.post("/v1/records", json={"records": []}, headers=report)
+        assert answer.status_code == 200
         assert service.collector.worker.catch_up()
         now_ns += LOOK_NS
         found = {each.trouble.value: each.message for each in health.look(now_ns)}

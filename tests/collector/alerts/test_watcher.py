@@ -30,7 +30,7 @@ from collector.alerts.alert import (
     headline,
 )
 from collector.alerts.conditions import AlertMonitor
-from collector.alerts.evidence import Standing, explained
+from collector.alerts.evidence import CurrentSeries, explained
 from collector.alerts.health import HealthWatch
 from collector.alerts.watch import DriftMeasures
 from collector.alerts.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
@@ -62,7 +62,7 @@ BAD = [PASSED, FAILED] * 60
 
 
 class Watch:
-    """A store, a watcher on it that is stepped by hand, and what it told."""
+    """A store, a watcher on it that is stepped by hand, and what it reported."""
 
     def __init__(
         self, folder: Path, *, is_shadow: bool = False, on_trial: Sequence[str] = ()
@@ -71,7 +71,7 @@ class Watch:
         self.now_ns = START
         self.findings: list[Finding] = []
         self.profile = PROFILE
-        self.told: list[Alert] = []
+        self.reported: list[Alert] = []
         self._numbers = count(self.store.last_seq() * 10_000)
         self._is_shadow, self._on_trial = is_shadow, on_trial
         self.watcher = self._watcher()
@@ -79,7 +79,7 @@ class Watch:
     def _watcher(self) -> DriftWatcher:
         found = DriftWatcher(
             self.store, pace=PACE, is_shadow=self._is_shadow, on_trial=self._on_trial,
-            told=self.told.extend, findings=lambda now_ns: self.findings,
+            notify=self.reported.extend, findings=lambda now_ns: self.findings,
             now_ns=lambda: self.now_ns, save_every_s=0,
         )  # fmt: skip
         found.follow([(SPACE, PROFILE, True)])
@@ -137,7 +137,7 @@ class Watch:
         """Records by series."""
         return {
             f"{each.key.task or 'record'} {each.key.kind}": each.records
-            for each in self.watcher.standings()
+            for each in self.watcher.current_series()
         }
 
 
@@ -199,7 +199,7 @@ def test_an_alert_does_not_wait_for_what_changed(
         watch.feed(GOOD)
         watch.feed(BAD)
     (alert,) = watch.alerts
-    assert [each.alert_id for each in watch.told] == [alert.alert_id]
+    assert [each.alert_id for each in watch.reported] == [alert.alert_id]
     assert alert.changed is None
     watch.act(alert.alert_id, DriftAlertState.ACKNOWLEDGED)
     assert watch.alerts[0].changed == ()
@@ -242,14 +242,14 @@ def test_results_wait_for_records_that_were_created_before_them(watch: Watch) ->
 def test_the_state_in_a_few_words(watch: Watch) -> None:
     """The rate below which 2,000 outcomes give evidence of 2 / 1 %, by Wald's approximation."""
 
-    def told(kind: Kind) -> Standing:
-        (found,) = (e for e in watch.watcher.standings() if e.key[3:5] == ("t1", kind))
+    def shown(kind: Kind) -> CurrentSeries:
+        (found,) = (e for e in watch.watcher.current_series() if e.key[3:5] == ("t1", kind))
         return found
 
     watch.feed(GOOD[:400])
-    assert told(Kind.PASS).summary == "it has 400 of its first 1,000 records"
+    assert shown(Kind.PASS).summary == "it has 400 of its first 1,000 records"
     watch.feed(GOOD[400:])
-    lower = told(Kind.PASS).healthy_lower or 0.0
+    lower = shown(Kind.PASS).healthy_lower or 0.0
 
     def evidence_of(rate: float) -> float:
         bad = (1 - rate) * math.log((1 - rate) / (1 - lower))
@@ -257,10 +257,10 @@ def test_the_state_in_a_few_words(watch: Watch) -> None:
 
     rates = [n / 10_000 for n in range(1, round(lower * 10_000))]
     seen = max(rate for rate in rates if evidence_of(rate) >= math.log(200))
-    assert told(Kind.PASS).summary == f"a fall below {100 * seen:.0f} % would be seen"
-    assert re.fullmatch(r"errors above \d % would be seen", told(Kind.ERROR).summary)
+    assert shown(Kind.PASS).summary == f"a fall below {100 * seen:.0f} % would be seen"
+    assert re.fullmatch(r"errors above \d % would be seen", shown(Kind.ERROR).summary)
     watch.feed(BAD)
-    assert told(Kind.PASS).summary == "a fall is proven"
+    assert shown(Kind.PASS).summary == "a fall is proven"
 
 
 def test_a_fall_opens_one_alert_for_task_and_record(watch: Watch) -> None:
@@ -276,7 +276,7 @@ def test_a_fall_opens_one_alert_for_task_and_record(watch: Watch) -> None:
     assert abs(alert.opened.since_ns - changed_ns) <= 100 * SECOND
     assert len(alert.examples) == 3
     assert all(watch.store.evaluation(SPACE, each) for each in alert.examples)
-    assert watch.told == [alert]
+    assert watch.reported == [alert]
 
 
 def feed_tasks(watch: Watch, results: Sequence[tuple[Outcome, Outcome]]) -> None:
@@ -301,8 +301,8 @@ GOOD_PAIRS = ([(PASSED, PASSED)] * 9 + [(FAILED, FAILED)]) * 110
 
 def said(alerts: Sequence[Alert]) -> list[tuple[str, str]]:
     """What channels tell: each state once, at the time at which it was entered."""
-    told = {(each.alert_id, each.state, each.changed_ns): each for each in alerts}
-    return [(alert_id, state.value) for alert_id, state, _ in told]
+    by_state = {(each.alert_id, each.state, each.changed_ns): each for each in alerts}
+    return [(alert_id, state.value) for alert_id, state, _ in by_state]
 
 
 def test_one_cause_is_one_alert_through_crashes_until_its_one_end(watch: Watch) -> None:
@@ -323,7 +323,7 @@ def test_one_cause_is_one_alert_through_crashes_until_its_one_end(watch: Watch) 
         feed_tasks(watch, [(PASSED, PASSED)] * 10)
         watch.crash()
     assert watch.alerts == []
-    assert said(watch.told) == [
+    assert said(watch.reported) == [
         (alert.alert_id, state) for state in ("firing", "acknowledged", "resolved")
     ]
     last = alert_of(watch.store.drift_history(SPACE, alert.alert_id)[-1])
@@ -431,7 +431,7 @@ def test_saving_takes_a_tenth_of_the_time(watch: Watch, monkeypatch: pytest.Monk
     assert len(saves) == 4
 
 
-def test_what_could_not_be_kept_is_kept_later(
+def test_what_could_not_be_stored_is_stored_later(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch.feed(GOOD)
@@ -440,9 +440,9 @@ def test_what_could_not_be_kept_is_kept_later(
         watch.store_results(BAD)
         with pytest.raises(TransientError, match="disk full"):
             watch.watcher.step()
-        assert watch.told == []  # nobody is told of what a crash could undo
+        assert watch.reported == []  # nobody is notified of what a crash could undo
     watch.take()
-    assert len(watch.told) == 1
+    assert len(watch.reported) == 1
     watch.crash()
     assert len(watch.alerts) == 1
     assert watch.counted()["t1 pass"] == len(GOOD) + len(BAD)
@@ -496,7 +496,7 @@ def test_what_is_accepted_alarms_no_more(watch: Watch) -> None:
     assert watch.alerts == []
 
 
-def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
+def test_on_trial_nobody_is_notified(tmp_path: Path) -> None:
     watch = Watch(tmp_path, is_shadow=True)
     watch.feed(GOOD)
     watch.feed(BAD)
@@ -509,7 +509,7 @@ def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
     promoted = watch.act(first, DriftAlertState.FIRING, by="ann", note="it is right")
     assert promoted is not None
     assert (promoted.state, promoted.by) == (DriftAlertState.FIRING, "ann")
-    assert watch.told[-1] == promoted
+    assert watch.reported[-1] == promoted
     with pytest.raises(ConfigError, match="there is nothing to promote"):
         watch.act(first, DriftAlertState.FIRING, by="ann")
     assert watch.act("no such alert", DriftAlertState.FIRING, by="ann") is None
@@ -563,7 +563,7 @@ def test_backfills_of_a_profile_await_its_activation(watch: Watch) -> None:
     watch.take()
     watch.crash()
     watch.watcher.follow([(SPACE, PROFILE, True)])
-    assert (watch.alerts, watch.told) == ([], [])
+    assert (watch.alerts, watch.reported) == ([], [])
 
     watch.feed(BAD)
 
@@ -607,10 +607,10 @@ def test_trouble_is_one_alert_for_each_cause_until_that_is_over(tmp_path: Path) 
     watch.findings = [SILENT, replace(SILENT, trouble=Trouble.DEAD_LETTERS, subject="")]
 
     def look() -> list[tuple[str, str, str]]:
-        watch.told.clear()
+        watch.reported.clear()
         watch.watcher.look()
         watch.watcher.step()
-        return sorted((a.alert_id, getattr(a, "trouble", ""), a.state) for a in watch.told)
+        return sorted((a.alert_id, getattr(a, "trouble", ""), a.state) for a in watch.reported)
 
     first = look()
     assert sorted(each[1:] for each in first) == [
@@ -625,7 +625,7 @@ def test_trouble_is_one_alert_for_each_cause_until_that_is_over(tmp_path: Path) 
     watch.findings = [SILENT]
     ((_, *over),) = look()
     assert over == ["dead_letters", "resolved"]
-    assert watch.told[0].note == "its cause is over"
+    assert watch.reported[0].note == "its cause is over"
     watch.store.close()
 
 
@@ -635,7 +635,7 @@ def test_every_trouble_is_said_in_words(watch: Watch, trouble: Trouble) -> None:
     watch.findings = [replace(SILENT, trouble=trouble)]
     watch.watcher.look()
     watch.watcher.step()
-    [alert] = watch.told
+    [alert] = watch.reported
     said = headline(alert)
     assert said == f"answers: {trouble.headline} since 2027-01-15 08:00 UTC"
     assert " " in trouble.headline
@@ -651,7 +651,7 @@ def test_people_act_on_trouble(watch: Watch) -> None:
     assert watch.act(alert.alert_id, DriftAlertState.RESOLVED, by="ann") is not None
     assert watch.watcher.troubles(SPACE) == []
     watch.now_ns += SECOND
-    watch.watcher.look()  # it goes on, and is told again
+    watch.watcher.look()  # it goes on, and is reported again
     assert [a.alert_id == alert.alert_id for a in watch.watcher.troubles(SPACE)] == [False]
 
 
@@ -758,7 +758,7 @@ def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
     )
 
 
-def test_each_service_and_environment_has_its_own_standing(watch: Watch) -> None:
+def test_each_service_and_environment_has_its_own_state(watch: Watch) -> None:
     """Production fell; the test system, whose result comes last, is as it was."""
     places = [{"environment": name, "service_name": "bot"} for name in ("prod", "test")]
     for place in places:
@@ -767,7 +767,7 @@ def test_each_service_and_environment_has_its_own_standing(watch: Watch) -> None
     watch.feed([PASSED] * 50, **places[1])
     found = {
         each.key.agent.environment: each.state.value
-        for each in watch.watcher.standings(SPACE)
+        for each in watch.watcher.current_series(SPACE)
         if (each.key.task, each.key.kind) == ("t1", Kind.PASS)
     }
     assert found == {"prod": "fallen", "test": "watched"}

@@ -126,13 +126,13 @@ def test_a_backfill_is_no_news(service: Service) -> None:
     assert (rate["passed"], rate["failed"]) == (2, 1)
     watcher = service.collector.watch.watcher
     wait_until(lambda: not watcher.step(), what="all results are taken")
-    assert watcher.standings(SPACE) == []
+    assert watcher.current_series(SPACE) == []
     service.send({"uid": "now", "profile": uid, "context": {"answer": "four days"},
                   "tags": {"service.name": "shop"}})  # fmt: skip
     service.wait_for(7)
     wait_until(lambda: not watcher.step(), what="it is taken, too")
     (whole,) = [
-        each for each in watcher.standings(SPACE) if each.key.kind == "pass" and each.key.task
+        each for each in watcher.current_series(SPACE) if each.key.kind == "pass" and each.key.task
     ]
     assert (whole.key.agent.service, whole.units, whole.failed) == ("shop", 1, 0)
     assert watcher.alerts(SPACE) == []
@@ -177,14 +177,14 @@ def test_a_worker_that_finds_such_records_marks_their_sessions(
 def test_a_session_task_that_is_new(start: Start, tmp_path: Path) -> None:
     """Records were evaluated before; their session was not. It is an evaluation of that session."""
     said = AssertionTask("said", "turn", 0, Op.GreaterThanOrEqual)
-    before = AgentEvalProfile([said], alias="talk")
-    service = start(profile=[str(before.save_to_json(tmp_path / "talk.json"))], **QUICK)
+    before = AgentEvalProfile([said], alias="chat")
+    service = start(profile=[str(before.save_to_json(tmp_path / "chat.json"))], **QUICK)
     service.send(
-        *({"uid": f"u{n}", "profile": "talk", "session_id": "s", "context": {"turn": n}}
+        *({"uid": f"u{n}", "profile": "chat", "session_id": "s", "context": {"turn": n}}
           for n in range(2))
     )  # fmt: skip
     service.wait_for(2)
-    uid = register(service, AgentEvalProfile([*before.tasks, TOGETHER], alias="talk"))
+    uid = register(service, AgentEvalProfile([*before.tasks, TOGETHER], alias="chat"))
     assert sums(reevaluate(service, uid), "checked") == [2]
     wait_until(lambda: sums(filled(service, uid), "checked") == [1], what="it is quiet")
     assert sums(filled(service, uid, dry_run=False), "stored") == [1]
@@ -235,10 +235,10 @@ def test_a_trace_that_may_go_on_is_left_out(start: Start) -> None:
 
 def test_other_filters_are_refused(service: Service) -> None:
     uid = register(service, watching())
-    for body, told in (
+    for body, message in (
         ({"outcome": "failed"}, "only `since` filters"),
         ({"cursor": "OS4x"}, "cursor"),
     ):
         sent = {"profile": uid, "missing": True, **body}
         answer = service.http.post("/api/v1/reevaluations", json=sent)
-        assert (answer.status_code, told in answer.json()["detail"]) == (400, True), answer.text
+        assert (answer.status_code, message in answer.json()["detail"]) == (400, True), answer.text

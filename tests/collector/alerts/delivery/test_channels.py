@@ -144,8 +144,8 @@ def test_slack_within_its_limits(script: Script, limits: Any) -> None:
 def test_names_in_slack_are_escaped_inside_of_links(script: Script) -> None:
     example = notice().examples[0]
     evil = type(example)(name="<!here>|x", url=example.url, order="")
-    (asked,) = sent(script, "slack", notice(examples=(evil,)))
-    text = asked.body["blocks"][1]["text"]["text"]
+    (requests,) = sent(script, "slack", notice(examples=(evil,)))
+    text = requests.body["blocks"][1]["text"]["text"]
     assert "<https://scouter.example/traces/aa|&lt;!here&gt;|x>" in text
 
 
@@ -202,12 +202,12 @@ SILENCED = {"state": DriftAlertState.SILENCED, "silenced_until_ns": UNTIL_NS}
 
 def test_acts_in_pagerduty(script: Script) -> None:
     """A silence ends the incident, so that its end pages again; it has no event of its own."""
-    asked = sent(script, "pagerduty", notice(**ACKNOWLEDGED), notice(**SILENCED), notice())
-    found = [(each.body["event_action"], each.body["dedup_key"]) for each in asked]
+    requests = sent(script, "pagerduty", notice(**ACKNOWLEDGED), notice(**SILENCED), notice())
+    found = [(each.body["event_action"], each.body["dedup_key"]) for each in requests]
     assert found == [
         ("acknowledge", "scouter-5f0c"), ("resolve", "scouter-5f0c"), ("trigger", "scouter-5f0c"),
     ]  # fmt: skip
-    assert asked[0].body["payload"]["summary"] == f"acknowledged: {TITLE}; on it; {EVIDENCE}"
+    assert requests[0].body["payload"]["summary"] == f"acknowledged: {TITLE}; on it; {EVIDENCE}"
 
 
 def test_acts_in_a_webhook(script: Script) -> None:
@@ -242,10 +242,10 @@ def test_what_is_refused(opened: Channel, script: Script, status: int) -> None:
         opened.send(notice())
 
 
-def test_no_secret_is_told(
+def test_no_secret_is_shown(
     opened: Channel, script: Script, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not by a far side that repeats what it was asked, either."""
+    """Not by a far side that repeats the request, either."""
     caplog.set_level(logging.INFO, "collector")
     echo = f"POST /services/{SECRET} /{SECRET} {KEY} Bearer hush-hush"
     script.answers = [Say(400, echo), Say(503, echo), Say(200, echo), Say(is_cut_off=True)]
@@ -260,7 +260,7 @@ def test_no_secret_is_told(
         assert own.get(opened.name, KEY) not in each
 
 
-def test_no_part_of_a_secret_is_told(script: Script) -> None:
+def test_no_part_of_a_secret_is_shown(script: Script) -> None:
     """A query's value, a password, a header's token and the end of a path, each repeated alone."""
     address = f"{script.url.replace('://', '://ada:opensesame@')}/hook/T00/Bsecret?key=querykey"
     headers = {"Authorization": SecretStr("Bearer hush-hush")}
@@ -299,12 +299,12 @@ def test_an_answer_without_an_end_is_no_failure(name: str, packing: str) -> None
 
 def test_trouble_in_every_channel(script: Script, caplog: pytest.LogCaptureFixture) -> None:
     """It has no counts and no task; its labels are its cause."""
-    told = Notice(alert=trouble_alert(), url="https://scouter.example/alerts")
+    about_trouble = Notice(alert=trouble_alert(), url="https://scouter.example/alerts")
     title = "answers: results have stopped since 2027-01-15 08:00 UTC"
-    LogChannel().send(told)
+    LogChannel().send(about_trouble)
     assert caplog.messages == [f"alert 7a1b firing: {title}; no result in the last hour"]
     channels = ("webhook", "slack", "pagerduty", "alertmanager")
-    bodies = {name: sent(script, name, told)[-1].body for name in channels}
+    bodies = {name: sent(script, name, about_trouble)[-1].body for name in channels}
     body = bodies["webhook"]
     assert (body["title"], body["kind"], body["trouble"]) == (title, "trouble", "silent")
     assert (body["records"], body["evidence"], body["since"]) == (

@@ -78,7 +78,7 @@ class Round:
         self.courier.wake()
 
     def run(self, *answers: int) -> list[tuple[str, str]]:
-        """Answer so many requests, and see that there is no further one; what was told."""
+        """Answer so many requests, and see that there is no further one; what was sent."""
         before = len(self.script.asked)
         self.script.answers = [Say(status, "said") for status in answers]
         while self.courier.step() == 0:
@@ -106,7 +106,7 @@ def round_(tmp_path: Path, script: Script) -> Iterator[Round]:
     found.store.close()
 
 
-def test_an_alert_and_its_end_are_told_once(round_: Round) -> None:
+def test_an_alert_and_its_end_are_sent_once(round_: Round) -> None:
     round_.change("a", State.FIRING)
     assert round_.run(200) == [("a", "firing")]
     assert round_.run() == []
@@ -121,15 +121,15 @@ def test_an_alert_and_its_end_are_told_once(round_: Round) -> None:
 
 
 @pytest.mark.parametrize("state", [State.SHADOW, State.SILENCED, State.ACKNOWLEDGED])
-def test_these_are_told_to_nobody(round_: Round, state: State) -> None:
+def test_these_are_sent_to_nobody(round_: Round, state: State) -> None:
     round_.change("a", state)
     assert round_.run() == []
     round_.change("a", State.RESOLVED)
     assert (round_.run(), round_.log()) == ([], [])
 
 
-def test_what_a_person_does_is_told_to_those_who_take_it(round_: Round, script: Script) -> None:
-    """Once, asked again while the far side is busy, and kept."""
+def test_what_a_person_does_is_sent_to_those_who_take_it(round_: Round, script: Script) -> None:
+    """Once, sent again while the far side is busy, and stored."""
     round_.change("a", State.FIRING)
     assert round_.run(200) == [("a", "firing")]
     round_.change("a", State.ACKNOWLEDGED, by="ada", note="on it")
@@ -151,8 +151,8 @@ def test_what_a_person_does_is_told_to_those_who_take_it(round_: Round, script: 
     ]  # fmt: skip
 
 
-def test_an_act_on_what_the_far_side_may_have_is_told(round_: Round, script: Script) -> None:
-    """The message that it fires failed, perhaps behind the far side; only the latest is told."""
+def test_an_act_on_what_the_far_side_may_have_is_sent(round_: Round, script: Script) -> None:
+    """The message that it fires failed, perhaps behind the far side; only the latest is sent."""
     round_.change("a", State.FIRING)
     script.answers = [Say(503)]
     round_.courier.step()
@@ -163,12 +163,12 @@ def test_an_act_on_what_the_far_side_may_have_is_told(round_: Round, script: Scr
     assert round_.run(200) == [("a", "resolved")]
 
 
-def test_a_silence_that_is_over_is_told_to_slack_and_an_acknowledgement_is_not(
+def test_a_silence_that_is_over_is_sent_to_slack_and_an_acknowledgement_is_not(
     round_: Round, script: Script
 ) -> None:
     round_.open_channel("slack")
 
-    def told(count: int) -> int:
+    def sent(count: int) -> int:
         """Messages that come, each a second behind the other."""
         before, script.answers = len(script.asked), [Say(200)] * count
         round_.ticks_s += 1
@@ -177,18 +177,18 @@ def test_a_silence_that_is_over_is_told_to_slack_and_an_acknowledgement_is_not(
         return len(script.asked) - before
 
     round_.change("a", State.FIRING)
-    assert told(1) == 1
+    assert sent(1) == 1
     round_.change("a", State.SILENCED)
-    assert told(0) == 0
+    assert sent(0) == 0
     round_.change("a", State.FIRING)
-    assert told(1) == 1
+    assert sent(1) == 1
     round_.change("a", State.ACKNOWLEDGED)
-    assert told(0) == 0
+    assert sent(0) == 0
     round_.change("a", State.RESOLVED)
-    assert told(1) == 1
+    assert sent(1) == 1
 
 
-def test_a_far_side_that_is_busy_is_asked_again(round_: Round, script: Script) -> None:
+def test_a_far_side_that_is_busy_gets_it_again(round_: Round, script: Script) -> None:
     round_.change("a", State.FIRING)
     script.answers = [Say(503, "busy")]
     assert round_.courier.step() == 1
@@ -210,15 +210,15 @@ def test_a_far_side_that_is_busy_is_asked_again(round_: Round, script: Script) -
 def test_waits_double_to_a_bound_and_end_in_giving_up(round_: Round, script: Script) -> None:
     round_.change("a", State.FIRING)
     waits: list[float] = []
-    begun_s = round_.ticks_s
+    started_s = round_.ticks_s
     while round_.log() != [("firing", "given_up", len(waits))]:
-        assert round_.ticks_s - begun_s < GIVE_UP_S + 600
+        assert round_.ticks_s - started_s < GIVE_UP_S + 600
         script.answers = [Say(500, "no")]
         waits.append(round_.courier.step())
         # It comes late after the eighth, as on a busy machine: the six hours are 40 steps, not 360.
         round_.ticks_s += waits[-1] if len(waits) < 8 else 600
     assert waits[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert round_.ticks_s - begun_s >= GIVE_UP_S
+    assert round_.ticks_s - started_s >= GIVE_UP_S
     assert round_.run() == []
     round_.change("a", State.RESOLVED)
     assert round_.run(200) == [("a", "resolved")]  # it may have opened an incident after all
@@ -249,10 +249,10 @@ def test_one_that_always_fails_lets_others_pass(round_: Round, script: Script) -
 
 
 @pytest.mark.parametrize("has_come", [True, False])
-def test_a_crash_before_the_answer_is_kept(
+def test_a_crash_before_the_answer_is_survived(
     round_: Round, script: Script, monkeypatch: pytest.MonkeyPatch, has_come: bool
 ) -> None:
-    """The alert is told again with the same key, or, if it is over by then, its end is."""
+    """The alert is sent again with the same key, or, if it is over by then, its end is."""
     round_.change("a", State.FIRING)
     with monkeypatch.context() as patch:
         patch.setattr(round_.channel, "send", _killed(round_.channel if has_come else None))
@@ -316,10 +316,12 @@ def test_slack_gets_one_message_a_second(round_: Round, script: Script) -> None:
     assert round_.courier.step() == 0.5
 
 
-def test_alertmanager_is_told_again_while_an_alert_stands(round_: Round, script: Script) -> None:
+def test_alertmanager_is_notified_again_while_an_alert_stands(
+    round_: Round, script: Script
+) -> None:
     round_.open_channel("alertmanager")
 
-    def told(count: int) -> list[str]:
+    def sent(count: int) -> list[str]:
         """Ends of the alerts in the next requests, in seconds from now."""
         before = len(script.asked)
         script.answers = [Say(200)] * count
@@ -329,25 +331,25 @@ def test_alertmanager_is_told_again_while_an_alert_stands(round_: Round, script:
         return [each.body[0]["endsAt"] for each in script.asked[before:]]
 
     round_.change("a", State.FIRING)
-    assert len(told(2)) == 2  # the alert, and the first heartbeat
-    assert told(0) == []
+    assert len(sent(2)) == 2  # the alert, and the first heartbeat
+    assert sent(0) == []
     round_.ticks_s += 60
-    assert len(told(1)) == 1
+    assert len(sent(1)) == 1
     round_.change("a", State.ACKNOWLEDGED)
     round_.ticks_s += 60
-    assert len(told(1)) == 1
+    assert len(sent(1)) == 1
     round_.restart()
-    assert len(told(1)) == 1  # at once, as nobody knows how long it was down
+    assert len(sent(1)) == 1  # at once, as nobody knows how long it was down
     labels = [each.body[0]["labels"] for each in script.asked]
     assert all(each == labels[0] for each in labels)
     round_.change("a", State.SILENCED)
     round_.ticks_s += 60
-    assert told(0) == []
+    assert sent(0) == []
     round_.change("a", State.RESOLVED)
-    (end,) = told(1)
+    (end,) = sent(1)
     assert end == "2027-01-15T08:19:44Z"  # 1,000 s, four changes of 1 s and three minutes
     round_.ticks_s += 60
-    assert told(0) == []
+    assert sent(0) == []
     assert round_.log() == [("firing", "sent", 1), ("resolved", "sent", 1)]
 
 
@@ -482,17 +484,17 @@ def test_a_far_side_that_drips_does_not_keep_a_stop(
         wait_until(lambda: one.sent > len(start) < other.sent, what="both drip")
         delivery.stop()
 
-    told = {e.channel: e.state for e in round_.store.deliveries_of(SPACE, "a")}
-    assert told == {"slack": DeliveryState.SENT, "webhook": DeliveryState.SENT}
+    sent = {e.channel: e.state for e in round_.store.deliveries_of(SPACE, "a")}
+    assert sent == {"slack": DeliveryState.SENT, "webhook": DeliveryState.SENT}
 
 
-def test_trouble_and_its_end_are_told_as_alerts_are(round_: Round) -> None:
-    told = trouble_alert("t")
-    round_.store.save_drift([], [told.event()])
+def test_trouble_and_its_end_are_sent_as_alerts_are(round_: Round) -> None:
+    sent = trouble_alert("t")
+    round_.store.save_drift([], [sent.event()])
     round_.courier.wake()
     assert round_.run(200) == [("t", "firing")]
     round_.restart()
-    over = told.model_copy(update={"state": State.RESOLVED, "changed_ns": START_NS + 1})
+    over = sent.model_copy(update={"state": State.RESOLVED, "changed_ns": START_NS + 1})
     round_.store.save_drift([], [over.event()])
     round_.courier.wake()
     assert round_.run(200) == [("t", "resolved")]

@@ -30,7 +30,7 @@ def _escaped_length(text: str) -> int:
 
 
 @given(st.text("ab <&>é\n", max_size=60), st.integers(1, 40))
-def test_a_text_is_kept_or_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
+def test_a_text_stays_or_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
     for size in (len, _escaped_length):
         found = cut(text, limit, size)
         assert size(found) <= limit

@@ -36,7 +36,7 @@ _RECOVERED: Final = "recovered: the evidence of its end has reached its line"
 _SETTLED: Final = "two days are known: it is not the time of day"
 
 
-class AlertBook:
+class AlertLedger:
     """All open alerts, one for a cause at most.
 
     Args:
@@ -117,8 +117,8 @@ class AlertBook:
         known = [each for each in self._falls() if is_one_cause(proven, each.falling)]
         if known:
             alert = known[-1]
-            is_told = all(each.alert_id != alert.alert_id for each in self.pending)
-            self._put(alert.joined(part, is_told=is_told))
+            is_reported = all(each.alert_id != alert.alert_id for each in self.pending)
+            self._put(alert.joined(part, is_reported=is_reported))
         else:
             self._put(self._opened(turn, part, at_ns))
 
@@ -180,7 +180,7 @@ class AlertBook:
             if isinstance(key, TroubleKey) and key not in holding:
                 self.end(key, "its cause is over")
 
-    def held(self, alerts: Sequence[DriftAlert], notes: Mapping[ConditionKey, str]) -> None:
+    def conditions(self, alerts: Sequence[DriftAlert], notes: Mapping[ConditionKey, str]) -> None:
         """Open the alerts of conditions that hold, and end those of all others.
 
         Args:
