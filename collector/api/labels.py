@@ -30,7 +30,7 @@ from collector.api.parameters import (
 from collector.api.parts import TheJudges, TheRegistry, TheStore
 from collector.labelling.agreement import known_name
 from collector.labelling.question import is_readable, question_line, question_of, scale_for
-from collector.labelling.queue import Asked, Order, TaskOf, origin_of, queue_of
+from collector.labelling.queue import Order, TaskOf, ToLabel, origin_of, queue_of
 from collector.problem import ProblemError
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import EvaluationRow, TaskRow
@@ -135,7 +135,7 @@ def labels_router() -> APIRouter:
         query = LabelQuery(**of._asdict(), uid=row.record_uid, rater=rater)
         earlier = next(iter(store.labels(query)), None)
         origin = origin_of(store, of, body.order, row.record_uid, earlier)
-        kept = LabelRow(
+        stored = LabelRow(
             space=caller.space,
             uid=row.record_uid,
             record_id=row.record_id,
@@ -152,8 +152,8 @@ def labels_router() -> APIRouter:
             stratum=origin.stratum,
             size=origin.size,
         )
-        store.append_labels([kept])
-        return label_item(kept)
+        store.append_labels([stored])
+        return label_item(stored)
 
     @router.get("/labels/tasks")
     def tasks(
@@ -216,7 +216,7 @@ def labels_router() -> APIRouter:
             query = LabelQuery(space=caller.space, alias=profile, task_id=task_id.lower(), uid=uid)
             labels = store.labels(query)
             own = next((each for each in labels if each.rater == name), None)
-            shown = [Asked(uid=uid, task=result, labels=[e for e in labels if e is not own])]
+            shown = [ToLabel(uid=uid, task=result, labels=[e for e in labels if e is not own])]
         records = {
             row.uid: row for row in store.records_of(caller.space, [each.uid for each in shown])
         }

@@ -47,7 +47,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ToLabel:
     """A record to be labelled."""
 
     uid: str
@@ -61,7 +61,7 @@ class Asked:
 class Queue:
     """Records to ask one person about, in order."""
 
-    items: Sequence[Asked]
+    items: Sequence[ToLabel]
     labelled: int
     """Records that this person has labelled, of this task."""
     plan: LabelPlan | None
@@ -101,7 +101,7 @@ def queue_of(store: Store, task: TaskOf, order: Order, rater: str) -> Queue:
         has_values=order is Order.UNCERTAIN,
     )
     found = [
-        Asked(uid=each.uid, task=each.task, labels=others[each.uid])
+        ToLabel(uid=each.uid, task=each.task, labels=others[each.uid])
         for each in results
         if each.uid not in own
     ]
@@ -196,7 +196,9 @@ def plan_of(labels: Sequence[LabelRow], outcomes: Mapping[str, bool]) -> LabelPl
     )
 
 
-def _ordered(found: Sequence[Asked], order: Order, outcomes: Mapping[str, bool]) -> Sequence[Asked]:
+def _ordered(
+    found: Sequence[ToLabel], order: Order, outcomes: Mapping[str, bool]
+) -> Sequence[ToLabel]:
     if order is Order.OUTCOME:
         by_uid = {each.uid: each for each in found}
         places = [each.uid for each in draw(outcomes)]
@@ -246,7 +248,7 @@ def disagrees(task: TaskRow, labels: Iterable[LabelRow]) -> bool:
 
 
 class Standing(StrEnum):
-    """The standing of people to each other on a record, and to the task."""
+    """The agreement of people with each other on a record, and with the task."""
 
     CONTESTED = "contested"
     """People differ."""

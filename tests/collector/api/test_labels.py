@@ -57,7 +57,7 @@ def uids(found: Any) -> list[str]:
     return [each["uid"] for each in found["items"]]
 
 
-def test_a_queue_hides_the_outcome_until_it_is_asked_for(service: Service) -> None:
+def test_a_queue_hides_the_outcome_until_it_is_requested(service: Service) -> None:
     found = queue(service, rater="ada")
     assert sorted(uids(found)) == [f"u{number}" for number in range(6)]
     assert (found["labelled"], found["waiting"]) == (0, 6)
@@ -110,8 +110,8 @@ def test_what_more_labels_would_tell(service: Service) -> None:
 
 def test_lines_to_fill_in(service: Service, tmp_path: Path) -> None:
     """As `scouter judge sample` asks for: no outcome but by the stratum, which comes last."""
-    asked = {"profile": "answers", "task_id": "right", "draw": 4}
-    answer = service.http.get("/api/v1/labels/file", params=asked)
+    query = {"profile": "answers", "task_id": "right", "draw": 4}
+    answer = service.http.get("/api/v1/labels/file", params=query)
     lines = [json.loads(line) for line in answer.text.splitlines()]
     drawn = {each["uid"]: (each["order"], each["stratum"], each["size"]) for each in lines}
     assert sorted(drawn.values()) == [
@@ -129,7 +129,7 @@ def test_lines_to_fill_in(service: Service, tmp_path: Path) -> None:
         assert "judge" not in each
     assert lines == [
         json.loads(line)
-        for line in service.http.get("/api/v1/labels/file", params=asked).text.splitlines()
+        for line in service.http.get("/api/v1/labels/file", params=query).text.splitlines()
     ]
     (tmp_path / "lines.jsonl").write_text(answer.text, encoding="utf-8")
     found = read_labels(tmp_path / "lines.jsonl")
@@ -139,9 +139,9 @@ def test_lines_to_fill_in(service: Service, tmp_path: Path) -> None:
 def test_the_file_says_how_records_were_drawn(service: Service, tmp_path: Path) -> None:
     label(service, "u1", True, order="outcome", is_blind=True)
     label(service, "u2", True)
-    asked = {"profile": "answers", "task_id": "right", "contexts": "false"}
+    query = {"profile": "answers", "task_id": "right", "contexts": "false"}
     for ending in ("jsonl", "csv"):
-        answer = service.http.get("/api/v1/labels/file", params={**asked, "format": ending})
+        answer = service.http.get("/api/v1/labels/file", params={**query, "format": ending})
         (tmp_path / f"l.{ending}").write_text(answer.text, encoding="utf-8", newline="")
         found = read_labels(tmp_path / f"l.{ending}")
         assert found.problems == ()
@@ -179,14 +179,14 @@ def test_a_name_is_spelt_as_it_was_first(service: Service) -> None:
     assert label(service, "u1", False, rater=" anna ")["rater"] == "Anna"
     (found,) = service.get("/api/v1/labels", rater="ANNA")["items"]
     assert (found["rater"], found["label"]) == ("Anna", False)
-    asked = queue(service, rater="anna")
-    assert (asked["labelled"], asked["people"]) == (1, ["Anna"])
+    query = queue(service, rater="anna")
+    assert (query["labelled"], query["people"]) == (1, ["Anna"])
     body = {"uid": "u1", "task_id": "right", "label": True, "rater": "  "}
     assert service.http.post("/api/v1/labels", json=body).status_code == 400
 
 
 def test_a_person_returns_to_a_record(service: Service) -> None:
-    """It comes with their own label, and with those of others where these are asked for."""
+    """It comes with their own label, and with those of others where these are requested."""
     label(service, "u1", True, notes="fine", is_blind=False)
     label(service, "u1", False, rater="bob")
     (item,) = queue(service, rater="ada", uid="u1")["items"]
@@ -206,16 +206,16 @@ def test_records_by_how_people_and_task_stand(service: Service) -> None:
         for rater, letter in zip(("ada", "bob", "cy"), letters, strict=False):
             label(service, uid, letter == "G", rater=rater)
 
-    def listed(**asked: str | int) -> list[str]:
+    def listed(**query: str | int) -> list[str]:
         path = "/api/v1/labels/records"
-        return uids(service.get(path, profile="answers", task_id="right", **asked))
+        return uids(service.get(path, profile="answers", task_id="right", **query))
 
-    standings = {
+    listed_by = {
         "contested": ["u2", "u1"], "tied": ["u1"], "differs": ["u4", "u3", "u2"],
         "undecided": [], "good_passed": ["u0"], "good_failed": ["u4"],
         "bad_passed": ["u3", "u2"], "bad_failed": ["u5"],
     }  # fmt: skip
-    assert {each: listed(standing=each) for each in standings} == standings
+    assert {each: listed(standing=each) for each in listed_by} == listed_by
     assert listed(rater="BOB") == ["u5", "u2", "u1"]
     assert listed(rater="bob", standing="differs") == ["u2"]
     assert listed(offset=1, limit=2) == ["u4", "u3"]
@@ -409,8 +409,8 @@ def test_notes_on_a_record_that_read_what_is_erased_are_blank(
     assert service.http.post("/api/v1/labels", json=body).status_code == 200
     done = service.http.post("/api/v1/erase", json={"session_id": "s1"}).json()
     assert (done["records"], done["spans"]) == (0, 1)
-    (kept,) = service.get("/api/v1/labels")["items"]
-    assert (kept["uid"], kept["label"], kept["notes"]) == ("u", True, "")
+    (stored,) = service.get("/api/v1/labels")["items"]
+    assert (stored["uid"], stored["label"], stored["notes"]) == ("u", True, "")
 
 
 def test_a_label_that_an_erasure_overtakes_is_dropped(service: Service) -> None:
@@ -436,7 +436,7 @@ def test_a_backup_has_the_labels(start: Start, answers: Path, tmp_path: Path) ->
     again.stop()
 
 
-def test_who_labels_is_kept_and_spaces_hold(start: Start, answers: Path, tmp_path: Path) -> None:
+def test_who_labels_is_stored_and_spaces_hold(start: Start, answers: Path, tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path / "data")
     token, labeller = tokens.create("ada", [Scope.LABEL], "default")
     _, reader = tokens.create("", [Scope.READ, Scope.INGEST], "default")
@@ -461,5 +461,5 @@ def test_who_labels_is_kept_and_spaces_hold(start: Start, answers: Path, tmp_pat
     records = "/api/v1/labels/records?profile=answers&task_id=right"
     assert ask(foreign, "GET", records).status_code == 404
     assert len(ask(reader, "GET", records).json()["items"]) == 1
-    (kept,) = ask(reader, "GET", "/api/v1/labels").json()["items"]
-    assert (kept["rater"], kept["by"]) == ("ada", token.id)
+    (stored,) = ask(reader, "GET", "/api/v1/labels").json()["items"]
+    assert (stored["rater"], stored["by"]) == ("ada", token.id)
