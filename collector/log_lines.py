@@ -87,8 +87,8 @@ class FewerRepeats(logging.Filter):
             now = self._clock()
             least_s = 0.0 if is_end else self._every_s
             over = {key for key, seen in self._seen.items() if now - seen.since >= least_s}
-            told = [self._seen.pop(key) for key in over]
-        for seen in told:
+            due = [self._seen.pop(key) for key in over]
+        for seen in due:
             if seen.last is not None:
                 times = "time" if seen.count == 1 else "times"
                 _log.warning(

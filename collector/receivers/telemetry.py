@@ -80,7 +80,7 @@ class IngestTelemetry:
             ("receiver", "queue"),
             registry=registry,
         )
-        self._told_metrics = False
+        self._has_logged_metrics = False
         gauge = Gauge(
             "scouter_ingest_in_flight_bytes",
             "Bytes of requests that are in memory: being read, or waiting for commit or join.",
@@ -112,8 +112,8 @@ class IngestTelemetry:
     def ignored_metrics(self, receiver: str) -> None:
         """Count a request of metrics, and say once for all of them that nothing is stored."""
         self._ignored_metrics.labels(receiver).inc()
-        if not self._told_metrics:
-            self._told_metrics = True
+        if not self._has_logged_metrics:
+            self._has_logged_metrics = True
             _log.info(
                 "OTLP metrics are taken, so that their senders log no errors, and dropped; "
                 "a sender with OTEL_METRICS_EXPORTER=none sends none"

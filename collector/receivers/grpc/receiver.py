@@ -162,7 +162,7 @@ class GrpcReceiver:
         ingest: The way in; its limits hold for every message.
         telemetry: Counts every request.
         gate: Lets callers in.
-        tls: Key and certificate; None to talk without.
+        tls: Key and certificate; None for none.
         max_connections: At a time; more are closed at once.
         keep_alive_s: Seconds after which a connection without a call is closed.
 

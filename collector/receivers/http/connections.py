@@ -84,7 +84,7 @@ class HttpConnections:
         Args:
             listener: Listens already.
             make: Makes the protocol of a connection, which reports here what it is at.
-            tls: None to talk without.
+            tls: None for none.
         """
         listener.setblocking(False)
         self._listener, self._make, self._tls = listener, make, tls

@@ -33,16 +33,16 @@ _READ_VIEW: Final = memoryview(_READ)
 class _Flow(FlowControl):
     """Reads while uvicorn has room for more of a body and nothing waits that came before."""
 
-    _is_full = _is_held = False
+    _is_full = _is_paused = False
 
     def hold(self) -> None:
         """Read nothing until `release`."""
-        self._is_held = True
+        self._is_paused = True
         super().pause_reading()
 
     def release(self) -> None:
         """Read again."""
-        self._is_held = False
+        self._is_paused = False
         if not self._is_full:
             super().resume_reading()
 
@@ -54,7 +54,7 @@ class _Flow(FlowControl):
     def resume_reading(self) -> None:
         """Called by uvicorn."""
         self._is_full = False
-        if not self._is_held:
+        if not self._is_paused:
             super().resume_reading()
 
 

@@ -190,8 +190,8 @@ class KafkaReceiver:
         deadline = time.monotonic() + _TOPICS_S
         while missing := [each for each in topics if not consumer.partitions_for_topic(each)]:
             if time.monotonic() > deadline:
-                if told := [each for each in missing if each in self._named]:
-                    _log.warning("kafka: no topic %s yet; it is read once it exists", told)
+                if named := [each for each in missing if each in self._named]:
+                    _log.warning("kafka: no topic %s yet; it is read once it exists", named)
                 return
             if self._stopping.wait(_RETRY_S):
                 return

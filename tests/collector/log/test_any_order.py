@@ -73,7 +73,7 @@ class Model:
         there = first + int(torn * (offsets[-1] - first))
         for path in self._folder.iterdir():
             size = SEGMENT_HEADER_BYTES + there - int(path.stem)
-            if size < SEGMENT_HEADER_BYTES:  # it was not yet begun
+            if size < SEGMENT_HEADER_BYTES:  # it was not yet started
                 path.unlink()
             elif size < path.stat().st_size:
                 os.truncate(path, size)

@@ -334,7 +334,7 @@ def test_other_files_are_left_alone(folder: Path) -> None:
     log.close()
 
 
-def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a file")
     with pytest.raises(ConfigError, match="cannot open the log"):
         FileLog(tmp_path / "log")

@@ -54,17 +54,17 @@ def test_a_copy_has_what_is_behind_an_offset(tmp_path: Path) -> None:
 
 
 def test_nothing_is_trimmed_while_a_copy_is_made(tmp_path: Path) -> None:
-    """And somebody is asked before anything is."""
-    asked = list[int]()
+    """And somebody is called before anything is."""
+    calls = list[int]()
     fill(tmp_path / "log", 25)
-    log = FileLog(tmp_path / "log", identity=7, before_trim=asked.append)
+    log = FileLog(tmp_path / "log", identity=7, before_trim=calls.append)
     with log.pinned():
         log.trim(log.end)
-        assert (log.begin, asked) == (0, [])
+        assert (log.begin, calls) == (0, [])
     log.trim(5 * SIZE)
-    assert asked == []
+    assert calls == []
     log.trim(log.end)
-    assert (log.begin, asked) == (20 * SIZE, [20 * SIZE])
+    assert (log.begin, calls) == (20 * SIZE, [20 * SIZE])
     log.close()
 
 

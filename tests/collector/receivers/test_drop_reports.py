@@ -74,7 +74,7 @@ def test_several_headers_are_one_report() -> None:
 
 
 class Silent(MessageReceiver):
-    """Is only asked to store."""
+    """Is only called to store."""
 
     def consume(self) -> None:
         raise NotImplementedError

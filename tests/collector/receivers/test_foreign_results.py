@@ -1,4 +1,4 @@
-"""Results of other evaluators that come as log records: kept with their span, and nothing else."""
+"""Results of other evaluators, sent as log records: stored with their span, and nothing else."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def send(service: Service, attributes: dict[str, object], span_id: str) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_a_late_result_is_kept_and_changes_no_evaluation(service: Service) -> None:
+def test_a_late_result_is_stored_and_changes_no_evaluation(service: Service) -> None:
     """Sent twice it is stored once; the record is not judged again, and erased it is gone."""
     before = service.get(f"/api/v1/traces/{TRACE}")["evaluations"]
     for _ in range(2):
@@ -65,7 +65,7 @@ def test_a_late_result_is_kept_and_changes_no_evaluation(service: Service) -> No
     assert (events["stored"], events["erased"]) == (0, 1)
 
 
-def test_ours_that_comes_back_is_not_kept(service: Service) -> None:
+def test_ours_that_comes_back_is_not_stored(service: Service) -> None:
     """Else each would be sent on, come back, and be stored, for ever."""
     send(service, {**RESULT, "scouter.evaluation.id": "e1"}, f"{1:016x}")
 

@@ -86,7 +86,7 @@ def test_pings_without_an_end_end_the_connection(
     assert b"too_many_pings" in rest(pinging)
 
 
-def test_no_more_connections_than_were_asked_for(
+def test_no_more_connections_than_were_requested(
     start_collector: Callable[..., CollectorProcess], connect: Connect
 ) -> None:
     """Those beyond are closed at once; when the silent ones had their time, there is room again."""
@@ -99,7 +99,7 @@ def test_no_more_connections_than_were_asked_for(
         assert code_of(channel, b"") is grpc.StatusCode.OK
 
 
-def test_messages_that_nobody_has_asked_for_take_little_memory(
+def test_messages_that_nobody_has_requested_take_little_memory(
     collector: CollectorProcess,
 ) -> None:
     """Eighty messages of 4 MB at once took over 200 MB; what is read has room for two."""

@@ -52,7 +52,7 @@ class Room:
         )  # fmt: skip
 
     def outcome(self, taken: Taken) -> Outcome:
-        """What a sender would be told, and then all work done."""
+        """What a sender would get, and then all work done."""
         wait(taken.futures)
         found = taken.outcome()
         self.room.work()
@@ -184,9 +184,9 @@ def test_every_record_is_in_one_of_three_counts(here: Room) -> None:
         "no object",
         record("u3", "nobody"),
     )
-    told = here.outcome(here.way.records(data, "http"))
-    assert (told.accepted, told.duplicates) == (2, 1)
-    assert [(each.index, each.uid, each.reason) for each in told.problems] == [
+    outcome = here.outcome(here.way.records(data, "http"))
+    assert (outcome.accepted, outcome.duplicates) == (2, 1)
+    assert [(each.index, each.uid, each.reason) for each in outcome.problems] == [
         (1, "", "invalid_record"), (3, "u1", "conflict"), (4, "", "invalid_record"),
     ]  # fmt: skip
     sheet = here.room.store.conservation(SPACE).records
@@ -204,9 +204,9 @@ def test_what_came_before_is_known_in_the_log_and_in_the_store(here: Room, is_st
         here.way = Intake(
             here.room.log, here.room.store, here.room.folder, space=SPACE, brokers=Brokers()
         )
-    told = here.way.records(records(GOOD, {**GOOD, "tags": {"a": "b"}}), "http").outcome()
-    assert (told.accepted, told.duplicates) == (0, 1)
-    assert [each.reason for each in told.problems] == ["conflict"]
+    outcome = here.way.records(records(GOOD, {**GOOD, "tags": {"a": "b"}}), "http").outcome()
+    assert (outcome.accepted, outcome.duplicates) == (0, 1)
+    assert [each.reason for each in outcome.problems] == ["conflict"]
     assert here.way.in_space("other").records(records(GOOD), "http").outcome().accepted == 1
 
 
@@ -238,12 +238,12 @@ def test_logs_are_records_events_and_letters_in_either_form(tmp_path: Path) -> N
         "eventName": "gen_ai.choice", "timeUnixNano": "15", "traceId": trace_id(0),
         "spanId": IDS[0], "body": {"stringValue": "Canberra"},
     }  # fmt: skip
-    asked = logs_request(bodies)
+    sent = logs_request(bodies)
     more = logs_request(["Canberra"], event_name="gen_ai.choice", time_ns=15)
     (log,) = more.resource_logs[0].scope_logs[0].log_records
     log.trace_id, log.span_id = bytes.fromhex(trace_id(0)), bytes.fromhex(IDS[0])
-    asked.MergeFrom(more)
-    asked.MergeFrom(logs_request(["a line"], event_name=""))
+    sent.MergeFrom(more)
+    sent.MergeFrom(logs_request(["a line"], event_name=""))
     said = [
         {"eventName": "scouter.eval_record", "timeUnixNano": "1700000000000000000",
          "body": {"stringValue": each if isinstance(each, str) else json.dumps(each)}}
@@ -253,13 +253,13 @@ def test_logs_are_records_events_and_letters_in_either_form(tmp_path: Path) -> N
         {"logRecords": [*said, event, {"body": {"stringValue": "a line"}}, 5]}
     ]}]}  # fmt: skip
     protobuf, json_ = Room(tmp_path / "protobuf"), Room(tmp_path / "json")
-    first = protobuf.way.logs(asked.SerializeToString(), "grpc")
+    first = protobuf.way.logs(sent.SerializeToString(), "grpc")
     second = json_.way.logs(json.dumps(text).encode(), "http", is_json=True)
     assert (first.ignored, second.ignored) == (1, 1)
-    first_told, second_told = protobuf.outcome(first), json_.outcome(second)
-    assert first_told.problems[:2] == second_told.problems[:2]
-    assert (first_told.accepted, len(first_told.problems)) == (1, 2)
-    assert (second_told.accepted, len(second_told.problems)) == (1, 3)
+    first_outcome, second_outcome = protobuf.outcome(first), json_.outcome(second)
+    assert first_outcome.problems[:2] == second_outcome.problems[:2]
+    assert (first_outcome.accepted, len(first_outcome.problems)) == (1, 2)
+    assert (second_outcome.accepted, len(second_outcome.problems)) == (1, 3)
     for each, letters in ((protobuf, 2), (json_, 3)):
         assert [reason for reason, *_ in each.letters()] == ["invalid_record"] * letters
         assert each.room.count("records") == 1
@@ -391,7 +391,7 @@ def test_a_log_that_takes_nothing_lets_senders_come_again(here: Room) -> None:
     (future,) = here.way.traces(good_spans(), "http").futures
     with pytest.raises(TransientError, match="closed"):
         future.result(120)
-    told = here.way.records(records(GOOD), "http")
+    outcome = here.way.records(records(GOOD), "http")
     with pytest.raises(TransientError):
-        wait(told.futures)
+        wait(outcome.futures)
     assert here.way.records(records(GOOD), "http").outcome().accepted == 1  # not known by that

@@ -99,18 +99,18 @@ def test_a_request_sent_again_is_known(service: Service) -> None:
     assert (records["accepted"], records["duplicates"]) == (2, 2)
 
 
-def test_other_log_records_are_counted_and_not_kept(service: Service) -> None:
+def test_other_log_records_are_counted_and_not_stored(service: Service) -> None:
     send(service, logs_request(["a line of a log", {"x": 1}], event_name=""))
     assert service.sample('scouter_ingest_ignored_log_records_total{receiver="http"}') == 2
     sheet = service.get("/api/v1/conservation")
     assert (sheet["records"]["accepted"], sheet["dead_letters"]) == (0, {})
 
 
-def test_what_is_no_record_is_put_aside_and_the_rest_is_kept(service: Service) -> None:
+def test_what_is_no_record_is_put_aside_and_the_rest_is_stored(service: Service) -> None:
     bodies: list[object] = [RECORD, "no JSON", 7, {"context": {}}, {**RECORD, "uid": "last"}]
-    told = send(service, logs_request(bodies)).partial_success
-    assert told.rejected_log_records == 3
-    assert told.error_message
+    outcome = send(service, logs_request(bodies)).partial_success
+    assert outcome.rejected_log_records == 3
+    assert outcome.error_message
     sheet = service.get("/api/v1/conservation")
     assert (sheet["records"]["accepted"], sheet["dead_letters"]) == (2, {"invalid_record": 3})
 
@@ -120,8 +120,8 @@ def test_a_text_that_is_not_unicode_costs_one_record(service: Service) -> None:
     bodies = [{**RECORD, "uid": name} for name in ("one", "two", "three")]
     data = logs_request(bodies).SerializeToString().replace(b"two", b"t\xff\xff")
     answer = service.http.post("/v1/logs", content=data, headers=PROTOBUF)
-    told = ExportLogsServiceResponse.FromString(answer.content)
-    assert (answer.status_code, told.partial_success.rejected_log_records) == (200, 1)
+    outcome = ExportLogsServiceResponse.FromString(answer.content)
+    assert (answer.status_code, outcome.partial_success.rejected_log_records) == (200, 1)
     service.wait_for(2)
     items = service.get("/api/v1/evaluations")["items"]
     assert {item["uid"] for item in items} == {"one", "three"}

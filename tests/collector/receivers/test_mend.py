@@ -63,16 +63,16 @@ def test_attributes_that_are_too_many_are_left_out() -> None:
 def broken(raw: bytes) -> bytes:
     """A request whose texts hold these bytes wherever a text can stand, as other languages do."""
     filler = MARK + "." * (len(raw) - len(MARK))
-    held = {filler: filler, "list": (filler,), "map": {filler: filler}}
+    attributes = {filler: filler, "list": (filler,), "map": {filler: filler}}
     one = span(
         2,
         name=filler,
         status_message=filler,
         trace_state=filler,
-        attributes=held,
-        events=(SpanEvent(name=filler, time_ns=1, attributes=held),),
-        links=(SpanLink(trace_id="", span_id="", attributes=held),),
-        resource=Resource(attributes=held),
+        attributes=attributes,
+        events=(SpanEvent(name=filler, time_ns=1, attributes=attributes),),
+        links=(SpanLink(trace_id="", span_id="", attributes=attributes),),
+        resource=Resource(attributes=attributes),
         scope=Scope(name=filler, version=filler),
     )
     good = span(1, resource=Resource(attributes={"service.name": "good"}))
@@ -85,7 +85,7 @@ def test_texts_that_are_no_utf_8_are_repaired(text: str) -> None:
     raw = text.encode("utf-8", "surrogatepass")
     body = decode_protobuf(broken(raw))
     wanted = plain_text(text)
-    held = {wanted: wanted, "list": (wanted,), "map": {wanted: wanted}}
+    attributes = {wanted: wanted, "list": (wanted,), "map": {wanted: wanted}}
 
     assert body.refused == []
     good, found = body.spans
@@ -93,7 +93,7 @@ def test_texts_that_are_no_utf_8_are_repaired(text: str) -> None:
     assert (found.name, found.status_message, found.trace_state) == (wanted, wanted, wanted)
     assert found.scope == Scope(name=wanted, version=wanted)
     for each in (found, found.events[0], found.links[0], found.resource):
-        assert dict(each.attributes) == held
+        assert dict(each.attributes) == attributes
 
 
 def test_bytes_that_are_no_text_at_all_are_repaired() -> None:

@@ -74,12 +74,12 @@ def test_http(here: Room) -> None:
     bad.resource_spans[0].scope_spans[0].spans[0].span_id = b"x"
     for data, refused in ((DATA, 0), (bad.SerializeToString(), 1)):
         answer = here.http.post("/v1/traces", content=data, headers=PROTOBUF)
-        told = ExportTraceServiceResponse.FromString(answer.content).partial_success
-        assert (answer.status_code, told.rejected_spans) == (200, refused)
+        outcome = ExportTraceServiceResponse.FromString(answer.content).partial_success
+        assert (answer.status_code, outcome.rejected_spans) == (200, refused)
     headers = {"Scouter-Dropped": "full=3"}
     answer = here.http.post("/v1/records", json={"records": [RECORD, RECORD, 7]}, headers=headers)
-    told = answer.json()
-    assert (told["accepted"], told["duplicates"], told["rejected"]) == (1, 1, 1)
+    outcome = answer.json()
+    assert (outcome["accepted"], outcome["duplicates"], outcome["rejected"]) == (1, 1, 1)
     kinds = [each.item.kind for each in here.room.log.read(0, 2**20).entries]
     assert kinds == [Kind.SPANS, Kind.SPANS, Kind.RECORDS, Kind.DROPS]
     here.room.work()
@@ -120,7 +120,7 @@ def test_kafka(here: Room) -> None:
 
 
 class Silent(MessageReceiver):
-    """Is only asked to store."""
+    """Is only called to store."""
 
     def consume(self) -> None:
         raise NotImplementedError

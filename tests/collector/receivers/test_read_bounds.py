@@ -9,7 +9,7 @@ from collector.receivers.grpc.receiver import ReadSlots
 from collector.receivers.message_servers.receiver import ReadSize
 
 
-def test_small_messages_are_asked_for_in_ever_larger_numbers() -> None:
+def test_small_messages_are_requested_in_ever_larger_numbers() -> None:
     size, counts = ReadSize(max_bytes=1000), list[int]()
     for _ in range(5):
         size.saw([10] * size.count)
@@ -20,7 +20,7 @@ def test_small_messages_are_asked_for_in_ever_larger_numbers() -> None:
 @pytest.mark.parametrize(
     ("largest", "count"), [(63, 8), (62, 16), (125, 8), (126, 4), (500, 2), (501, 1), (9999, 1)]
 )
-def test_the_largest_message_says_how_many_are_asked_for(largest: int, count: int) -> None:
+def test_the_largest_message_says_how_many_are_requested(largest: int, count: int) -> None:
     """A thousand bytes; it begins with eight, and doubles where twice as many fit."""
     size = ReadSize(max_bytes=1000)
     size.saw([1, largest, 1])
@@ -65,7 +65,7 @@ def test_a_name_leaves_one_permit_to_the_others() -> None:
 def test_the_oldest_is_cut_off_once_somebody_waited_a_turn(who: str, cut_off: str) -> None:
     """Its permit goes to whoever waited."""
     ends = {name: threading.Event() for name in ("first", "second", "third")}
-    slots, cut, begun = ReadSlots(3, turn_s=0.01, wait_s=20), list[str](), threading.Semaphore(0)
+    slots, cut, started = ReadSlots(3, turn_s=0.01, wait_s=20), list[str](), threading.Semaphore(0)
 
     def read(who: str, name: str) -> None:
         def end() -> None:
@@ -73,14 +73,14 @@ def test_the_oldest_is_cut_off_once_somebody_waited_a_turn(who: str, cut_off: st
             ends[name].set()
 
         with slots.slot(who, end):
-            begun.release()
+            started.release()
             assert ends[name].wait(120)
 
     readers: list[threading.Thread] = []
     for pair in (("one", "first"), ("two", "second"), ("two", "third")):
         readers.append(threading.Thread(target=read, args=pair))
         readers[-1].start()
-        assert begun.acquire(timeout=120)
+        assert started.acquire(timeout=120)
     with slots.slot(who, lambda: None):
         assert cut == [cut_off]
     for each in ends.values():

@@ -90,7 +90,7 @@ def test_what_is_decompressed_counts(start: Start) -> None:
 
 
 def test_metrics_are_taken_and_dropped(service: Service, caplog: pytest.LogCaptureFixture) -> None:
-    """A stock SDK sends them unasked, and would log an error each minute; it is told once."""
+    """A stock SDK sends them anyway, and would log an error each minute; it is reported once."""
     caplog.set_level("INFO", "collector")
     for headers, nothing in ((PROTOBUF, b""), (JSON, b"{}"), (JSON, b"{}")):
         answer = service.http.post("/v1/metrics", content=b"whatever", headers=headers)
@@ -109,9 +109,9 @@ def test_an_empty_request_is_fine(untouched: Service) -> None:
 def test_partial_success_in_protobuf(service: Service) -> None:
     data = request_with_a_bad_span().SerializeToString()
     answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
-    told = ExportTraceServiceResponse.FromString(answer.content).partial_success
-    assert (answer.status_code, told.rejected_spans) == (200, 1)
-    assert "span id" in told.error_message
+    outcome = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert (answer.status_code, outcome.rejected_spans) == (200, 1)
+    assert "span id" in outcome.error_message
     sheet = service.get("/api/v1/conservation")
     assert (sheet["spans"]["stored"], sheet["spans"]["dead_lettered"]) == (2, 1)
     assert sheet["dead_letters"] == {"invalid_span": 1}
@@ -161,7 +161,7 @@ def test_an_answer_holds_what_was_acknowledged_before_it(
         assert service.get("/api/v1/conservation")["spans"]["stored"] == n
 
 
-def test_requests_are_kept_as_they_came_where_nothing_is_refused() -> None:
+def test_requests_are_stored_as_they_came_where_nothing_is_refused() -> None:
     """Then nothing is written anew; and those of several messages are one."""
     whole = encode_request([span(1), span(2)]).SerializeToString()
     (batch,) = decode_protobuf(whole).batches
@@ -199,8 +199,8 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(
     answer = untouched.http.post("/v1/traces", content=content, headers=headers)
     assert answer.status_code == status
     if headers["Content-Type"] == "application/x-protobuf":
-        told = Status.FromString(answer.content)
-        assert (told.code, bool(told.message)) == (code, True)
+        outcome = Status.FromString(answer.content)
+        assert (outcome.code, bool(outcome.message)) == (code, True)
     else:
         assert (answer.json()["code"], bool(answer.json()["message"])) == (code, True)
 
@@ -255,7 +255,7 @@ def test_attributes_that_are_nested_cost_nothing_but_their_depth(
     first, second = (each.SerializeToString() for each in good)
     data = spans_request(first, second + deep_attribute(depth))
     answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
-    told = ExportTraceServiceResponse.FromString(answer.content).partial_success
-    assert (answer.status_code, told.rejected_spans) == (200, 0)
+    outcome = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert (answer.status_code, outcome.rejected_spans) == (200, 0)
     sheet = service.get("/api/v1/conservation")["spans"]
     assert (sheet["stored"], sheet["dead_lettered"]) == (2, 0)

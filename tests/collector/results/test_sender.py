@@ -1,4 +1,4 @@
-"""Results sent on: nothing is lost, the order is kept, whatever the far side does."""
+"""Results sent on: nothing is lost, the order stays, whatever the far side does."""
 
 import socket
 import time
@@ -131,7 +131,7 @@ def test_every_evaluation_in_the_order_of_commits(setting: Setting) -> None:
     assert {each["authorization"] for each in setting.server.requests} == {"Bearer x"}
 
 
-def test_a_failing_endpoint_is_asked_again(setting: Setting) -> None:
+def test_a_failing_endpoint_is_tried_again(setting: Setting) -> None:
     setting.server.faults.extend([Fault(setting.server.unavailable)] * 3)
     setting.add(1, 2)
     setting.start()
@@ -143,8 +143,8 @@ def test_a_failing_endpoint_is_asked_again(setting: Setting) -> None:
     assert setting.sample("refused_total") == 0
 
 
-def test_the_wait_that_is_asked_for_is_honoured(setting: Setting) -> None:
-    """Asked to come back in an hour, it does not come before; it ends all the same when told."""
+def test_the_wait_that_is_requested_is_honoured(setting: Setting) -> None:
+    """Sent away for an hour, it does not come before; it ends all the same when stopped."""
     setting.server.faults.append(Fault(setting.server.unavailable, 3600))
     setting.start()
     setting.add(1)
@@ -393,7 +393,7 @@ def test_requests_are_bounded_and_hold_whole_evaluations() -> None:
     assert len(request.resource_logs[0].scope_logs[0].log_records) == 1000
 
 
-def test_a_store_that_cannot_be_read_now_is_asked_again(
+def test_a_store_that_cannot_be_read_now_is_read_again(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = setting.store.results_after

@@ -110,11 +110,11 @@ def test_a_batch_that_is_given_up_keeps_its_memory_until_it_is_durable(
     monkeypatch.setattr(receiver, "COMMIT_S", 0.1)
     ingest, log = service.collector.ingest, service.collector.log
     data = logs_request([{"profile": "p", "context": "x" * 2**20}]).SerializeToString()
-    append, held = log.append, list[tuple[Item, Future[int]]]()
+    append, appended = log.append, list[tuple[Item, Future[int]]]()
 
     def hang(item: Item) -> Future[int]:
-        held.append((item, Future()))
-        return held[-1][1]
+        appended.append((item, Future()))
+        return appended[-1][1]
 
     try:
         monkeypatch.setattr(log, "append", hang)
@@ -126,7 +126,7 @@ def test_a_batch_that_is_given_up_keeps_its_memory_until_it_is_durable(
         assert client.refusal(data, "logs").code == "RESOURCE_EXHAUSTED"
     finally:
         monkeypatch.setattr(log, "append", append)
-        for item, durable in held:
+        for item, durable in appended:
             durable.set_result(append(item).result(120))
     assert ingest.budget.used == 0
     client.send(data, "logs")
@@ -148,13 +148,13 @@ def test_a_message_that_is_too_large_is_refused(
 
 
 def test_zstd_is_refused_by_the_library(service: Service) -> None:
-    """Before anything of ours is asked. If this fails, gRPC has learned it: mend the page.
+    """Before anything of ours is called. If this fails, gRPC has learned it: mend the page.
 
     Source: grpc/proposal A122 is not accepted; grpc/grpc issue 26460.
     """
     assert service.collector.grpc is not None
-    told = answer_to_encoding("zstd", service.collector.grpc.listen.port)
-    assert b"Error parsing 'grpc-encoding' metadata" in told
+    answer = answer_to_encoding("zstd", service.collector.grpc.listen.port)
+    assert b"Error parsing 'grpc-encoding' metadata" in answer
 
 
 def answer_to_encoding(encoding: str, port: int) -> bytes:
@@ -181,12 +181,12 @@ def answer_to_encoding(encoding: str, port: int) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
         connection.sendall(frame(1, 4, 1, head) + frame(0, 1, 1, message))
-        told = b""
-        while b"grpc-message" not in told:
+        answer = b""
+        while b"grpc-message" not in answer:
             part = connection.recv(2**16)
             assert part, "the connection ended without an answer"
-            told += part
-        return told
+            answer += part
+        return answer
 
 
 def test_metrics_are_taken_and_dropped(service: Service, client: GrpcClient) -> None:

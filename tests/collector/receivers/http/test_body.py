@@ -78,7 +78,7 @@ ways = pytest.mark.parametrize("way", WAYS)
 @ways
 @pytest.mark.parametrize("size", [0, 1, SMALL, SMALL + 1, 3 * MB])
 def test_every_encoding_and_size(way: str, size: int) -> None:
-    """As sent and as decompressed, both are held in memory."""
+    """As sent and as decompressed, both are in memory."""
     encoding, compress = WAYS[way]
     data = bytes(range(256)) * (size // 256) + bytes(size % 256)
     sent = compress(data)

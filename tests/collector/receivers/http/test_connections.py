@@ -1,4 +1,4 @@
-"""Hostile and careless connections: others are answered, and what is kept of them is bounded."""
+"""Hostile and careless connections: others are answered, and what is stored of them is bounded."""
 
 import re
 import select
@@ -97,7 +97,7 @@ def push(connections: Sequence[socket.socket], data: bytes) -> None:
 
 
 @pytest.mark.parametrize("request_", [b"GET / HTTP/1.1\r\n\r\n", HEALTH], ids=["404", "200"])
-def test_a_burst_of_requests_is_not_kept(
+def test_a_burst_of_requests_is_not_stored(
     module_collector: CollectorProcess, sockets: Connect, request_: bytes
 ) -> None:
     """Ten times 250 kB of requests, whose answers nobody reads, took 330 MB once."""
@@ -143,10 +143,10 @@ def test_who_asks_for_another_protocol_is_answered_once(
     collector = module_collector
     for head in (b"GET /healthz", b"POST /healthz"):
         connection = sockets(collector)
-        asked = (
+        request = (
             head + HEALTH[len(b"GET /healthz") : -2] + b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
         )
-        connection.sendall(asked + b"Content-Length: %d\r\n\r\n" % len(HEALTH) + HEALTH)
+        connection.sendall(request + b"Content-Length: %d\r\n\r\n" % len(HEALTH) + HEALTH)
         assert statuses(rest(connection)) == [200 if head.startswith(b"GET") else 405]
     preface = sockets(collector)
     preface.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + HEALTH)
@@ -219,7 +219,7 @@ def test_where_all_are_uploading_the_first_of_them_makes_room(
 
 
 def test_who_takes_no_answer_makes_room(few_files: CollectorProcess, sockets: Connect) -> None:
-    """All 40 that fit have asked for far more than the system holds, and read none of it."""
+    """All 40 that fit have requested far more than the system holds, and read none of it."""
     page = rest_of(sockets(few_files), b"/login").decode()
     style = max(re.findall(r'/static/[^"]+', page), key=lambda each: size_of(few_files, each))
     ask = f"GET {style} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 300
@@ -316,5 +316,5 @@ def test_lines_of_strangers_are_few(
         connection.sendall(data)
         assert statuses(rest(connection)) == [400]
     log = collector.folder / "collector.log"
-    wait_until(lambda: "Invalid HTTP request" in log.read_text(), what="it is told")
+    wait_until(lambda: "Invalid HTTP request" in log.read_text(), what="it is logged")
     assert log.read_text().count("Invalid HTTP request") == 1

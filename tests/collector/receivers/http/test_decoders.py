@@ -10,7 +10,7 @@ from collector.receivers.http.body import SMALL, Decoders
 
 
 class Clock:
-    """Time that passes only when told."""
+    """Time that passes only when set."""
 
     def __init__(self) -> None:
         self.now_s = 0.0

@@ -34,7 +34,7 @@ def test_only_post_of_the_very_path_goes_the_short_way() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_other_methods_are_told_what_is_allowed(untouched: Service, path: str) -> None:
+def test_other_methods_learn_what_is_allowed(untouched: Service, path: str) -> None:
     answer = untouched.http.get(path)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert answer.headers["content-type"] == "application/problem+json"

@@ -33,7 +33,7 @@ def exchange(address: str, pieces: Iterable[bytes]) -> tuple[int, int]:
                 connection.sendall(piece)
                 sent += 1
         except ConnectionError:
-            pass  # ended while it was still being told
+            pass  # ended while it was still being sent
         try:
             while part := connection.recv(65_536):
                 answer += part
@@ -178,7 +178,7 @@ SPELLINGS = (
 
 
 def spell(address: str, sent: Mapping[str, str], refusals: Collection[int]) -> None:
-    """Nobody is sent elsewhere, least of all to what Host says; strangers are told nothing."""
+    """Nobody is sent elsewhere, least of all to what Host says; strangers learn nothing."""
     connection = HTTPConnection(address, timeout=120)
 
     def ask(path: str, method: str, headers: Mapping[str, str]) -> int:

@@ -19,7 +19,7 @@ LOST = errors.NodeNotReadyError("away")
 
 @dataclass
 class Durable:
-    """The part of a `KafkaIntake` that is asked for."""
+    """The part of a `KafkaIntake` that is used."""
 
     offsets: dict[TopicPartition, int] = field(default_factory=dict[TopicPartition, int])
 
@@ -97,7 +97,7 @@ def test_under_load_they_are_five_a_second() -> None:
     assert consumer.sent[-1] == 100
 
 
-def test_a_failure_is_told_once_and_tried_again_every_second(
+def test_a_failure_is_reported_once_and_tried_again_every_second(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     durable, commits, consumer, clock = make()

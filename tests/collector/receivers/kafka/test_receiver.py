@@ -150,7 +150,7 @@ class NoTopics:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "named"),
     [
         pytest.param({}, "'scouter.spans', 'scouter.records'", id="one-process"),
         pytest.param({"role": "gateway", "kafka_records_topic": "mine"}, "'mine'", id="named"),
@@ -161,7 +161,7 @@ def test_a_topic_is_missed_where_somebody_expects_it(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     given: dict[str, str],
-    told: str,
+    named: str,
 ) -> None:
     """A gateway has brokers for the log of the fleet; that nobody sends to others is no fault."""
     monkeypatch.setattr(receiver_module, "_TOPICS_S", -1.0)
@@ -170,7 +170,7 @@ def test_a_topic_is_missed_where_somebody_expects_it(
     receiver = KafkaReceiver(settings, cast(Intake, Way(refusals=0)))
     topics = [settings.kafka_spans_topic, settings.kafka_records_topic]
     receiver._await_partitions(NoTopics(), topics)  # pyright: ignore[reportPrivateUsage]
-    expected = [f"kafka: no topic [{told}] yet; it is read once it exists"] if told else []
+    expected = [f"kafka: no topic [{named}] yet; it is read once it exists"] if named else []
     assert [each.getMessage() for each in caplog.records] == expected
 
 
@@ -211,10 +211,10 @@ def test_a_partition_that_moves_under_load_is_read_once(
             assert time.monotonic() < deadline
             spans = [span(64 * sent + m + 1, attributes={"text": "x" * 500}) for m in range(64)]
             body = encode_request(spans).SerializeToString()
-            told = producer.send(topics[0], body, key=str(sent).encode(), partition=sent % 4)
+            named = producer.send(topics[0], body, key=str(sent).encode(), partition=sent % 4)
             sent += 1
             if sent % 4 == 0:
-                told.get(timeout=120)  # no faster than the broker
+                named.get(timeout=120)  # no faster than the broker
 
     def stored(service: Service) -> int:
         return service.get("/api/v1/conservation")["spans"]["stored"]
@@ -255,12 +255,12 @@ def test_a_collector_on_a_copy_of_the_data_folder_is_noticed(
     services("second", kafka.bootstrap, topics)
     numbers = iter(range(1, 10_000))
 
-    def is_told() -> bool:
+    def is_logged() -> bool:
         body = encode_request([span(next(numbers))]).SerializeToString()
         producer.send(topics[0], body, partition=0).get(timeout=120)
         return "took over" in first.http.get("/readyz").text
 
-    wait_until(is_told, what="the older one says so", every_s=0.05)
+    wait_until(is_logged, what="the older one says so", every_s=0.05)
     producer.close()
 
 
@@ -329,7 +329,7 @@ class Consumer:
 
 
 class Way:
-    """A way in that refuses spans as often as it is told to, or stores them when told to."""
+    """A way in that refuses spans as often as it is set to, or stores them."""
 
     def __init__(self, refusals: int, full: Sequence[bool] = (), *, is_slow: bool = False) -> None:
         self.refusals, self.full, self.is_slow = refusals, list(full), is_slow
@@ -503,7 +503,7 @@ def test_what_the_store_refuses_is_given_away_uncommitted() -> None:
     assert (intake.durable_offsets(), intake.pending_offsets()) == ({}, {})
 
 
-def test_drops_are_told_before_a_partition_is_given_away() -> None:
+def test_drops_are_reported_before_a_partition_is_given_away() -> None:
     way = Way(refusals=0)
     intake = intake_of(way)
     message = messages_of(7)[0]

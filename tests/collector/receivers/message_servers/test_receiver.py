@@ -33,7 +33,7 @@ class Scripted(MessageReceiver):
         super().__init__("scripted", "nowhere", ingest, inputs)
         self.gone = threading.Event()
         self.behind_s: float | None = 0.0
-        self.asked = 0
+        self.calls = 0
 
     def consume(self) -> None:
         while not self.stopping.is_set():
@@ -42,7 +42,7 @@ class Scripted(MessageReceiver):
             self.report_lag(self._ask)
 
     def _ask(self) -> float | None:
-        self.asked += 1
+        self.calls += 1
         return self.behind_s
 
 
@@ -59,7 +59,7 @@ def test_a_receiver_is_behind_until_its_server_has_nothing_left(ingest: Intake) 
     receiver.start()
     try:
         wait_until(lambda: inputs.behind() == (), what="the receiver is caught up")
-        assert receiver.asked <= 2  # not at each of its many rounds
+        assert receiver.calls <= 2  # not at each of its many rounds
         receiver.behind_s = 1.0
         wait_until(lambda: inputs.behind() == ("scripted",), what="a lag")
         receiver.behind_s = 0.0
