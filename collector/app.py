@@ -10,7 +10,7 @@ from collector.care.data_folder import open_data
 from collector.care.retention import FileNote, Housekeeping
 from collector.desk import Desk
 from collector.exemplars import TraceExemplars
-from collector.judging.answers import KeptAnswers, remove_answers
+from collector.judging.answers import StoredAnswers, remove_answers
 from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics
 from collector.operation import Operation
@@ -57,7 +57,7 @@ class Collector(Desk[FileStore]):
             on_sync=self.metrics.log_sync_seconds.observe,
         )
         self.store, self.log = self.files.store, self.files.log
-        self.answers: KeptAnswers | None = None
+        self.answers: StoredAnswers | None = None
         try:
             self.providers.check_ledger(self.store.missing_files, accept_loss=accept_loss)
             self._wire()
@@ -83,7 +83,7 @@ class Collector(Desk[FileStore]):
             measures=measures,
         )
         measures.show(lambda: [self.worker.shown])
-        self.answers = self._kept_answers()
+        self.answers = self._stored_answers()
         self.judging = self._judging()
         self.watch.follow()
         # The store has a payload twice while it writes it; refused, it would come for ever.
@@ -197,19 +197,19 @@ class Collector(Desk[FileStore]):
             beside=None if self.gold is None else self.gold.run,
         )
 
-    def _kept_answers(self) -> KeptAnswers | None:
+    def _stored_answers(self) -> StoredAnswers | None:
         settings = self.settings
         if not settings.judge_cache_bytes:
             remove_answers(settings.data)  # nothing would take out of it what is erased
             return None
-        answers = KeptAnswers(
+        answers = StoredAnswers(
             settings.data,
             self.counting,
             self.providers.judge.identity,
             max_bytes=settings.judge_cache_bytes,
             max_age_s=settings.judge_cache_s,
         )
-        self.judge_measures.watch_cache(answers.kept, settings.judge_cache_bytes)
+        self.judge_measures.watch_cache(answers.stored, settings.judge_cache_bytes)
         return answers
 
     def _warn_of_judges(self) -> None:
@@ -222,6 +222,6 @@ class Collector(Desk[FileStore]):
                     _log.warning("profile %r: %s", each.profile.alias, error)
 
     def _profiles_changed(self) -> None:
-        """Let alerts and waiting records follow; who asked for it waits a moment for that."""
+        """Let alerts and waiting records follow; who requested it waits a moment for that."""
         with contextlib.suppress(TimeoutError):
             self.worker.profiles_changed().result(_FOLLOW_S)

@@ -32,7 +32,7 @@ from collector.comparing.comparison import (
 )
 from collector.comparing.live import explain
 from collector.comparing.looks import looks_of, record_place
-from collector.comparing.runs import RunSummary, kept_summary, row_of
+from collector.comparing.runs import RunSummary, row_of, stored_summary
 from collector.comparing.side import MOST, Side, Wanted, read_side
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
@@ -75,14 +75,14 @@ _RunId = Annotated[str, Path(max_length=64)]
 
 
 def _item(row: RunRow, summary: RunSummary) -> RunItem:
-    told = summary.model_dump(exclude={"ended_ns"})
+    fields = summary.model_dump(exclude={"ended_ns"})
     return RunItem(
         run_id=row.run_id,
         name=row.name,
         added_at=time_at(row.added_ns),
         added_by=row.added_by,
         ended_at=time_at(summary.ended_ns) if summary.ended_ns else None,
-        **told,
+        **fields,
     )
 
 
@@ -200,7 +200,7 @@ def comparison_router() -> APIRouter:
     def runs(store: TheStore, caller: Reader) -> Page[RunItem]:
         """Runs that can be compared."""
         return Page[RunItem](
-            items=tuple(_item(row, kept_summary(row)) for row in store.runs(caller.space))
+            items=tuple(_item(row, stored_summary(row)) for row in store.runs(caller.space))
         )
 
     @router.post(
@@ -265,7 +265,7 @@ def _answer(
     explained: Explained | None,
     sides: tuple[ComparedSide, ...],
     changes: list[ComparedChange],
-    told: int,
+    shown: int,
 ) -> Comparison:
     before, after = sides
     advice = found.decision.advice
@@ -286,7 +286,7 @@ def _answer(
         explanation=None if explained is None else explanation_of(explained),
         rates=tuple(_rate(row) for row in found.rates),
         changes=tuple(changes),
-        more_changes=len(found.flips) - told,
+        more_changes=len(found.flips) - shown,
         notes=tuple(found.notes),
     )
 

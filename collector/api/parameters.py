@@ -19,11 +19,11 @@ from pydantic import BaseModel, Field, JsonValue
 from collector.access.caller import Caller, Needs, Scope, let_in
 from collector.access.gate import BEARER
 from collector.api.parts import CatchUp
-from collector.items.times import parse_asked_ns
+from collector.items.times import parse_query_ns
 from collector.prices import Cost
 from collector.problem import ProblemError, problems
 from collector.store.json_text import dump_json
-from collector.store.reads import AskedOutcome
+from collector.store.reads import OutcomeFilter
 from collector.store.span_rows import LONGEST, MOST, is_searched
 from collector.worker.worker import CATCH_UP_S
 from scouter.errors import DataError
@@ -55,7 +55,7 @@ Time = Annotated[
 ]
 Profile = Annotated[str | None, Query(max_length=512, description="Alias, name, uid or digest.")]
 OutcomeOrBad = Annotated[
-    AskedOutcome | None,
+    OutcomeFilter | None,
     Query(description="`not_passed` is what failed or errored."),
 ]
 Tags = Annotated[
@@ -191,7 +191,7 @@ def read_time(name: str, value: str | None) -> int | None:
         return None
     try:
         # A plus sign in a query means a space; in a time it can only have been a plus sign.
-        return parse_asked_ns(value.replace(" ", "+") if "T" in value.upper() else value)
+        return parse_query_ns(value.replace(" ", "+") if "T" in value.upper() else value)
     except DataError as error:
         raise ProblemError(400, f"{name}: {error}") from error
 

@@ -37,7 +37,7 @@ from collector.items.times import time_at
 from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import EvaluationQuery
-from collector.store.reads import AskedOutcome
+from collector.store.reads import OutcomeFilter
 from collector.store.record_queries import RecordQuery, SessionQuery, SessionSummary
 from scouter.client.models.answer import Searched
 from scouter.client.models.records import Session, SessionItem
@@ -49,7 +49,7 @@ async def session_filter(
     caller: Reader,
     profile: Profile = None,
     outcome: Annotated[
-        AskedOutcome | None,
+        OutcomeFilter | None,
         Query(
             description="`failed`, `errored`, `not_passed` (either), `pending`: of one record at "
             "least, or of the session itself. `passed`: of all, skipped ones aside. `skipped`: of "

@@ -410,6 +410,6 @@ def _figures(traces: Sequence[TraceTotals], prices: PriceTable) -> TraceFigures 
 
 
 def _mean(numbers: Iterable[int | None]) -> float | None:
-    """The mean of those that are told."""
-    told = [each for each in numbers if each is not None]
-    return statistics.fmean(told) if told else None
+    """The mean of those that are known."""
+    known = [each for each in numbers if each is not None]
+    return statistics.fmean(known) if known else None

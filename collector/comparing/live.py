@@ -85,7 +85,7 @@ def compare_live(
     """
     sides = before, after
     records = [list(map(_record, _whole(_by_time(side)))) for side in sides]
-    whole = _compared([_kept(side) for side in records], is_open=is_open)
+    whole = _compared([_decided(side) for side in records], is_open=is_open)
     rows = [_row(WHOLE_RECORDS, whole, whole and whole.p_value, is_open=is_open)]
     lengths = [_mean_length(side) for side in records]
     if max(lengths) > 1:
@@ -115,7 +115,7 @@ def _record(record: RecordResult) -> tuple[str, bool | None]:
 
 
 def passed_of(record: RecordResult) -> bool | None:
-    """Tell whether a record passed; None if nobody knows, as a judge was not asked for money."""
+    """Tell whether a record passed; None if nobody knows, as a judge's budget was spent."""
     if record.outcome in {Outcome.FAILED, Outcome.ERRORED}:
         return False
     if record.outcome is not Outcome.PASSED:
@@ -123,7 +123,7 @@ def passed_of(record: RecordResult) -> bool | None:
     return None if any(task.reason is Reason.BUDGET for task in record.tasks) else True
 
 
-def _kept(records: Iterable[tuple[str, bool | None]]) -> list[Passed]:
+def _decided(records: Iterable[tuple[str, bool | None]]) -> list[Passed]:
     return [Passed(session, passed) for session, passed in records if passed is not None]
 
 
@@ -206,11 +206,11 @@ def _row(
     family: int = 1,
 ) -> RateComparison:
     """A row; `adjusted` is None where the rate decides nothing."""
-    is_told = found is not None and _is_enough(found)
-    adjusted = adjusted if is_told else None
+    is_enough = found is not None and _is_enough(found)
+    adjusted = adjusted if is_enough else None
     before, after = (found.before, found.after) if found else (None, None)
     counts = [(each.passed, each.count) if each else (0, 0) for each in (before, after)]
-    interval = found.interval if found and is_told else (-1.0, 1.0)
+    interval = found.interval if found and is_enough else (-1.0, 1.0)
     regressed = adjusted is not None and adjusted <= LEVEL and interval[1] < 0
     conversations = [each.conversations if each else 0 for each in (before, after)]
     return RateComparison(
@@ -231,13 +231,13 @@ def _row(
         difference=found.difference if found else 0.0,
         interval=interval,
         method=EVERY_LOOK if is_open else METHOD,
-        p_value=found.p_value if found and is_told else None,
+        p_value=found.p_value if found and is_enough else None,
         adjusted_p=adjusted,
         level=LEVEL,
         fall_limit=max(0.0, -interval[0]),
         regressed=regressed,
         is_cleared=True,  # nothing is named that the correction does not name
-        reason=_reason(counts, found, interval if is_told else None, adjusted, family),
+        reason=_reason(counts, found, interval if is_enough else None, adjusted, family),
     )
 
 
@@ -320,7 +320,7 @@ def _likeness_notes(sides: Sequence[Sequence[tuple[str, bool | None]]]) -> Itera
     """Likeness of records without a session id."""
     single: list[str] = []
     for records, when in zip(sides, ("before", "now"), strict=True):
-        results = _kept(records)
+        results = _decided(records)
         alone = sum(not each.session for each in results)
         if not alone:
             continue

@@ -1,4 +1,4 @@
-"""Both sides of a flip as people look at them: asked, answered, called and judged."""
+"""Both sides of a flip as people look at them: question, answer, calls and outcomes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from collector.comparing.side import Side
 from collector.items.times import time_at
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
-from collector.worker.kept_values import kept
+from collector.worker.stored_values import stored_value
 from scouter.client.models.comparison import ComparedRecord, Look, LookedTask
 from scouter.client.models.records import ToolCall
 from scouter.drift.profile import AgentEvalProfile
@@ -105,7 +105,7 @@ def look_at_attempt(run: ScenarioEvalResults, scenario_id: str, attempt: int) ->
         outcome=detail.outcome,
         tasks=tuple(_sorted([*own, *map(_task, left)])),
         calls=_calls(detail.traces),
-        shown={name: kept(value, _VALUE) for name, value in shown.items()},
+        shown={name: stored_value(value, _VALUE) for name, value in shown.items()},
     )
 
 
@@ -125,13 +125,13 @@ def _of_record(
     messages: Messages | None = None,
 ) -> Look:
     """One record; `messages` are those of a live one, whose results have none."""
-    tasks = map(_task, record.tasks) if messages is None else _told(record.tasks, messages)
+    tasks = map(_task, record.tasks) if messages is None else _with_messages(record.tasks, messages)
     return Look(
         **dict(record_place(record, is_live=messages is not None)),
         outcome=record.outcome,
         tasks=tuple(_sorted(tasks)),
         calls=_calls(spans or ()),
-        shown={} if context is None else {"context": kept(context, _VALUE)},
+        shown={} if context is None else {"context": stored_value(context, _VALUE)},
     )
 
 
@@ -145,7 +145,7 @@ def record_place(record: RecordResult, *, is_live: bool) -> ComparedRecord:
     )
 
 
-def _told(tasks: Iterable[EvalTaskResult], messages: Messages) -> Iterator[LookedTask]:
+def _with_messages(tasks: Iterable[EvalTaskResult], messages: Messages) -> Iterator[LookedTask]:
     for task in tasks:
         message = messages.get((task.task_id, task.outcome), "")[:_MESSAGE]
         yield LookedTask(task_id=task.task_id, outcome=task.outcome, message=message)
@@ -172,8 +172,8 @@ def _call(call: MadeCall, spans: Mapping[str, Span]) -> ToolCall:
     span = spans[call.span_ids[0]] if call.is_executed else None
     return ToolCall(
         name=call.name,
-        arguments=kept(call.arguments, _VALUE),
-        result=kept(call.result, _VALUE),
+        arguments=stored_value(call.arguments, _VALUE),
+        result=stored_value(call.result, _VALUE),
         error=call.error[:_MESSAGE],
         duration_ms=None if span is None else max(0, span.end_ns - span.start_ns) / 1e6,
     )

@@ -1,4 +1,4 @@
-"""Offline runs as they are kept: read, summed up, and looked into."""
+"""Offline runs as they are stored: read, summed up, and looked into."""
 
 import hashlib
 from typing import Final
@@ -104,6 +104,6 @@ def _name_of(summary: RunSummary) -> str:
     return " ".join(filter(None, (summary.agent, summary.agent_version))) or "unnamed run"
 
 
-def kept_summary(row: RunRow) -> RunSummary:
+def stored_summary(row: RunRow) -> RunSummary:
     """The summary of a stored run."""
     return RunSummary.model_validate_json(row.summary)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from collector.comparing.runs import kept_summary, read_body
+from collector.comparing.runs import read_body, stored_summary
 from collector.items.times import format_time
 from collector.problem import ProblemError
 from collector.store.evaluation_queries import EvaluationQuery, OutcomeRow, TaskOutcome
@@ -103,7 +103,7 @@ def _offline(store: Store, space: str, profile: str, run_id: str, *, is_whole: b
         has = ", ".join(parts) or "none"
         why = f"has no records of the profile {profile!r}" if profile else "has several profiles"
         raise ProblemError(404, f"the run {row.name!r} {why}; its profiles are: {has}")
-    summary = kept_summary(row)
+    summary = stored_summary(row)
     when = format_time(summary.ended_ns or row.added_ns)[:16].replace("T", " ")
     return Side(
         label=f"run {row.name!r} of {when}",
@@ -192,17 +192,17 @@ def with_tasks(results: EvalResults, tasks: Collection[str]) -> EvalResults:
 
 def _with_tasks(records: Iterable[RecordResult], tasks: Collection[str]) -> Iterator[RecordResult]:
     for each in records:
-        kept = tuple([task for task in each.tasks if task.task_id in tasks])
-        if kept and len(kept) == len(each.tasks):
+        left = tuple([task for task in each.tasks if task.task_id in tasks])
+        if left and len(left) == len(each.tasks):
             yield each
-        elif kept:
+        elif left:
             yield RecordResult(
                 each.record_uid,
                 each.record_id,
                 each.session_id,
                 each.trace_id,
-                record_outcome(kept),
-                kept,
+                record_outcome(left),
+                left,
                 each.created_ns,
                 each.duration_ns,
             )
@@ -221,9 +221,9 @@ def shared_ids(before: EvalResults, after: EvalResults) -> Counter[str]:
 def first_of(results: EvalResults, shared: Counter[str]) -> EvalResults:
     """As many records of each id as both sides have, in their order."""
     left = Counter(shared)
-    kept: list[RecordResult] = []
+    found: list[RecordResult] = []
     for each in results.records:
         if left[each.record_id] > 0:
             left[each.record_id] -= 1
-            kept.append(each)
-    return EvalResults(kept)
+            found.append(each)
+    return EvalResults(found)

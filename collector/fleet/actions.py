@@ -80,11 +80,11 @@ class FleetActions:
         """
         name = uuid.uuid4().hex
         self._read(_SEND, name, action.model_dump_json())
-        begun = self._clock()
-        while not (found := self._read(_ANSWER, name, self._clock() >= begun + self._wait_s)):
-            if self._clock() >= begun + 2 * self._wait_s:
+        start = self._clock()
+        while not (found := self._read(_ANSWER, name, self._clock() >= start + self._wait_s)):
+            if self._clock() >= start + 2 * self._wait_s:
                 raise TransientError(
-                    "the api with the duties has begun with it and does not answer: see what the "
+                    "the api with the duties has started with it and does not answer: see what the "
                     "alert is now, before you send it again"
                 )
             self._sleep(_LOOK_S)

@@ -1,4 +1,4 @@
-"""Kept answers of a fleet's judges, so that no process pays for a question of another again."""
+"""Stored answers of a fleet's judges, so that no process pays for a question of another again."""
 
 import logging
 import time
@@ -19,15 +19,15 @@ _LONGEST_S: Final = 3_600.0
 
 
 class FleetAnswers(AnswersBySpace):
-    """Answers by space, in PostgreSQL; see `KeptAnswers`, which is the same for one process.
+    """Answers by space, in PostgreSQL; see `StoredAnswers`, which is the same for one process.
 
     What is erased in one process was read in others, whose judges may be answering: of each space
     the database has the last commit that erased something, and the erasures that run. An answer is
-    kept only by those who know that commit, and while none runs.
+    stored only by those who know that commit, and while none runs.
 
     Args:
         session: A connection to the database.
-        judge: Asked what is not here.
+        judge: Called for what is not here.
         entry_of: From the provider that a question names to what stands for it in keys.
         last_seq: The newest commit of the store.
         max_bytes: Most bytes of answers; the oldest make room.
@@ -51,11 +51,11 @@ class FleetAnswers(AnswersBySpace):
         self._cache = PostgresqlCache(
             session, max_bytes=max_bytes, max_age_s=max_age_s, clock=clock
         )
-        self._begun: dict[str, list[str]] = {}
-        """Numbers of the erasures that this process has begun, by space."""
+        self._started: dict[str, list[str]] = {}
+        """Numbers of the erasures that this process has started, by space."""
         self._owed: list[tuple[str, str, int]] = []
         """Erasures whose end could not be written yet: number, space and commit."""
-        self._is_told = False
+        self._is_reported = False
         try:
             for space, seq in session.run(_known, ANSWER_TABLES).items():
                 self._shelves[space] = self._new_shelf(space, seq)
@@ -71,11 +71,11 @@ class FleetAnswers(AnswersBySpace):
             is_wanted=lambda session: self._erased(session, space) is not None,
         )
 
-    def kept(self) -> Kept:
-        """Number of kept answers of the fleet, and their size; zeros if that cannot be read now."""
+    def stored(self) -> Kept:
+        """Number of the fleet's answers, and their size; zeros if that cannot be read now."""
         self._pay()
         try:
-            return self._cache.kept()
+            return self._cache.stored()
         except ScouterError:
             return Kept(0, 0)
 
@@ -85,7 +85,7 @@ class FleetAnswers(AnswersBySpace):
         """Remove all answers of a space, and have no process keep one until the end.
 
         Raises:
-            TransientError: They cannot be removed; they are kept on.
+            TransientError: They cannot be removed; they stay.
         """
         number, now = uuid.uuid4().hex, self._clock()
         self._pay()
@@ -99,11 +99,11 @@ class FleetAnswers(AnswersBySpace):
         try:
             self._cache.clear([own(space), sent(space)], also=note)
         except ScouterError:
-            with self._lock:  # it may have begun, and only the word of it was lost
+            with self._lock:  # it may have started, and only the word of it was lost
                 self._owed.append((number, space, 0))
             raise
         with self._lock:
-            self._begun.setdefault(space, []).append(number)
+            self._started.setdefault(space, []).append(number)
 
     def end_erasing(self, space: str, seq: int) -> None:
         """Go on keeping answers.
@@ -113,10 +113,10 @@ class FleetAnswers(AnswersBySpace):
             seq: The commit that erased; what was read before it may be of what went.
         """
         with self._lock:
-            begun = self._begun.get(space)
-            if not begun:
+            numbers = self._started.get(space)
+            if not numbers:
                 return
-            self._owed.append((begun.pop(), space, seq))
+            self._owed.append((numbers.pop(), space, seq))
         self._pay()
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class FleetAnswers(AnswersBySpace):
             "SELECT number, begun_s FROM judge_answers_erasures WHERE space = $1", [space]
         )
         now = self._clock()
-        if any(begun_s > now - _LONGEST_S for _, begun_s in rows):
+        if any(started_s > now - _LONGEST_S for _, started_s in rows):
             return None
         for number, _ in rows:  # whoever began it is dead, and what it erased is stored by now
             _end(session, number, space, self._last_seq())
@@ -176,18 +176,18 @@ class FleetAnswers(AnswersBySpace):
             try:
                 self._session.run(work, ANSWER_TABLES)
             except ScouterError as error:
-                if not self._is_told:
-                    _log.warning("no answers of space %r are kept for now: %s", space, error)
-                self._is_told = True
+                if not self._is_reported:
+                    _log.warning("no answers of space %r are stored for now: %s", space, error)
+                self._is_reported = True
                 return
-            self._is_told = False
+            self._is_reported = False
             self._renew(space, seq)
             with self._lock:
                 self._owed = [other for other in self._owed if other != each]
 
 
 def remove_answers(session: Session) -> None:
-    """Remove all kept answers of a fleet that keeps none any more.
+    """Remove all stored answers of a fleet that stores none any more.
 
     Raises:
         TransientError: They cannot be removed now.

@@ -42,7 +42,7 @@ class FleetConditions:
         self._store, self._monitor = store, monitor
         self._lock = threading.Lock()
         self._place: int | None = None
-        """The last commit whose results were told."""
+        """The last commit whose results were reported."""
 
     def follow(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
         """Watch these profiles and no others.
@@ -55,7 +55,7 @@ class FleetConditions:
 
         Cost: commits wait for the last outcomes of profiles that were not watched.
         """
-        # No result is stored between those that are told and those that are read for a profile.
+        # No result is stored between those that are reported and those that are read for a profile.
         with self._lock, self._store.alone():
             if self._place is None:
                 self._monitor.load()  # another process has had the duties since the start
@@ -104,7 +104,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         self._actions = FleetActions(open_beside(url))
         self._keep_given(self._behind, self._actions.send)
         self._conditions = FleetConditions(self.store, self.watch.monitor)
-        self.answers = self.kept_answers(self.counting, self.providers, self.store)
+        self.answers = self.stored_answers(self.counting, self.providers, self.store)
         if self.answers is None:  # nothing would take out of them what is erased
             with closing(open_beside(url)) as session:
                 remove_answers(session)
@@ -127,7 +127,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         self._clock = RetentionClock(
             FleetNote(open_beside(url), RETENTION_NOTE), settings.retention_days * 86_400
         )
-        self._standing_by = threading.Lock()
+        self._in_reserve = threading.Lock()
         """For who shows what another api has found: it ends before the duties begin here."""
         self._leader = Leader(url, self._lead)
         self._followers = [
@@ -193,7 +193,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
 
     def _lead(self, epoch: str) -> None:
         """Begin with the duties."""
-        with self._standing_by:
+        with self._in_reserve:
             self.store.have_duties(epoch)
             self._watch_active()
             self.watch.start()
@@ -208,7 +208,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
 
     def _stand_by(self) -> None:
         """Show what the api with the duties has found."""
-        with self._standing_by:
+        with self._in_reserve:
             if not self._leader.has_duties:
                 self.watch.load()
 
@@ -232,7 +232,7 @@ class FleetApi(FleetProcess, Desk[FleetStore]):
         self.watch.follow(self._conditions.follow if has_duties else self.watch.monitor.show)
 
     def _profiles_changed(self) -> None:
-        """Follow a change, and let workers do so: who asked for it may send at once."""
+        """Follow a change, and let workers do so: who requested it may send at once."""
         self._watch_active()
         time.sleep(_FOLLOW_S + 0.5)
 

@@ -10,7 +10,7 @@ from collector.fleet.database import Session, Tables
 from scouter.agent.ledger import Account, Balances, LedgerError, Refused, Reserved
 from scouter.errors import ScouterError
 
-_KEPT_DAYS: Final = 100
+_STORED_DAYS: Final = 100
 _TABLES: Final = Tables(
     name="budget_reservations",
     statements=(
@@ -178,7 +178,7 @@ class PostgresqlLedger:
         if self._cleared == day:
             return
         self._cleared = day
-        before = datetime.date.fromisoformat(day) - datetime.timedelta(days=_KEPT_DAYS)
+        before = datetime.date.fromisoformat(day) - datetime.timedelta(days=_STORED_DAYS)
         for sql in (
             "DELETE FROM budget_accounts WHERE day < $1",
             "DELETE FROM budget_reservations WHERE day < $1",

@@ -175,7 +175,7 @@ class PostgresqlCache:
 
         self._session.run(work, ANSWER_TABLES)
 
-    def kept(self) -> Kept:
+    def stored(self) -> Kept:
         """The size of the cache.
 
         Raises:

@@ -82,7 +82,7 @@ def copy(
     Nobody may use either of them meanwhile. A collector has to have read its whole log before it is
     stopped; of a fleet first the gateways, then, once the lag is 0, the workers and apis. Rows keep
     the numbers of their commits, so that cursors of clients go on. Tokens and what judges have
-    spent are copied, too; kept answers of judges are not.
+    spent are copied, too; stored answers of judges are not.
 
     A copy that was ended at any moment goes on with the same command, and nothing is there twice.
     In the end rows, totals and sheets of both sides are compared: exit code 1 if they differ.
@@ -104,7 +104,7 @@ def copy(
                 ends = _into_database(Path(source), target, partitions, stack)
             else:
                 ends = _into_folder(source, Path(target), stack)
-            told, found = _copy(*ends, tell)
+            text, found = _copy(*ends, tell)
     except ImportError as error:
         raise ConfigError(_NEEDS.format(error.name)) from error
     except TransientError as error:
@@ -121,7 +121,7 @@ def copy(
             err=True,
         )
         raise typer.Exit(DIFFERENT)
-    typer.echo(visible(told))
+    typer.echo(visible(text))
     if into_database:
         typer.echo(
             f"start the fleet with {partitions} partitions (fleet_partitions) and a new topic"
@@ -221,19 +221,19 @@ def _copy(
     took_s = time.monotonic() - began
     total = sum(plan.rows.values())
     tell("comparing", total, total)
-    told = f"{target}: {_words(plan)}, in {took_s:.1f} s; both sides are alike"
-    return told, differences(source, target, plan)
+    text = f"{target}: {_words(plan)}, in {took_s:.1f} s; both sides are alike"
+    return text, differences(source, target, plan)
 
 
 def copy_store(
     source: "Source", target: "Target", tell: Callable[[int, int], None] = lambda done, total: None
 ) -> "Plan":
-    """Copy everything, or go on with what was begun; a target that has all is left as it is.
+    """Copy everything, or go on with what was started; a target that has all is left as it is.
 
     Args:
         source: Is not changed.
         target: Empty, or with a part of the same source.
-        tell: Is told how many rows are there, and how many will be.
+        tell: Gets how many rows are there, and how many will be.
 
     Returns:
         What was to be copied.

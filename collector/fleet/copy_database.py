@@ -28,7 +28,7 @@ _COPIED: Final = "copied"
 _DONE: Final = "copied_to"
 """Key of the last commit that is there, while it is filled."""
 _IDENTITY: Final = "identity"
-"""Key of the number of the database, once one was asked for."""
+"""Key of the number of the database, once one was requested."""
 _IDLE_S: Final = 600.0
 """Rows of a part are all there before its transaction; its process may stand still inside."""
 _GONE_S: Final = 5.0

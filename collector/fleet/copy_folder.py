@@ -96,7 +96,7 @@ _SQL: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Rows of tables that a fleet parts, with what the partition follows from: the key of the log, or
 of sessions their id behind their space. Rows without a key are of no partition."""
-_BEGUN_SESSIONS: Final = "SELECT DISTINCT uid FROM begun WHERE starts_with(uid, 'session:')"
+_STARTED_SESSIONS: Final = "SELECT DISTINCT uid FROM begun WHERE starts_with(uid, 'session:')"
 _SESSIONS: Final = """
     SELECT DISTINCT r.space, p.uid, coalesce(nullif(r.session_id, ''), r.uid)
     FROM records r JOIN profiles p ON p.space = r.space
@@ -198,20 +198,20 @@ class FolderSource:
         found = self.reads.read(sql.format(columns=columns), values)
         part = self._part
         if table == "begun":
-            return [(*row[:-2], self._part_of_begun(row[1], row[2], row[-2])) for row in found]
+            return [(*row[:-2], self._part_of_start(row[1], row[2], row[-2])) for row in found]
         return [(*row[:-2], part(row[-2], row[-1])) for row in found]
 
-    def _part_of_begun(self, space: str, uid: str, key: str | None) -> int:
-        """The partition of what was begun; a session has there a hash of its id."""
+    def _part_of_start(self, space: str, uid: str, key: str | None) -> int:
+        """The partition of what was started; a session has there a hash of its id."""
         return self._part(key, None) if key is not None else self._shares.get((space, uid), NOBODY)
 
     @cached_property
     def _shares(self) -> Mapping[tuple[str, str], int]:
-        """The shares of the sessions that were begun, by space and `record_uid`.
+        """The shares of the sessions that were started, by space and `record_uid`.
 
         Cost: linear in sessions and profiles, if there is any such session.
         """
-        wanted = {uid for (uid,) in self.reads.read(_BEGUN_SESSIONS)}
+        wanted = {uid for (uid,) in self.reads.read(_STARTED_SESSIONS)}
         rows = self.reads.read(_SESSIONS) if wanted else []
         return {
             (space, uid): share_of(space, session_id, self._partitions)

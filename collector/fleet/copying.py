@@ -1,12 +1,12 @@
 """A copy of all that a collector has stored: from a data folder into a fleet's database, or back.
 
 It goes by parts: the rows of some commits, of all tables, in the order of the commits. Each part is
-one transaction of the target, with the number of its last commit. So the same copy, begun again,
+one transaction of the target, with the number of its last commit. So the same copy, started again,
 goes on behind the last part that is there. Numbers of commits stay, and with them all places that
 others have noted: cursors, answers as of a commit, what a detector has seen.
 
 Beside the store there are tokens, what judges have spent, the place up to which results were sent,
-and the date of retention. Kept answers of judges stay behind: they are made again.
+and the date of retention. Stored answers of judges stay behind: they are made again.
 """
 
 import json
@@ -68,11 +68,11 @@ class Plan:
         return json.dumps(asdict(self), sort_keys=True)
 
     def check(self, text: str, target: object) -> None:
-        """Check that a copy that was begun is this one.
+        """Check that a copy that was started is this one.
 
         Args:
             text: Of its plan.
-            target: Where it was begun.
+            target: Where it was started.
 
         Raises:
             ConfigError: It is another one.

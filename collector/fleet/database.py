@@ -380,7 +380,7 @@ class Session:
         return self.address.text(error)
 
     def drop(self) -> None:
-        """Wait for what was begun, and close the connection; a later use opens another one."""
+        """Wait for what was started, and close the connection; a later use opens another one."""
         with self._lock:
             self._failed = None
             if self._connection is not None:

@@ -14,8 +14,8 @@ from collector.store.commit import Commit
 from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import EvaluationRow
 from collector.worker.backfill import Added, commits_of, letters_of, still_missing
-from collector.worker.kept_values import parts_of_rows
 from collector.worker.reevaluate import Revision
+from collector.worker.stored_values import parts_of_rows
 from scouter.errors import ConfigError, TransientError
 
 _ERASE_S: Final = 30.0
@@ -89,7 +89,7 @@ def _done(action: Callable[[], T]) -> "Future[T]":
     future: Future[T] = Future()
     try:
         future.set_result(action())
-    except Exception as error:  # noqa: BLE001 who asked for it is told
+    except Exception as error:  # noqa: BLE001 who requested it gets it
         future.set_exception(error)
     return future
 
@@ -99,7 +99,7 @@ class FleetOperation:
 
     Args:
         eraser: Erases in the whole store.
-        answers: Of judges; None where none are kept.
+        answers: Of judges; None where none are stored.
         past: The folder of the days that are over; None where there is none.
     """
 

@@ -73,7 +73,7 @@ class Leader:
             self._connection.close()
 
     def _run(self) -> None:
-        is_told = False
+        is_reported = False
         while not self._stopping.is_set() and not self.has_lost:
             try:
                 if not self.has_duties and (epoch := self._lock()):
@@ -82,8 +82,8 @@ class Leader:
                     _log.info("this api has the duties: detectors, alerts, retention")
                 elif self.has_duties and self._connection is not None:
                     self._connection.execute("SELECT 1")
-                elif not is_told:
-                    is_told = True
+                elif not is_reported:
+                    is_reported = True
                     _log.info("another api has the duties; this one is ready to take them over")
             except psycopg.Error as error:
                 self.has_lost = self.has_duties
@@ -92,7 +92,7 @@ class Leader:
                 self._connection = None
                 _log.warning("the lock of the duties: %s", self._address.text(error))
             except Exception:  # noqa: BLE001 whatever it is, another api may do better
-                _log.exception("the duties cannot be begun")
+                _log.exception("the duties cannot be started")
                 self.has_lost = True
             self._stopping.wait(_EVERY_S)
 

@@ -183,7 +183,7 @@ class Member:
                 if consumer is not None:
                     _close(consumer)
             self._stopping.wait(_RETRY_S)
-        if is_member:  # else there may be no brokers to be told
+        if is_member:  # else there may be no brokers to be notified
             leave_group(self._settings, self._name)
 
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
@@ -231,8 +231,8 @@ class Member:
         """Go on with a round of the group; what came meanwhile of partitions that stay.
 
         A leader that learns of partitions joins again, and the client forgets that it wanted to
-        where a poll ends before the round does: it has no heartbeats then, for ever. So it is told
-        that it still wants to.
+        where a poll ends before the round does: it has no heartbeats then, for ever. So it is
+        reminded that it still wants to.
         """
         coordinator = consumer._coordinator
         if not coordinator.need_rejoin():
@@ -397,7 +397,7 @@ class Member:
             )
 
     def _unanswered(self, error: errors.KafkaError) -> None:
-        """Note that brokers do not answer; the partitions are kept for as long as the group is."""
+        """Note that brokers do not answer; the partitions stay for as long as the group is."""
         if self._is_connected:
             _log.warning("kafka %s: no answer: %r", self._settings.shown, error)
         self._is_connected = False

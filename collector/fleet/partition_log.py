@@ -49,7 +49,7 @@ class Appending(Protocol):
 
 
 @dataclass(slots=True)
-class _Held:
+class _Slot:
     """A message in memory, or a number of offsets without any."""
 
     offset: int
@@ -99,8 +99,8 @@ class PartitionLog:
         self.part, self._settings, self._topic_log = part, settings, topic_log
         self._buffer_bytes, self._now_ns = buffer_bytes, now_ns
         self._changed = threading.Condition()
-        self._held: list[_Held] = []
-        self._foreign: list[_Held] = []
+        self._slots: list[_Slot] = []
+        self._foreign: list[_Slot] = []
         """Messages of others that are not where they belong yet."""
         self._size = 0
         self._trimmed = 0
@@ -151,9 +151,9 @@ class PartitionLog:
         """
         for message in messages:
             self.pass_to(message.offset, first)
-            held = self._of(message)
+            slot = self._of(message)
             with self._changed:
-                self._add(held)
+                self._add(slot)
         with self._changed:
             self._changed.notify_all()
 
@@ -172,35 +172,35 @@ class PartitionLog:
             if lost > 0:
                 self._add(self._lost(expected, lost))
             if offset > expected + max(0, lost):
-                self._add(_Held(expected + max(0, lost), offset, None, 0))
+                self._add(_Slot(expected + max(0, lost), offset, None, 0))
             self._changed.notify_all()
 
     def append_again(self) -> None:
         """Append once more what others put here and could not be appended where it belongs."""
         with self._changed:
-            self._foreign = [held for held in self._foreign if not held.is_ready]
-            failed = [held for held in self._foreign if held.again and held.again.done()]
-        for held in failed:
-            self._forward(held)
+            self._foreign = [slot for slot in self._foreign if not slot.is_ready]
+            failed = [slot for slot in self._foreign if slot.again and slot.again.done()]
+        for slot in failed:
+            self._forward(slot)
 
     def report(self, end: int) -> None:
         """Note where the partition ends now."""
         with self._changed:
             self._end = max(self._end, end)
             fetched = self._next
-            waiting = [held.offset for held in self._foreign if not held.is_ready]
+            waiting = [slot.offset for slot in self._foreign if not slot.is_ready]
         if fetched is None:
             return
         here = min([fetched, *waiting])
         self.brokers.report(LAG_SOURCE, self._read_backlog.behind_s({0: end}, {0: here}))
 
-    def _add(self, held: _Held) -> None:
-        self._held.append(held)
-        self._size += held.size
-        self._next = held.next
-        self._end = max(self._end, held.next)
+    def _add(self, slot: _Slot) -> None:
+        self._slots.append(slot)
+        self._size += slot.size
+        self._next = slot.next
+        self._end = max(self._end, slot.next)
 
-    def _of(self, message: Any) -> _Held:  # noqa: ANN401 - untyped client
+    def _of(self, message: Any) -> _Slot:  # noqa: ANN401 - untyped client
         item, is_at_home = item_of(
             message, self._topic_log.partitions, self._settings.space, self._now_ns()
         )
@@ -209,16 +209,16 @@ class PartitionLog:
         if isinstance(message.value, UnreadableBatch):
             item = self._letter(item, message.value)
         elif not is_at_home:
-            held = _Held(offset, following, None, size, item=item)
-            self._foreign.append(held)
-            self._forward(held)
-            return held
-        return _Held(offset, following, Entry(offset, following, item), size)
+            slot = _Slot(offset, following, None, size, item=item)
+            self._foreign.append(slot)
+            self._forward(slot)
+            return slot
+        return _Slot(offset, following, Entry(offset, following, item), size)
 
-    def _forward(self, held: _Held) -> None:
-        if held.item is not None:
-            held.again = self._topic_log.append(held.item)
-            held.again.add_done_callback(self._tell)
+    def _forward(self, slot: _Slot) -> None:
+        if slot.item is not None:
+            slot.again = self._topic_log.append(slot.item)
+            slot.again.add_done_callback(self._tell)
 
     def _tell(self, _: object) -> None:
         with self._changed:
@@ -235,7 +235,7 @@ class PartitionLog:
         )  # fmt: skip
         return Item(Kind.LETTER, item.space, item.received_ns, pack_letter(letter), item.source)
 
-    def _lost(self, first: int, number: int) -> _Held:
+    def _lost(self, first: int, number: int) -> _Slot:
         """An entry that counts messages which are gone, each once for ever."""
         name = f"{self._settings.topic}-{self.part}"
         sender = f"kafka:{self._settings.group}:{name}:{first}"
@@ -247,7 +247,7 @@ class PartitionLog:
         )  # fmt: skip
         body = pack_dropped({(sender, OVERTAKEN): Count(0, number)})
         item = Item(Kind.DROPS, self._settings.space, self._now_ns(), body)
-        return _Held(first, first + number, Entry(first, first + number, item), len(body))
+        return _Slot(first, first + number, Entry(first, first + number, item), len(body))
 
     # --- what a worker reads ----------------------------------------------------------------
 
@@ -257,14 +257,14 @@ class PartitionLog:
             at = self._index(offset)
             entries: list[Entry] = []
             size = 0
-            while at < len(self._held) and self._held[at].is_ready:
-                held = self._held[at]
-                if entries and size + held.size > max_bytes:
+            while at < len(self._slots) and self._slots[at].is_ready:
+                slot = self._slots[at]
+                if entries and size + slot.size > max_bytes:
                     break
-                if held.entry is not None:
-                    entries.append(held.entry)
-                size += held.size
-                offset, at = held.next, at + 1
+                if slot.entry is not None:
+                    entries.append(slot.entry)
+                size += slot.size
+                offset, at = slot.next, at + 1
         return Chunk(entries, offset)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
@@ -276,11 +276,11 @@ class PartitionLog:
     def trim(self, offset: int) -> None:
         """Forget what the store has."""
         with self._changed:
-            at = bisect_left(self._held, offset, key=lambda held: held.next)
-            if at < len(self._held) and self._held[at].next == offset:
+            at = bisect_left(self._slots, offset, key=lambda slot: slot.next)
+            if at < len(self._slots) and self._slots[at].next == offset:
                 at += 1
-            self._size -= sum(held.size for held in self._held[:at])
-            del self._held[:at]
+            self._size -= sum(slot.size for slot in self._slots[:at])
+            del self._slots[:at]
             self._trimmed = max(self._trimmed, offset)
             if self._stored is not None:
                 self._stored = max(self._stored, offset)
@@ -292,11 +292,11 @@ class PartitionLog:
                 f"offset {offset} of partition {self.part} is not in memory any more: the store "
                 f"had everything before {self._trimmed}"
             )
-        return bisect_left(self._held, offset, key=lambda each: each.offset)
+        return bisect_left(self._slots, offset, key=lambda each: each.offset)
 
     def _has(self, offset: int) -> bool:
-        at = bisect_left(self._held, offset, key=lambda each: each.offset)
-        return at < len(self._held) and self._held[at].is_ready
+        at = bisect_left(self._slots, offset, key=lambda each: each.offset)
+        return at < len(self._slots) and self._slots[at].is_ready
 
     # --- the rest of the port ---------------------------------------------------------------
 

@@ -135,8 +135,8 @@ class Past:
             Number of days that were written. A stop ends it before the next page.
 
         Raises:
-            TransientError: The store, or the folder, takes or gives nothing now. What was begun
-                of a day is begun anew the next time.
+            TransientError: The store, or the folder, takes or gives nothing now. What was started
+                of a day is started anew the next time.
 
         Cost: linear in the rows; some pages in memory.
         """
@@ -212,7 +212,7 @@ class Past:
         """Write a day, in a folder that gets its name when it is complete.
 
         Returns:
-            False if it has to be begun anew, as something was erased meanwhile, or after a stop.
+            False if it has to be started anew, as something was erased meanwhile, or after a stop.
         """
         until, erasure = self._store.last_seq(), self._newest.read()
         partial = self._folder / f"writing-{uuid.uuid4().hex}"
@@ -321,7 +321,7 @@ class Past:
             action: Erases in the store.
 
         Raises:
-            TransientError: It is not out everywhere; it has to be asked for again.
+            TransientError: It is not out everywhere; it has to be requested again.
 
         Cost: the keys of all files are read; files with something of it are written anew. A
         second erasure waits for that, and is refused after a minute.

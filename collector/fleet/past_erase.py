@@ -67,7 +67,7 @@ def find_in(folders: Sequence[Path], store: Reads, target: EraseTarget) -> Found
         traces |= {trace_id} - {None}
     spans = _spans_of_session(folders, target)
     wanted = {each for each in (*traces, *spans) if each is not None}
-    kept = set[str]()
+    left = set[str]()
     if target.trace_id is None and wanted:
         rows = store.read(
             "SELECT DISTINCT trace_id, uid FROM records WHERE space = $1"
@@ -79,9 +79,9 @@ def find_in(folders: Sequence[Path], store: Reads, target: EraseTarget) -> Found
         named = {target.record_uid, *found.uids}
         for trace_id, uid in (*rows, *((t, u) for t, u in of_space if t in wanted)):
             if uid not in named and not _is_of_session(store, target, uid):
-                kept.add(trace_id)
-    found.traces = wanted - kept
-    found.spans = {trace: ids for trace, ids in spans.items() if trace in kept}
+                left.add(trace_id)
+    found.traces = wanted - left
+    found.spans = {trace: ids for trace, ids in spans.items() if trace in left}
     return found
 
 
@@ -166,7 +166,7 @@ def sweep(
         folders: Those of all days.
         store: Says which sessions have records left.
         marks: Of what was erased.
-        target: What was asked for, if that is known.
+        target: What was requested, if that is known.
 
     Cost: reads the keys of all files.
     """
@@ -290,7 +290,7 @@ def _without(path: Path, gone: Sequence[bool], blank: Sequence[bool] | None = No
     def change(table: pa.Table) -> pa.Table:
         nonlocal at
         begin, at = at, at + table.num_rows
-        kept = [not each for each in gone[begin:at]]
+        left = [not each for each in gone[begin:at]]
         if blank is not None and any(blank[begin:at]):
             for name, empty in _BLANKS.items():
                 values = table[name].to_pylist()
@@ -301,6 +301,6 @@ def _without(path: Path, gone: Sequence[bool], blank: Sequence[bool] | None = No
                 table = table.set_column(
                     table.schema.get_field_index(name), name, pa.array(column, pa.string())
                 )
-        return table.filter(pa.array(kept, pa.bool_()))
+        return table.filter(pa.array(left, pa.bool_()))
 
     rewrite(path, change)

@@ -74,7 +74,7 @@ class FleetProcess(Served):
         routers = PROBES if receiver is None else (http_router, *PROBES)
         return make_app(parts, self.gate, receiver, routers)
 
-    def kept_answers(
+    def stored_answers(
         self, judge: Judge, providers: JudgeProviders, store: FleetStore
     ) -> FleetAnswers | None:
         """The answers that the fleet keeps; None if it is to keep none."""

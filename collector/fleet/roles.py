@@ -57,7 +57,7 @@ def wait_for_far_sides(settings: CollectorSettings, listener: socket.socket) -> 
 
     Raises:
         ConfigError: One of them is there, and can never be used as it is.
-        SystemExit: The process was told to end.
+        SystemExit: The process was stopped.
     """
     topics: list[TopicLog] = []
     stores: list[FleetStore] = []
@@ -74,15 +74,15 @@ def wait_for_far_sides(settings: CollectorSettings, listener: socket.socket) -> 
 
     looks = {"kafka": topic, "postgresql": database}
     began = time.monotonic()
-    told_at = -_TELL_S
+    reported_at = -_TELL_S
     room: _WaitingRoom | None = None
     with ExitStack() as stack, _ended_by_signals():
         while away := _away(looks):
             if room is None:
                 room = stack.enter_context(_WaitingRoom(settings, listener))
             room.away = " and ".join(away)
-            if time.monotonic() >= told_at + _TELL_S:
-                told_at = time.monotonic()
+            if time.monotonic() >= reported_at + _TELL_S:
+                reported_at = time.monotonic()
                 _log.warning("the start waits: %s", "; ".join(away.values()))
             time.sleep(_LOOK_S)
         if room is not None:

@@ -17,9 +17,9 @@ from collector.log.brokers import Brokers
 from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.worker.late import LateSpans, LateTrace
-from collector.worker.open_trace import Held, JoinTimes
+from collector.worker.open_trace import JoinTimes, Paused
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.recover import Begun
+from collector.worker.recover import Starts
 from collector.worker.session import DueSession, SessionKey
 from collector.worker.sessions import SessionWork
 from scouter.errors import TransientError
@@ -32,7 +32,7 @@ _FOLLOW_S: Final = 1.0
 class FleetSessions(SessionWork):
     """Evaluates the sessions of one share; to be used by one thread.
 
-    What the worker's own partition stores is not told to it: it comes by the same way as all else.
+    What the worker's own partition stores is not reported to it: it comes as all else does.
 
     Args:
         brokers: Says whether any partition is behind: the time of sessions stands still then.
@@ -62,7 +62,7 @@ class FleetSessions(SessionWork):
         if not isinstance(store, Share):
             raise TypeError("sessions of a fleet need a share of its store")
         self._share, self._profiles, self._brokers = store, registry, brokers
-        self._looked_at = self._held_since = 0.0
+        self._looked_at = self._paused_since = 0.0
         self._most_s = times.session_deadline_s
         """Longest wait for a partition that is behind."""
         self._next_look = 0.0
@@ -95,16 +95,16 @@ class FleetSessions(SessionWork):
     def reopen(self, traces: Sequence[LateTrace], since_ns: int, now: float) -> None:
         """Do nothing, for the same reason."""
 
-    def hold(self, held: Held) -> None:
+    def hold(self, paused: Paused) -> None:
         """Do nothing: whether time stands still depends on all partitions."""
 
     def look(self, now: float) -> None:
         """Follow what was stored, and line up the sessions whose time has come."""
         if not self._brokers.behind_ns():
-            self._held_since = now
-        self._is_held = 0 < now - self._held_since < self._most_s
-        if self._is_held:
-            self._held_s += now - self._looked_at
+            self._paused_since = now
+        self._is_paused = 0 < now - self._paused_since < self._most_s
+        if self._is_paused:
+            self._paused_s += now - self._looked_at
         self._looked_at = now
         if self._clock() >= self._next_look:
             self._next_look = self._clock() + _FOLLOW_S
@@ -115,14 +115,14 @@ class FleetSessions(SessionWork):
         super().look(now)
 
     def judge(
-        self, part: Sequence[DueSession], begun: Begun, until: float
+        self, part: Sequence[DueSession], starts: Starts, until: float
     ) -> tuple[list[EvaluationRow], list[float]]:
         """Evaluate sessions that were taken; see `SessionWork.judge`."""
         if self._brokers.behind_ns():  # what lies in a partition that is behind was not seen
             part = [replace(each, is_quiet=False) for each in part]
         # First: what comes while they are read was not seen.
         self._seq = self._share.whole.last_seq()
-        return super().judge(part, begun, until)
+        return super().judge(part, starts, until)
 
     def _follow(self, now: float) -> None:
         seq = self._seq = self._share.whole.last_seq()

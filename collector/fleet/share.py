@@ -83,7 +83,7 @@ class Share(Writing):
         self.epoch: Final = row[0]
         """Number of its owner: each has a higher one than the one before."""
         _, self.offset, self.low_seq, self.received_ns, self._seq, self._behind_ns = row
-        self._told = self.low_seq, self._behind_ns
+        self._noted = self.low_seq, self._behind_ns
         """As PostgreSQL has them."""
         self._owner = ""
         self.is_reopened = False
@@ -156,7 +156,7 @@ class Share(Writing):
         """
         self._behind_ns = since_ns or 0
         wanted = self.low_seq, self._behind_ns
-        if wanted == self._told or not self._writing.acquire(blocking=False):
+        if wanted == self._noted or not self._writing.acquire(blocking=False):
             return
         try:
             if self._now is None:
@@ -164,7 +164,7 @@ class Share(Writing):
                     self._fence()
                     wanted = self.low_seq, self._behind_ns
                     self._writer.read(_BEHIND, [self.part, self.epoch, *wanted])
-                self._told = wanted
+                self._noted = wanted
         finally:
             self._writing.release()
 
@@ -175,8 +175,8 @@ class Share(Writing):
         if epoch != self.epoch:
             self._owner = owner
             raise FencedError(self.part, owner)
-        if low_seq < self._told[0]:
-            self.low_seq, self._told = low_seq, (low_seq, self._told[1])
+        if low_seq < self._noted[0]:
+            self.low_seq, self._noted = low_seq, (low_seq, self._noted[1])
             self.is_reopened = True
 
     def _begin(self) -> None:
@@ -233,7 +233,7 @@ class Share(Writing):
     def _landed(self, written: Written) -> None:
         super()._landed(written)
         self._seq = written.seq
-        self._told = written.ends.low_seq, written.behind_ns
+        self._noted = written.ends.low_seq, written.behind_ns
 
     def _need_days(self, days: Collection[int]) -> None:
         self.whole.need_days(days)

@@ -22,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 PARTITIONS: Final = 12
 """Partitions of a topic that is made, if nobody says how many."""
 MESSAGE_BYTES: Final = 5 * 2**20
-"""Most bytes of a message, as a topic that is made is told: the largest span fits."""
+"""Most bytes of a message, as a topic that is made is set up with: the largest span fits."""
 IN_FLIGHT_BYTES: Final = 2**27
 """Bytes that wait for the brokers; what comes beyond is to come again."""
 _FRAME_BYTES: Final = 4_096

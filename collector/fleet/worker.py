@@ -194,7 +194,7 @@ class FleetWorker(FleetProcess):
             keep_calibrations(self.store, given_calibrations(settings.calibrations)),
             self.metrics.registry,
         )
-        self._answers = self.kept_answers(self._counting, self.providers, self.store)
+        self._answers = self.stored_answers(self._counting, self.providers, self.store)
 
     def _judge_of(self, space: str, read_seq: int) -> Judge:
         if self._answers is None:

@@ -77,7 +77,7 @@ class Writing(Store):
         self._unknown: list[Written] = []
         """Commits of which nobody knows whether they are stored."""
         self._done: Written | None = None
-        """One of those that is stored, and will be asked for again."""
+        """One of those that is stored, and will be requested again."""
         self._erased_seq = 0
         """The marks of this commit and earlier ones are known."""
         self._fault = ""
@@ -173,27 +173,27 @@ class Writing(Store):
     def _commit(self, rows: Commit, packed: Mapping[bytes, bytes]) -> int:
         self._begin()
         fresh = self._fresh_marks()
-        kept = self.tombstones.sift(rows)
-        self._check(kept, fresh)
-        kept = self.counted(kept)
-        arrived = [row.received_ns for row in (*kept.spans, *kept.records, *kept.letters)]
+        sifted = self.tombstones.sift(rows)
+        self._check(sifted, fresh)
+        sifted = self.counted(sifted)
+        arrived = [row.received_ns for row in (*sifted.spans, *sifted.records, *sifted.letters)]
         before = self._before
         ends = Ends(
-            offset=before.offset if kept.offset is None else kept.offset,
-            low_seq=before.low_seq if kept.low_seq is None else kept.low_seq,
+            offset=before.offset if sifted.offset is None else sifted.offset,
+            low_seq=before.low_seq if sifted.low_seq is None else sifted.low_seq,
             received_ns=max([before.received_ns, *arrived]),
             oldest_ns=min(arrived, default=None),
         )
         seq = self._number()
         for change in (
-            *self.without_replaced(kept.replaced, seq), *self.with_settled(kept.settled)
+            *self.without_replaced(sifted.replaced, seq), *self.with_settled(sifted.settled)
         ):  # fmt: skip
             change(self._writer)
         pack = partial(_packed, packed)
-        for table, columns in commit_columns(kept, pack):
-            more = [_arrivals(kept)] if table == "bodies" else []
+        for table, columns in commit_columns(sifted, pack):
+            more = [_arrivals(sifted)] if table == "bodies" else []
             self._copy(table, seq, [*columns, *more])
-        self._news(seq, kept)
+        self._news(seq, sifted)
         self._end(Written(seq=seq, ends=ends, rows=rows))
         return seq
 
@@ -372,7 +372,7 @@ class Writing(Store):
         return False
 
     def observe_commits(self, observe: Callable[[float], None]) -> None:
-        """Have somebody told the seconds that each commit takes, in the thread that commits."""
+        """Have the seconds that each commit takes reported, in the thread that commits."""
         self._observe = observe
 
     def works_here(self) -> None:

@@ -41,10 +41,10 @@ def read_dropped(header: str) -> Dropped:
         if name == "sender":
             sender = value if _SENDER.fullmatch(value) else NOBODY
         elif match := _COUNT.fullmatch(value):
-            told, total, added = match.groups()
+            reported, total, added = match.groups()
             if added is None and sender == NOBODY:
                 continue
-            count = Count(int(told or 0), int(added or total))
+            count = Count(int(reported or 0), int(added or total))
             key = (sender if added is None else NOBODY, name if name in REASONS else "other")
             if 0 < count.total - count.told < _MAX_NEWS:
                 found[key] = _sum(found[key], count) if key in found else count
@@ -79,7 +79,9 @@ def unpack_dropped(body: bytes) -> Dropped:
     """
     try:
         rows: list[tuple[str, str, int, int]] = json.loads(body)
-        return {(sender, reason): Count(told, total) for sender, reason, told, total in rows}
+        return {
+            (sender, reason): Count(reported, total) for sender, reason, reported, total in rows
+        }
     except (ValueError, TypeError) as error:
         raise DataError(f"no report of drops: {error}") from error
 

@@ -10,7 +10,7 @@ UNREADABLE: Final = "unreadable_batch"
 """Reason of a letter that holds a batch of Kafka, and not its messages."""
 MAX_PAYLOAD: Final = 2**20
 """Bytes of a dead letter that are stored; of a larger one, one more, by which it is known."""
-_CUT: Final = "bytes are kept)"
+_CUT: Final = "bytes are stored)"
 _MESSAGES: Final = {
     LetterKind.SPAN: LetterKind.SPANS_MESSAGE,
     LetterKind.RECORD: LetterKind.RECORDS_MESSAGE,

@@ -5,7 +5,7 @@ A log record with the event name `scouter.eval_record` (its `event_name`, or an 
 one. Fields that the body lacks are taken from around it: `trace_id` and `created_at` from the log
 record, `tags` from its attributes and from the resource's service and environment. A GenAI event
 that was made inside a span becomes a log event of that span. Other log records are counted and not
-kept.
+stored.
 
 Source: OTLP specification 1.x; opentelemetry-proto `logs.proto`; the event name field came with
 version 1.5.

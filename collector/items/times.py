@@ -40,7 +40,7 @@ def parse_time_ns(value: int | str) -> int:
     return value
 
 
-def parse_asked_ns(text: str) -> int:
+def parse_query_ns(text: str) -> int:
     """Read a time of a question, in which a person may use any unit.
 
     Args:

@@ -1,4 +1,4 @@
-"""Kept answers of judges, so that no question is paid for twice."""
+"""Stored answers of judges, so that no question is paid for twice."""
 
 import logging
 import sqlite3
@@ -29,7 +29,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Answers(Protocol):
-    """Kept answers of judges, by space; any thread."""
+    """Stored answers of judges, by space; any thread."""
 
     def judge_of(self, space: str, read_seq: int) -> Judge:
         """The judge for questions of a space, about what was read after a commit."""
@@ -43,7 +43,7 @@ class Answers(Protocol):
         """Keep what a client sends; not while something of its space is being erased."""
         ...
 
-    def kept(self) -> Kept:
+    def stored(self) -> Kept:
         """Number of stored answers, and their size; zeros if that cannot be read now."""
         ...
 
@@ -76,7 +76,7 @@ class AnswersBySpace(ABC):
     is erased, all answers of its space go. They can be made again.
 
     Args:
-        judge: Asked what is not here.
+        judge: Called for what is not here.
         entry_of: From the provider that a question names to what stands for it in keys.
         max_bytes: Most bytes of answers.
     """
@@ -162,12 +162,12 @@ def sent(space: str) -> str:
     return f"sent {space}"
 
 
-class KeptAnswers(AnswersBySpace):
+class StoredAnswers(AnswersBySpace):
     """Answers by space, in a file of the data folder.
 
     Args:
         folder: The data folder.
-        judge: Asked what is not here.
+        judge: Called for what is not here.
         entry_of: From the provider that a question names to what stands for it in keys.
         max_bytes: Most bytes of answers; the oldest make room.
         max_age_s: Answers older than this are not there.
@@ -215,7 +215,7 @@ class KeptAnswers(AnswersBySpace):
         """Keep what a client sends; not while something of its space is being erased."""
         await self._cache.put(key, reply, sent(space), is_wanted=lambda: not self._erasing[space])
 
-    def kept(self) -> Kept:
+    def stored(self) -> Kept:
         """Number of stored answers, and their size; zeros if that cannot be read now."""
         try:
             return self._cache.kept().result(_WAIT_S)

@@ -1,7 +1,7 @@
 """Slips gold items in among a judge's questions, to see whether a judge still decides as it did.
 
 They are sent by the worker's own loop, through its slots and the provider's entry with its
-limits, prices and budgets, and past any cache. They are no records: what becomes of them is kept
+limits, prices and budgets, and past any cache. They are no records: what becomes of them is stored
 in a table of its own, and counted by series of its own.
 """
 
@@ -46,7 +46,7 @@ from scouter.model.record import EvalRecord
 _log: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 5.0
 """Longest time in seconds between two looks for due items: profiles come and go."""
-_KEPT_WINDOWS: Final = 50
+_OLD_WINDOWS: Final = 50
 
 SlotsOf = Callable[[str], AbstractAsyncContextManager[object]]
 """Gives what bounds the questions that are put to the provider entry of a prompt."""
@@ -167,7 +167,7 @@ class GoldAsker:
             TransientError: The store cannot be read now.
         """
         now_ns, schedule = time.time_ns(), task.schedule
-        first = schedule.first_of_window(schedule.slot_at(now_ns)) - _KEPT_WINDOWS * schedule.window
+        first = schedule.first_of_window(schedule.slot_at(now_ns)) - _OLD_WINDOWS * schedule.window
         outcomes = self._store.gold_outcomes(task.query(max(0, first)))
         return gold_windows(outcomes, schedule, now_ns, task.identity, self._calibrations)
 
@@ -206,9 +206,9 @@ class GoldAsker:
 
     async def _see_to(self, task: GoldTask, slots_of: SlotsOf) -> None:
         try:
-            was_asked = await self._ask_due(task, slots_of)
+            was_called = await self._ask_due(task, slots_of)
             window = task.schedule.first_of_window(task.schedule.slot_at(time.time_ns()))
-            if was_asked or self._shown.get(task.query()) != window:
+            if was_called or self._shown.get(task.query()) != window:
                 self._show(task, await asyncio.to_thread(self.windows, task))
                 self._shown[task.query()] = window
         except TransientError as error:

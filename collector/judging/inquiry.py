@@ -8,11 +8,11 @@ from typing import Final
 
 from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from collector.store.store import Store
-from collector.worker.kept_values import most_characters
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.records import eval_record, task_rows
 from collector.worker.revising import Answered
 from collector.worker.session_reader import SessionReader
+from collector.worker.stored_values import most_characters
 from collector.worker.trace_facts import read_trees
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, plain_context, walk
 from scouter.evaluate.engine.judged import answered, question_of

@@ -84,16 +84,16 @@ class JudgeMeasures:
             registry=registry,
         )
 
-    def watch_cache(self, kept: Callable[[], Kept], max_bytes: int) -> None:
+    def watch_cache(self, stored: Callable[[], Kept], max_bytes: int) -> None:
         """Show how full the cache is.
 
         Args:
-            kept: Tells.
+            stored: Tells.
             max_bytes: Its bound.
         """
         for name, text, value in (
-            ("answers", "Answers in the cache.", lambda: kept().answers),
-            ("bytes", "Bytes of answers in the cache.", lambda: kept().bytes),
+            ("answers", "Answers in the cache.", lambda: stored().answers),
+            ("bytes", "Bytes of answers in the cache.", lambda: stored().bytes),
             ("limit_bytes", "Most bytes of answers; the oldest make room.", lambda: max_bytes),
         ):
             gauge = Gauge(f"scouter_judge_cache_{name}", text, registry=self.registry)
@@ -245,8 +245,10 @@ class RememberingJudge:
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Answer from memory, or ask."""
-        asked = {each.name: getattr(request, each.name) for each in fields(request) if each.compare}
-        text = json.dumps(asked, sort_keys=True, default=str)
+        compared = {
+            each.name: getattr(request, each.name) for each in fields(request) if each.compare
+        }
+        text = json.dumps(compared, sort_keys=True, default=str)
         key = blake2b(text.encode(), digest_size=16).digest()
         found = self._replies.get(key)
         if found is not None:

@@ -35,7 +35,7 @@ class DeliveryState(StrEnum):
     BEGUN = "begun"
     """Durable before the first request: after a crash it is known that the far side may have it."""
     WAITING = "waiting"
-    """The far side did not take it, and is asked again."""
+    """The far side did not take it, and gets it again."""
     SENT = "sent"
     GIVEN_UP = "given_up"
 
@@ -47,7 +47,7 @@ class DriftDelivery(NamedTuple):
     alert_id: str
     channel: str
     alert_state: str
-    """The state that is told: `firing` or `resolved`."""
+    """The state that is reported: `firing` or `resolved`."""
     changed_ns: int
     """Time at which the alert got into that state."""
     at_ns: int

@@ -118,7 +118,7 @@ class Commit:
     letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     settled: list[SettledRecord] = field(default_factory=list[SettledRecord])
     """Values of stored records that their traces have reported."""
-    begun: list[RecordId] = field(default_factory=list[RecordId])
+    started: list[RecordId] = field(default_factory=list[RecordId])
     """Records whose judgement begins now, after a start that found unfinished work."""
     totals: Mapping[TotalKey, int] = field(default_factory=dict[TotalKey, int])
     """Counts to add that no row says, such as duplicates; see `CountingReads.counted`."""
@@ -180,7 +180,7 @@ def commit_columns(
         ("evaluations", _filled(_evaluations, commit.evaluations)),
         ("task_results", _filled(_results, results)),
         ("dead_letters", _filled(_letters, commit.letters)),
-        ("begun", _filled(_columns, commit.begun)),
+        ("begun", _filled(_columns, commit.started)),
         ("totals", _filled(_columns, count_rows(commit.totals))),
         ("rollups", _filled(_columns, count_rows(commit.rollups))),
     )

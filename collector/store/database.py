@@ -336,7 +336,7 @@ class Database:
         Commits and reads go on, but for the moment of the change.
 
         Args:
-            until: Asked between two steps; true gives the copy up.
+            until: Called between two steps; true gives the copy up.
             erased_to: Erasures behind this commit have bytes elsewhere, too, and stay noted; by
                 default no erasure has that the copy begins with.
 

@@ -139,7 +139,7 @@ class DecidedReads(SummaryReads):
         """Outcomes of a profile's last `count` first evaluations since a time, oldest first.
 
         The first evaluation on a record is its first one that is not pending. It is left out if a
-        judge was not asked, for its budget or its sample.
+        judge was not called, for its budget or its sample.
         """
         rows = self.read(_LAST_OUTCOMES, [space, profile_uid, since_ns, count])
         return [Outcome(outcome) for (outcome,) in reversed(rows)]
@@ -156,7 +156,7 @@ class DecidedReads(SummaryReads):
         """First final results behind a place, in the order of completion.
 
         There is one for each record, and for each session that is evaluated as a whole: the first
-        one without a pending task. If a judge was not asked, for its budget or its sample, the
+        one without a pending task. If a judge was not called, for its budget or its sample, the
         outcome of the whole record is left out; its tasks are not. No yardstick is known here.
 
         Args:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from collector.store.commit import tag_texts
-from collector.store.reads import AskedOutcome, Values, has_outcome
+from collector.store.reads import OutcomeFilter, Values, has_outcome
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.spans import traces_with
 from scouter.evaluate.outcome import Outcome
@@ -24,10 +24,10 @@ class EvaluationQuery:
     session_id: str | None = None
     """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None
-    outcome: AskedOutcome | None = None
+    outcome: OutcomeFilter | None = None
     task_id: str | None = None
     """Only evaluations with such a task; with `task_outcome`, with that outcome of it."""
-    task_outcome: AskedOutcome | None = None
+    task_outcome: OutcomeFilter | None = None
     service_name: str | None = None
     """Service of the evaluation; if it looked at no spans, of a span of its trace.
 
@@ -241,16 +241,16 @@ def task_conditions(query: EvaluationQuery, values: Values) -> Iterator[str]:
 
 def service_filters(query: EvaluationQuery) -> dict[str, str]:
     """Conditions on the process, by column."""
-    asked = ((name, getattr(query, name)) for name in SERVICE)
-    return {name: value for name, value in asked if value is not None}
+    filters = ((name, getattr(query, name)) for name in SERVICE)
+    return {name: value for name, value in filters if value is not None}
 
 
 def _service(query: EvaluationQuery, space: str, values: Values) -> Iterator[str]:
-    asked = [(name, values.of(value)) for name, value in service_filters(query).items()]
-    if not asked:
+    filters = [(name, values.of(value)) for name, value in service_filters(query).items()]
+    if not filters:
         return
     own, of_span = (
-        " AND ".join(f"{table}.{name} = {value}" for name, value in asked) for table in ("e", "s")
+        " AND ".join(f"{table}.{name} = {value}" for name, value in filters) for table in ("e", "s")
     )
     yield (
         f"({own} OR e.reads_spans = 0 AND e.trace_id IN"

@@ -81,7 +81,7 @@ class EvaluationReads(Reads):
         Without `as_of` the list is as of now.
 
         Cost: a few steps for what is common; for what is rare or nowhere a look at the columns that
-        are asked for of every evaluation.
+        are requested of every evaluation.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of
         found = self._evaluation_places(replace(query, as_of=as_of), query.limit + 1)
@@ -185,10 +185,10 @@ class EvaluationReads(Reads):
         )
         found: defaultdict[str, list[TaskOutcome]] = defaultdict(list)
         known: dict[tuple[Any, ...], TaskOutcome] = {}
-        for _, evaluation_id, *told in sorted(rows, key=itemgetter(0)):
-            key = tuple(told)
+        for _, evaluation_id, *fields in sorted(rows, key=itemgetter(0)):
+            key = tuple(fields)
             if (outcome := known.get(key)) is None:
-                outcome = known[key] = _task_outcome(*told)
+                outcome = known[key] = _task_outcome(*fields)
             found[evaluation_id].append(outcome)
         return found
 
@@ -300,12 +300,12 @@ class EvaluationFacetReads(Reads):
         """By service, those that looked at no spans: the spans of their traces tell it, too."""
         values = Values()
         where = evaluation_condition(query, first, last, values)
-        asked = " AND ".join(
+        filters = " AND ".join(
             f"t.{name} = {values.of(value)}" for name, value in service_filters(query).items()
         )
         counts = " UNION ALL ".join(
             f"SELECT '{name}' AS name, t.{name} AS value, t.evaluation_id FROM t"
-            f" WHERE {asked or 'true'}"
+            f" WHERE {filters or 'true'}"
             for name in SERVICE
         )
         names, of_spans = ", ".join(SERVICE), ", ".join(f"s.{name}" for name in SERVICE)
@@ -329,7 +329,7 @@ def _by_group(
     query: EvaluationQuery, rows: list[tuple[Any, ...]]
 ) -> Iterator[tuple[str, str, int]]:
     """By all that an evaluation itself tells."""
-    asked = service_filters(query)
+    filters = service_filters(query)
     for tags, reads_spans, outcome, alias, *service, n in rows:
         yield "outcome", outcome, n
         yield "profile", alias, n
@@ -337,5 +337,5 @@ def _by_group(
             if key:  # as a filter takes it
                 yield TAG, pair_text(key, value), n
         own = dict(zip(SERVICE, service, strict=True))
-        if reads_spans and asked.items() <= own.items():
+        if reads_spans and filters.items() <= own.items():
             yield from ((name, value, n) for name, value in own.items())

@@ -29,7 +29,7 @@ TAG: Final = "tag"
 
 Counts: TypeAlias = Mapping[str, Mapping[str, int]]
 IsOver: TypeAlias = Callable[[float], bool]
-"""Is asked before each step, but the first, with how many times as many rows the step looks at as
+"""Is called before each step, but the first, with how many times as many rows the step looks at as
 the one before; if it is true of a step behind the first 2,000 rows, the counts so far are the
 answer."""
 

@@ -100,7 +100,7 @@ class FileStore(Store, UpkeepReads, RestReads):
         self.missing_files: Final = missing_files(folder, mark)
         """Files beside the store that were there at the last start, and not at this one."""
         if TOKENS_NAME in self.missing_files:
-            _log.warning("%s is gone: nobody is asked for a token", folder / TOKENS_NAME)
+            _log.warning("%s is gone: nobody needs a token", folder / TOKENS_NAME)
         self._mark = MarkFile(folder, self.identity, () if accept_loss else self.missing_files)
         if opening.lost:
             self.lose(mark)
@@ -315,7 +315,7 @@ class FileStore(Store, UpkeepReads, RestReads):
         it is done once a quarter of the file is free, or as much as a day of rows takes.
 
         Args:
-            until: Asked from time to time; true gives it up.
+            until: Called from time to time; true gives it up.
             erased_to: Only erasures up to this one are done with then, as the log has bytes of
                 later ones; by default all are.
 

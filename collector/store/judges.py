@@ -28,7 +28,7 @@ class GoldOutcome(NamedTuple):
     alias: str
     task_id: str
     judge: str
-    """Digest of what was asked; another judge's evaluations are not compared with these."""
+    """Digest of the question; another judge's evaluations are not compared with these."""
     slot: int
     """Slot of the schedule; a judge has at most one evaluation for each."""
     item: str

@@ -89,7 +89,7 @@ class MarkFile:
 
     def __init__(self, folder: Path, identity: int, missed: Collection[str]) -> None:
         self._folder, self._path, self._identity = folder, folder / FILE_NAME, identity
-        # Without a token file nobody is asked for one: whoever removes it wants that.
+        # Without a token file nobody needs one: whoever removes it wants that.
         self._missed = frozenset(missed) - {TOKENS_NAME}
         self._seq, self._offset, self._totals = 0, 0, list[Sequence[Any]]()
         self._file = -1

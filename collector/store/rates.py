@@ -305,17 +305,17 @@ class RateReads(Reads):
         """Every result counts one."""
         own = " AND ".join((*_conditions(query, values), *_service(query, "e", values)))
         part = _of_results(own, values)
-        asked = _asked(query)
-        return f"{part} UNION ALL {_of_traces(query, values)}" if asked else part
+        filters = _filters(query)
+        return f"{part} UNION ALL {_of_traces(query, values)}" if filters else part
 
     def _has_unknown_service(self, query: _Query, first: int | None, last: int | None) -> bool:
         """Say whether the process is requested, and some rollups do not know it."""
-        if not _asked(query):
+        if not _filters(query):
             return False
         values = Values()
         conditions = [
             f"e.space = {values.of(query.space)}",
-            *(f"e.{name} = ''" for name, _ in _asked(query)),
+            *(f"e.{name} = ''" for name, _ in _filters(query)),
             *time_conditions(first, last, values, "e.hour_ns"),
         ]
         sql = f"SELECT 1 FROM rollups e WHERE {' AND '.join(conditions)} LIMIT 1"
@@ -336,14 +336,14 @@ def _conditions(query: _Query, values: Values, *, has_time: bool = True) -> Iter
         yield from time_conditions(query.since_ns, query.until_ns, values)
 
 
-def _asked(query: _Query) -> Sequence[tuple[str, str]]:
+def _filters(query: _Query) -> Sequence[tuple[str, str]]:
     """Conditions on the process."""
-    asked = (("service_version", query.service_version), ("environment", query.environment))
-    return [(name, value) for name, value in asked if value is not None]
+    filters = (("service_version", query.service_version), ("environment", query.environment))
+    return [(name, value) for name, value in filters if value is not None]
 
 
 def _service(query: _Query, table: str, values: Values) -> Iterator[str]:
-    for name, value in _asked(query):
+    for name, value in _filters(query):
         yield f"{table}.{name} = {values.of(value)}"
 
 
@@ -361,10 +361,10 @@ def _rollups(query: _Query, first: int | None, last: int | None, values: Values)
 def _of_traces(query: _Query, values: Values) -> str:
     """Results of evaluations that do not know their process, by a span of their trace."""
     space = values.of(query.space)
-    unknown = " AND ".join(f"v.{name} = ''" for name, _ in _asked(query))
+    unknown = " AND ".join(f"v.{name} = ''" for name, _ in _filters(query))
     in_span = " AND ".join(_service(query, "s", values))
     own = " AND ".join(
-        (*_conditions(query, values), *(f"e.{name} = ''" for name, _ in _asked(query)))
+        (*_conditions(query, values), *(f"e.{name} = ''" for name, _ in _filters(query)))
     )
     return _of_results(
         f"{own} AND e.evaluation_id IN (SELECT v.evaluation_id FROM evaluations v"

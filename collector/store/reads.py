@@ -124,13 +124,13 @@ class Values(list[object]):
 
 
 NOT_PASSED: Final = "not_passed"
-AskedOutcome: TypeAlias = Outcome | Literal["not_passed"]
+OutcomeFilter: TypeAlias = Outcome | Literal["not_passed"]
 """One outcome, or those of what failed or errored."""
 
 
-def has_outcome(table: str, asked: AskedOutcome, values: Values) -> str:
+def has_outcome(table: str, outcome: OutcomeFilter, values: Values) -> str:
     """SQL that is true of evaluations or results that ended so."""
-    outcomes = [Outcome.FAILED, Outcome.ERRORED] if asked == NOT_PASSED else [asked]
+    outcomes = [Outcome.FAILED, Outcome.ERRORED] if outcome == NOT_PASSED else [outcome]
     return f"{table}.outcome = ANY({values.of([str(each) for each in outcomes], 'TEXT[]')})"
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from collector.prices import ModelTokens
 from collector.store.letters import StoredLetter
-from collector.store.reads import AskedOutcome
+from collector.store.reads import OutcomeFilter
 from collector.store.rows import EvaluationRow, RecordRow, RecordState
 from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
@@ -53,7 +53,7 @@ class RecordSummary:
     outcome: Outcome | None
     """Outcome of the latest evaluation; None without an evaluation."""
     context: str | None = None
-    """As JSON, where it was asked for."""
+    """As JSON, where it was requested."""
     match: TextMatch | None = None
     """In the context, where a text was searched."""
     more_matches: tuple[TextMatch, ...] = ()
@@ -96,13 +96,13 @@ class SessionQuery:
     since_ns: int | None = None
     """Received from then on."""
     until_ns: int | None = None
-    outcome: AskedOutcome | None = None
+    outcome: OutcomeFilter | None = None
     """Failed, errored or pending: of one latest evaluation, on a record or on the session itself.
     A record without an evaluation is pending. Passed: of all of them, skipped ones aside. Skipped:
     of all of them."""
     task_id: str | None = None
     """A latest evaluation has such a task; with `task_outcome`, with that outcome of it."""
-    task_outcome: AskedOutcome | None = None
+    task_outcome: OutcomeFilter | None = None
     tags: tuple[tuple[str, str], ...] = ()
     """Keys and values that are all among the tags of one record."""
     tool_name: str | None = None
@@ -127,11 +127,11 @@ class SessionQuery:
     @property
     def asks_of_sessions(self) -> bool:
         """True if a condition is about whole sessions."""
-        asked = (
+        filters = (
             self.outcome, self.task_id, self.task_outcome, self.tool_name, self.response_model,
             self.user_id, self.min_duration_ns, self.min_tokens,
         )  # fmt: skip
-        return bool(self.tags or self.attributes) or any(each is not None for each in asked)
+        return bool(self.tags or self.attributes) or any(each is not None for each in filters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

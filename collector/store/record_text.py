@@ -74,7 +74,7 @@ class RecordTextReads(RecordReads):
         Args:
             query: The other filters.
             text: Not empty; upper and lower case are the same.
-            is_over: Asked between two parts; true ends the search there.
+            is_over: Called between two parts; true ends the search there.
             more: Texts that the context has, too.
 
         Cost: linear in the bytes of the contexts that are read.
@@ -160,7 +160,7 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
     def search_sessions(
         self, query: SessionQuery, text: str, is_over: Callable[[], bool], more: Sequence[str] = ()
     ) -> SessionPage:
-        """List sessions, the one with the newest record first that has a text and is asked for.
+        """List sessions, the one with the newest record first that has a text and matches.
 
         The text may be in the record's context, as of `search_records`, or in a span of its trace,
         as of `search_traces`. Without `as_of` the list is as of now.
@@ -168,7 +168,7 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
         Args:
             query: The other filters.
             text: Not empty; upper and lower case are the same.
-            is_over: Asked between two parts; true ends the search there.
+            is_over: Called between two parts; true ends the search there.
             more: Texts that the same record or its trace has, too.
 
         Cost: linear in the bytes of the contexts and spans that are read.
@@ -209,14 +209,14 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
     def _session_parts(
         self, query: SessionQuery, finder: _Text
     ) -> Iterator[tuple[Sequence[_Record], _Record]]:
-        """Records that are asked for, of sessions that meet the conditions, the newest first.
+        """Records that match, of sessions that meet the conditions, the newest first.
 
         With each part comes the last record that was passed over, or is in it. Parts grow, and
         shrink where traces are long.
         """
         before, size, most = query.before, 4 * (query.limit + 1), _FIRST_TRACES
         while True:
-            rows = [_Record(*row) for row in self.asked_records(query, before, size)]
+            rows = [_Record(*row) for row in self.matching_records(query, before, size)]
             met = self.met_sessions(query, {each.session_id for each in rows})
             wanted = [each for each in rows if each.session_id in met]
             while wanted:

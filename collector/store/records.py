@@ -162,7 +162,7 @@ def record_row(values: Sequence[Any]) -> RecordRow:
     )
 
 
-def asked_of_record(query: RecordQuery | SessionQuery, values: Values) -> str:
+def record_conditions(query: RecordQuery | SessionQuery, values: Values) -> str:
     """Conditions on a record `r` that both kinds of list share, as SQL."""
     where = [f"r.space = {values.of(query.space)}"]
     if query.profile is not None:
@@ -185,7 +185,7 @@ def below(place: tuple[int, int], values: Values) -> str:
 
 def _record_conditions(query: RecordQuery, values: Values) -> str:
     """The filter of records `r` but for their state, as SQL."""
-    where = [asked_of_record(query, values)]
+    where = [record_conditions(query, values)]
     if query.record_id is not None:
         where.append(f"{values.of(query.record_id)} IN (r.record_id, r.uid)")
     if query.trace_id is not None:
@@ -226,7 +226,7 @@ class RecordReads(LetterReads):
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first, each with its state.
 
-        Cost: linear in the records that the other filters name, where a state is asked for that few
+        Cost: linear in the records that the other filters name, where a state is requested that few
         records have; else in the page.
         """
         found: list[Candidate] = []
@@ -247,7 +247,7 @@ class RecordReads(LetterReads):
     def matching_places(self, query: RecordQuery) -> Iterator[Sequence[Place]]:
         """The places of everything that a list holds, newest first, in growing parts.
 
-        Where most records have the state that is asked for, those of another are among them.
+        Where most records have the state that is requested, those of another are among them.
 
         Args:
             query: Its limit is about the size of the first part.
@@ -276,7 +276,7 @@ class RecordReads(LetterReads):
             before, size = rows[-1][:2], min(size * GROWTH, MOST)
 
     def stated(self, query: RecordQuery, places: Sequence[Place]) -> list[Candidate]:
-        """Those of some records, newest first, that have the state that is asked for."""
+        """Those of some records, newest first, that have the state that is requested."""
         if not places:
             return []
         last = LAST if query.as_of is None else query.as_of
@@ -302,7 +302,7 @@ class RecordReads(LetterReads):
         Args:
             space: Their space.
             page: Newest first.
-            contexts: By commit and uid; None where they are not asked for.
+            contexts: By commit and uid; None where they are not requested.
         """
         rows = self.read(_OUTLINES, _of_places(space, [place for place, _ in page])) if page else ()
         found = {(row[0], row[3]): row for row in rows}

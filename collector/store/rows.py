@@ -136,7 +136,7 @@ class TaskRow:
     condition: bool = False
     stage: int = 0
     usage: JudgeUsage | None = None
-    """Tokens and cost of a judge's answers; None if no judge was asked."""
+    """Tokens and cost of a judge's answers; None if no judge was called."""
     question: str = ""
     """Digest of all that a judge task's evaluation follows from but the answers; see `deferred`."""
     answer: JsonValue = None
@@ -222,7 +222,7 @@ class EvaluationRow:
     def is_partial(self) -> bool:
         """True if it says nothing of a whole record.
 
-        It is a score, or a judge was not asked, for its budget or its sample.
+        It is a score, or a judge was not called, for its budget or its sample.
         """
         return self.is_score or any(
             task.outcome is Outcome.SKIPPED and task.reason in NOT_ASKED for task in self.tasks

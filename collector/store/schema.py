@@ -115,8 +115,8 @@ _TABLES: Final[Mapping[str, str]] = {
 
 `size_bytes` of `bodies` is that of the message before compression. `score` is NULL where the
 outcome says it: 1 passed, 0 failed. The columns behind it are those of `JudgeUsage`, NULL where no
-judge was asked. `begun` has the records whose judgement was begun after a start
-that found unfinished work. `totals` and `rollups` have changes: the count of a key is the sum of
+judge was called. `begun` has the records whose judgement was started after a start that found
+unfinished work. `totals` and `rollups` have changes: the count of a key is the sum of
 its rows. `erased` has hashes of what somebody had
 erased, so that it does not come back; `erasures` a row for each erasure whose bytes may still be in
 the file. `identity` has one row: the number of the data folder, and that of the version.

@@ -23,8 +23,8 @@ from collector.store.records import (
     SESSION,
     Place,
     RecordReads,
-    asked_of_record,
     below,
+    record_conditions,
 )
 from collector.store.spans import traces_with
 from collector.store.traces import SummaryReads
@@ -70,18 +70,18 @@ def session_tables(query: SessionQuery, wanted: str, values: Values) -> str:
                   AND e.session_id IN (SELECT sid FROM wanted)
             ) made ORDER BY record_uid, revision DESC
         ),
-        told AS (
+        states AS (
             SELECT sid, outcome FROM latest
             UNION ALL
             SELECT sid, 'pending' FROM own
             WHERE NOT EXISTS (SELECT 1 FROM latest WHERE latest.record_uid = own.uid)
         ),
         outcomes AS MATERIALIZED (
-            SELECT DISTINCT sid, outcome FROM told
+            SELECT DISTINCT sid, outcome FROM states
             WHERE outcome IN ('failed', 'errored', 'pending')
             UNION ALL
             SELECT sid, CASE WHEN bool_or(outcome = 'passed') THEN 'passed' ELSE 'skipped' END
-            FROM told GROUP BY sid HAVING bool_and(outcome IN ('passed', 'skipped'))
+            FROM states GROUP BY sid HAVING bool_and(outcome IN ('passed', 'skipped'))
         ),
         traces AS MATERIALIZED (
             SELECT DISTINCT sid, trace_id FROM own WHERE trace_id IS NOT NULL
@@ -181,14 +181,14 @@ class SessionReads(RecordReads, SummaryReads):
     def sessions(
         self, query: SessionQuery, is_over: Callable[[], bool] = lambda: False
     ) -> SessionPage:
-        """List sessions, the one with the newest record that is asked for first.
+        """List sessions, the one with the newest record that matches first.
 
         A record without a session id is a session of its own, called by the record's uid. Without
         `as_of` the list is as of now.
 
         Args:
             query: The filter.
-            is_over: Asked between two parts; true ends a search by a condition on whole sessions
+            is_over: Called between two parts; true ends a search by a condition on whole sessions
                 there.
 
         Cost: a look at the session ids of all records, and at the keys of the evaluations that came
@@ -202,7 +202,7 @@ class SessionReads(RecordReads, SummaryReads):
         next_before, looked_until_ns = None, None
         before, size = query.before, 4 * (query.limit + 1)
         while True:
-            rows = self.asked_records(query, before, size)
+            rows = self.matching_records(query, before, size)
             places: dict[str, tuple[int, int]] = {}
             for place, session_id, _ in rows:
                 if session_id not in seen:
@@ -238,10 +238,10 @@ class SessionReads(RecordReads, SummaryReads):
         """Traces of a session's records, in the order in which their first records came."""
         return [trace_id for (trace_id,) in self.read(_TRACES, [space, session_id, limit])]
 
-    def asked_records(
+    def matching_records(
         self, query: SessionQuery, before: tuple[int, int] | None, size: int
     ) -> list[tuple[Place, str, str | None]]:
-        """The newest records that are asked for, each with its session and its trace.
+        """The newest records that match, each with its session and its trace.
 
         Args:
             query: The filter.
@@ -249,7 +249,7 @@ class SessionReads(RecordReads, SummaryReads):
             size: Most records.
         """
         values = Values()
-        where = asked_of_record(query, values)
+        where = record_conditions(query, values)
         if before is not None:
             where += f" AND {below(before, values)}"
         rows = self.read(
@@ -262,14 +262,14 @@ class SessionReads(RecordReads, SummaryReads):
     def records_before(
         self, query: SessionQuery, session_ids: Collection[str]
     ) -> list[tuple[Place, str, str | None]]:
-        """The records of some sessions that are asked for and stand on earlier pages.
+        """The records of some sessions that match and stand on earlier pages.
 
         Each comes with its session and its trace, the newest first.
         """
         if query.before is None or not session_ids:
             return []
         values = Values()
-        where = asked_of_record(query, values)
+        where = record_conditions(query, values)
         seq, uid_hash = (values.of(each, _N) for each in query.before)
         rows = self.read(
             f"SELECT {PLACE_COLUMNS}, {SESSION}, r.trace_id FROM records r"
@@ -337,8 +337,8 @@ class SessionReads(RecordReads, SummaryReads):
     def _count_sessions(self, query: SessionQuery, first: int) -> Counts:
         """Counts of the sessions with a record in some commits, in one query."""
         values = Values()
-        asked = f"r.seq >= {values.of(first, _N)} AND {asked_of_record(query, values)}"
-        tables = session_tables(query, "SELECT DISTINCT sid FROM asked", values)
+        wanted = f"r.seq >= {values.of(first, _N)} AND {record_conditions(query, values)}"
+        tables = session_tables(query, "SELECT DISTINCT sid FROM matching", values)
         chosen = session_conditions(query, values)
         parts = (
             f"SELECT '{name}', value, count(DISTINCT sid) FROM ({sql}) {name} GROUP BY value"
@@ -346,8 +346,8 @@ class SessionReads(RecordReads, SummaryReads):
         )
         rows: list[tuple[Any, ...]] = self.read(
             f"""
-            WITH asked AS MATERIALIZED (
-                SELECT {SESSION} AS sid, {RECORD_PROFILE} AS value FROM records r WHERE {asked}
+            WITH matching AS MATERIALIZED (
+                SELECT {SESSION} AS sid, {RECORD_PROFILE} AS value FROM records r WHERE {wanted}
             ), {tables},
             chosen AS MATERIALIZED (SELECT sid FROM wanted WHERE {chosen})
             {" UNION ALL ".join(parts)}
@@ -360,9 +360,14 @@ class SessionReads(RecordReads, SummaryReads):
 def _parts(query: SessionQuery, values: Values) -> Iterator[tuple[str, str]]:
     """By facet a query for sessions and values."""
     of_chosen = "sid IN (SELECT sid FROM chosen)"
-    yield "profile", f"SELECT sid, value FROM asked WHERE {of_chosen}"
-    is_asked = "true" if query.outcome is None else has_outcome("outcomes", query.outcome, values)
-    yield "outcome", f"SELECT sid, outcome AS value FROM outcomes WHERE {of_chosen} AND {is_asked}"
+    yield "profile", f"SELECT sid, value FROM matching WHERE {of_chosen}"
+    is_matching = (
+        "true" if query.outcome is None else has_outcome("outcomes", query.outcome, values)
+    )
+    yield (
+        "outcome",
+        f"SELECT sid, outcome AS value FROM outcomes WHERE {of_chosen} AND {is_matching}",
+    )
     yield (
         "task_id",
         f"SELECT sid, t.task_id AS value FROM {RESULTS_OF_LATEST}"

@@ -135,7 +135,7 @@ class SetupReads(SummaryReads):
                 first.setdefault(each, time_ns)
         found: list[SetupChange] = []
         for (kind, name), count in now.has.items():
-            old, of_old, of = was.has[kind, name], was.told[kind], now.told[kind]
+            old, of_old, of = was.has[kind, name], was.known[kind], now.known[kind]
             if not of_old or old > _LEAST * of_old or count / of - old / of_old < _LEAST:
                 continue
             if wilson(count, of)[0] > wilson(old, of_old)[1]:
@@ -227,7 +227,7 @@ def _condition(query: EvaluationQuery, first: int, last: int, values: Values) ->
 class _Counts:
     has: Counter[_Setup]
     """Results by value."""
-    told: Counter[str]
+    known: Counter[str]
     """Results by kind that have a value of it."""
 
 
@@ -236,7 +236,7 @@ def _counts(results: Sequence[tuple[int, str]], names: Mapping[str, Iterable[_Se
     for _, trace_id in results:
         setup = _setup(names.get(trace_id, ()))
         found.has.update(setup)
-        found.told.update({kind for kind, _ in setup})
+        found.known.update({kind for kind, _ in setup})
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from collector.prices import ModelTokens
-from collector.store.reads import AskedOutcome
+from collector.store.reads import OutcomeFilter
 from scouter.client.models.answer import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode, struct
@@ -60,10 +60,10 @@ class JudgedBy:
 
     profile: str | None = None
     """Alias, name, uid or digest."""
-    outcome: AskedOutcome | None = None
+    outcome: OutcomeFilter | None = None
     task_id: str | None = None
     """It has such a task; with `task_outcome`, with that outcome of it."""
-    task_outcome: AskedOutcome | None = None
+    task_outcome: OutcomeFilter | None = None
     tags: tuple[tuple[str, str], ...] = ()
     """Keys and values that are all among its tags."""
 
@@ -101,7 +101,7 @@ class SpanQuery:
 
 
 _OF_SERVICE: Final = ("service_name", "service_version", "environment")
-"""Columns that tell of one service: a version is that of the service that is asked for."""
+"""Columns that tell of one service: a version is that of the service that is requested."""
 _BY_RARITY: Final = (
     "conversation_id", "session_id", "user_id", "error_type", "tool_name", "agent_name",
     "finish_reason", "response_model", "request_model", "provider", "operation",
@@ -161,8 +161,8 @@ class TraceQuery(SpanQuery):
         """
         for each in self.criteria():
             of_service = name in _OF_SERVICE and not each.columns.keys().isdisjoint(_OF_SERVICE)
-            is_asked = name in each.columns or (name == "status" and each.status is not None)
-            if self.is_same_span or of_service or is_asked:
+            is_matched = name in each.columns or (name == "status" and each.status is not None)
+            if self.is_same_span or of_service or is_matched:
                 return each
         return None
 

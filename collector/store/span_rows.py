@@ -37,7 +37,7 @@ _SIZED: Final = (str, bytes, tuple, dict)
 def attribute_text(attributes: Attributes, links: Collection[str] = ()) -> str:
     """Write the attributes of a span, but for long ones; U+FFFD replaces half a character.
 
-    Of more than 128, which OpenTelemetry's SDKs do not send unless they are told to, those that
+    Of more than 128, which OpenTelemetry's SDKs do not send unless they are set to, those that
     are parts of messages are left out first. A number that JSON cannot say is null. Texts of a list
     stand before it, as if each were the value; who reads the JSON gets the last, the list.
 

@@ -182,7 +182,7 @@ def judged_condition(query: SpanQuery, values: Values) -> str:
         query: Says in which space and as of when, and by what they are filtered, if at all.
         values: Gets the values of parameters.
     """
-    asked = query.judged or _ANY
+    judged = query.judged or _ANY
     space, as_of = values.of(query.space), values.of(query.as_of, _N)
     parts = [
         f"e.space = {space} AND e.seq <= {as_of} AND e.trace_id IS NOT NULL",
@@ -190,15 +190,15 @@ def judged_condition(query: SpanQuery, values: Values) -> str:
         f" AND n.space = {space} AND n.seq <= {as_of}"
         " AND n.record_uid = e.record_uid AND n.revision > e.revision)",
     ]
-    if asked.profile is not None:
+    if judged.profile is not None:
         names = "e.alias, e.profile_name, e.profile_uid, e.profile_digest"
-        parts.append(f"{values.of(asked.profile)} IN ({names})")
-    if asked.outcome is not None:
-        parts.append(has_outcome("e", asked.outcome, values))
-    if asked.tags:
-        pairs = [text for key, value in asked.tags for text in tag_texts({key: value})]
+        parts.append(f"{values.of(judged.profile)} IN ({names})")
+    if judged.outcome is not None:
+        parts.append(has_outcome("e", judged.outcome, values))
+    if judged.tags:
+        pairs = [text for key, value in judged.tags for text in tag_texts({key: value})]
         parts.append(f"e.tags @> {values.of(pairs, 'TEXT[]')}")
-    if asked.task_id is not None or asked.task_outcome is not None:
+    if judged.task_id is not None or judged.task_outcome is not None:
         tasks = f"SELECT t.evaluation_id FROM task_results t WHERE {task_condition(query, values)}"
         parts.append(f"e.evaluation_id IN ({tasks})")
     return " AND ".join(parts)
@@ -206,12 +206,12 @@ def judged_condition(query: SpanQuery, values: Values) -> str:
 
 def task_condition(query: SpanQuery, values: Values) -> str:
     """The filter of results `t` by their task."""
-    asked = query.judged or _ANY
+    judged = query.judged or _ANY
     parts = [f"t.space = {values.of(query.space)} AND t.seq <= {values.of(query.as_of, _N)}"]
-    if asked.task_id is not None:
-        parts.append(f"t.task_id = {values.of(asked.task_id)}")
-    if asked.task_outcome is not None:
-        parts.append(has_outcome("t", asked.task_outcome, values))
+    if judged.task_id is not None:
+        parts.append(f"t.task_id = {values.of(judged.task_id)}")
+    if judged.task_outcome is not None:
+        parts.append(has_outcome("t", judged.task_outcome, values))
     return " AND ".join(parts)
 
 
@@ -228,7 +228,7 @@ class SpanReads(Reads):
         """List spans by filter, what was stored last first; of one commit, what began last.
 
         Cost: a few steps for what is common; for what is rare or nowhere a look at the columns that
-        are asked for of every span.
+        are requested of every span.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of
         query, before = replace(query, as_of=as_of), query.before

@@ -118,7 +118,7 @@ class Store(
 
     @abstractmethod
     def observe_commits(self, observe: Callable[[float], None]) -> None:
-        """Have somebody told the seconds that each commit takes, in the thread that commits."""
+        """Have the seconds that each commit takes reported, in the thread that commits."""
 
     @abstractmethod
     def close(self) -> None:

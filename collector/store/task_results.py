@@ -157,19 +157,19 @@ def _conditions(query: TaskValuesQuery, values: Values, last_seq: int) -> Iterat
     yield "e.outcome <> 'pending'"
     yield from time_conditions(query.since_ns, query.until_ns, values)
     yield latest("e", "e.seq", values.of(last_seq, _N))
-    asked = [
+    filters = [
         (name, values.of(value))
         for name, value in (
             ("service_version", query.service_version), ("environment", query.environment)
         )
         if value is not None
     ]  # fmt: skip
-    if asked:
+    if filters:
         own, of_span = (
-            " AND ".join(f"{table}.{name} = {value}" for name, value in asked)
+            " AND ".join(f"{table}.{name} = {value}" for name, value in filters)
             for table in ("v", "s")
         )
-        unknown = " AND ".join(f"v.{name} = ''" for name, _ in asked)
+        unknown = " AND ".join(f"v.{name} = ''" for name, _ in filters)
         yield (
             f"({own} OR {unknown} AND v.trace_id IN"
             f" (SELECT s.trace_id FROM spans s WHERE s.space = {space} AND {of_span}))"

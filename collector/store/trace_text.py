@@ -206,7 +206,7 @@ class TraceTextReads(TraceReads):
         Args:
             query: The other conditions.
             text: Not empty; upper and lower case are the same.
-            is_over: Asked between two parts; true ends the search there.
+            is_over: Called between two parts; true ends the search there.
             more: Texts that a span of the trace has, too; the same span with `is_same_span`.
 
         Cost: linear in the bytes of the spans that are read, 100 MB a second.
@@ -227,7 +227,7 @@ class TraceTextReads(TraceReads):
             if query.before is not None:
                 found = {
                     each: at for each, at in found.items() if at.position < query.before
-                }  # the rest is asked for by nobody
+                }  # the rest is requested by nobody
                 earlier = self.traces_with_text(own, finders, found, query.before)
             for finder in beside:
                 also = self.traces_with_text(own, [finder], found)

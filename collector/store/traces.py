@@ -133,7 +133,7 @@ class SummaryReads(Reads):
     """Reads of traces by their ids, without their bodies."""
 
     def trace_summaries(self, space: str, trace_ids: Sequence[str]) -> dict[str, TraceSummary]:
-        """Traces by id, in the order asked for, counted over all of their spans and records.
+        """Traces by id, in the order requested, counted over all of their spans and records.
 
         One without spans is left out.
         """
@@ -317,7 +317,7 @@ class TraceReads(SummaryReads):
 
         These are the spans that meet the first condition. Without `as_of` the listing is as of now.
 
-        Cost: linear in the columns that are asked for of the commits that are looked at; what is
+        Cost: linear in the columns that are requested of the commits that are looked at; what is
         common is found in the newest ones.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of
@@ -398,7 +398,7 @@ class TraceFacetReads(Reads):
 
         Args:
             query: The filter; its limit and its place are not looked at.
-            is_over: Asked before each step, but the first, with how many times as many spans as
+            is_over: Called before each step, but the first, with how many times as many spans as
                 the one before it the step looks at; true ends the search, once it has looked at a
                 few.
 
@@ -477,7 +477,7 @@ def _of_traces(query: TraceQuery, first: int, last: int, values: Values) -> str:
 def _shown(query: TraceQuery, name: str, values: Values) -> str:
     """SQL of a column by which is counted.
 
-    A column that is asked for shows that value alone, as another one cannot join the filter. Where
+    A column that is requested shows that value alone, as another one cannot join the filter. Where
     conditions have to meet on a span, others than such spans show nothing.
     """
     meant = query.beside(name)

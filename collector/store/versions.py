@@ -103,11 +103,11 @@ class VersionReads(Reads):
         return sorted(found.values(), key=lambda row: (-row.first_ns, row.version))
 
 
-def _joined(row: VersionRow, told: VersionRow) -> VersionRow:
+def _joined(row: VersionRow, reported: VersionRow) -> VersionRow:
     """One version of both sources."""
     return VersionRow(
         version=row.version,
-        first_ns=min(row.first_ns, told.first_ns),
-        last_ns=max(row.last_ns, told.last_ns),
-        records=row.records + told.records,
+        first_ns=min(row.first_ns, reported.first_ns),
+        last_ns=max(row.last_ns, reported.last_ns),
+        records=row.records + reported.records,
     )

@@ -56,7 +56,7 @@ _RECORDS: Final = f"""
 """
 _OUTLINES: Final = f"SELECT {RECORD_COLUMNS} {_AT}"
 _CONTEXTS: Final = f"SELECT r.uid, r.context_bytes {_AT}"
-_BEGUN: Final = """
+_STARTED: Final = """
     SELECT b.space, b.uid, count(*) FROM begun b
     WHERE b.seq >= $1
       AND NOT EXISTS (
@@ -299,12 +299,14 @@ class WorkReads(Reads):
             found.append(key)
         return found
 
-    def begun(self, low_seq: int) -> Mapping[RecordId, int]:
+    def started(self, low_seq: int) -> Mapping[RecordId, int]:
         """Number of judgements that were started in commits from one on, and have no result.
 
         By the record or session that they are about; each has the beginnings since its last result.
         """
-        return {RecordId(space, uid): n for space, uid, n in self.read_for_work(_BEGUN, [low_seq])}
+        return {
+            RecordId(space, uid): n for space, uid, n in self.read_for_work(_STARTED, [low_seq])
+        }
 
     def undecided(self, low_seq: int) -> list[RecordRow]:
         """The records from a commit on that nothing was decided about, in order of acceptance.

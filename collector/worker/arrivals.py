@@ -22,7 +22,7 @@ from collector.worker.open_trace import Waiting
 from collector.worker.prepare import Prepared, SpaceRows
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, need_of
-from collector.worker.recover import Begun
+from collector.worker.recover import Starts
 from collector.worker.revising import Revising
 from collector.worker.sessions import SessionWork
 from scouter.evaluate.spans.derived import derived_uid
@@ -42,7 +42,7 @@ class Arrivals:
         join: Gets records and traces.
         sessions: Gets the same.
         late: Gets the traces that got spans, and has those to look at again.
-        begun: Says what ended processes.
+        starts: Says what ended processes.
         deriver: Finds the profiles that watch a trace.
         now_ns: Wall clock.
     """
@@ -56,14 +56,14 @@ class Arrivals:
         join: Join,
         sessions: SessionWork,
         late: LateSpans,
-        begun: Begun,
+        starts: Starts,
         deriver: Deriver,
         *,
         now_ns: Callable[[], int],
     ) -> None:
         self._store, self._committer, self._revising = store, committer, revising
         self._registry, self._join, self._sessions = registry, join, sessions
-        self._late, self._begun, self._deriver, self._now_ns = late, begun, deriver, now_ns
+        self._late, self._starts, self._deriver, self._now_ns = late, starts, deriver, now_ns
 
     def stored(
         self, prepared: Prepared, seq: int, judged: Collection[tuple[str, str]], now: float
@@ -187,8 +187,8 @@ class Arrivals:
             seq, key = seqs[each.trace_id], (space, each.trace_id)
             if each.input_seq >= seq or self._join.is_again(key, each.uid):
                 continue
-            if self._begun.is_poison(space, each.uid):  # its evaluation stays
-                self._begun.done(space, [each.uid])
+            if self._starts.is_poison(space, each.uid):  # its evaluation stays
+                self._starts.done(space, [each.uid])
                 continue
             waiting = Waiting(space=space, uid=each.uid, seq=seq, arrived=now, is_again=True)
             self._join.wait_for_trace(key, waiting, now, stored_bytes=0)

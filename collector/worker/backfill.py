@@ -15,13 +15,13 @@ from collector.store.rows import PAST, Completeness, EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.store.unjudged import Unjudged, UnjudgedItem, UnjudgedQuery
 from collector.worker.derive import bare_row, of_trace
-from collector.worker.kept_values import parts_of_rows
 from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.ready import Ready
 from collector.worker.records import TraceView, named_by_tags
 from collector.worker.reevaluate import Reevaluated, evaluations_of, judged_session, wait_for
 from collector.worker.session_reader import SessionReader
+from collector.worker.stored_values import parts_of_rows
 from collector.worker.trace_facts import TraceFacts, read_trees
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.replay.collected import trace_test

@@ -14,7 +14,7 @@ BEHIND_S: Final = 60.0
 """It begins once the oldest thing that is due, or is to be stored, has waited for so long."""
 CAUGHT_UP_S: Final = 10.0
 """It ends once the oldest has waited for less."""
-TOLD_S: Final = 60.0
+REPORT_S: Final = 60.0
 """Between two lines of the log while it lasts; and the time over which rates are taken."""
 _SAMPLE_S: Final = 1.0
 _ENDS: Final = 86_400
@@ -96,7 +96,7 @@ class Backlog(NamedTuple):
         if self.unread_s >= CAUGHT_UP_S:
             left_s = None
             if (shorter_s := self.unread_before_s - self.unread_s) > 0:
-                left_s = self.unread_s / shorter_s * TOLD_S
+                left_s = self.unread_s / shorter_s * REPORT_S
             said.append(
                 f"what was accepted {self.unread_s:,.0f} s ago is not stored yet, and "
                 f"{_course(left_s, _LESS_SENT)}"
@@ -119,7 +119,7 @@ def _course(left_s: float | None, instead: str) -> str:
 
 
 class BehindWatch:
-    """Told of what is due by the thread that judges; any thread may read `backlog`.
+    """Notified of what is due by the thread that judges; any thread may read `backlog`.
 
     Args:
         clock: Monotonic seconds.
@@ -133,7 +133,7 @@ class BehindWatch:
         self._ends: deque[tuple[float, int]] = deque(maxlen=_ENDS)
         """Time, and the log's end then: those behind the last thing that is stored."""
         self._judged = 0
-        self._told_at = 0.0
+        self._reported_at = 0.0
         self.backlog = Backlog()
 
     def judged(self, count: int) -> None:
@@ -159,8 +159,8 @@ class BehindWatch:
         self.backlog = Backlog(
             due, by_space, judged_per_s, came_per_s, is_behind, unread_s, unread_before_s
         )
-        if is_behind and (not was_behind or now >= self._told_at + TOLD_S):
-            self._told_at = now
+        if is_behind and (not was_behind or now >= self._reported_at + REPORT_S):
+            self._reported_at = now
             _log.warning("behind: %s", self.backlog.message(due))
         elif was_behind and not is_behind:
             _log.warning(
@@ -186,7 +186,7 @@ class BehindWatch:
         """
         if not self._samples or now >= self._samples[-1][0] + _SAMPLE_S:
             self._samples.append((now, count, self._judged, unread_s))
-        while len(self._samples) > 1 and self._samples[1][0] <= now - TOLD_S:
+        while len(self._samples) > 1 and self._samples[1][0] <= now - REPORT_S:
             self._samples.popleft()
         at, before, judged, unread_before_s = self._samples[0]
         seconds = max(_SAMPLE_S, now - at)

@@ -88,13 +88,13 @@ class Committer:
         """
         return self._pool.submit(self._commit, commit)
 
-    def note(self, begun: list[RecordId]) -> None:
+    def note(self, starts: list[RecordId]) -> None:
         """Note what begins now, while no commit is on its way.
 
         Raises:
             TransientError: The worker is to stop.
         """
-        self.insist(lambda: self._store.commit(Commit(begun=begun)))
+        self.insist(lambda: self._store.commit(Commit(started=starts)))
 
     def store_now(self, commit: Commit) -> int:
         """Store rows that have nothing of the log, while no commit is on its way.

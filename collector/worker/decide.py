@@ -10,13 +10,13 @@ from collector.worker.committer import Committer
 from collector.worker.derive import SentRecord
 from collector.worker.join import Join
 from collector.worker.judge import Judge, Results, due_now
-from collector.worker.kept_values import size_of
 from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, need_of
-from collector.worker.recover import PAUSE_S, POSTPONED_S, Begun
+from collector.worker.recover import PAUSE_S, POSTPONED_S, Starts
 from collector.worker.sessions import SessionWork, session_id
+from collector.worker.stored_values import size_of
 from scouter.errors import TransientError
 
 
@@ -29,7 +29,7 @@ class Decider:
         parts: Takes them out.
         judge: Judges records that wait for nothing.
         sessions: Has the sessions that are due.
-        begun: Says what is decided alone, and what later.
+        starts: Says what is decided alone, and what later.
         committer: Notes what begins.
         clock: Monotonic seconds.
         stopping: Ends a wait.
@@ -42,14 +42,14 @@ class Decider:
         parts: Parts,
         judge: Judge,
         sessions: SessionWork,
-        begun: Begun,
+        starts: Starts,
         committer: Committer,
         *,
         clock: Callable[[], float],
         stopping: threading.Event,
     ) -> None:
         self._registry, self._join, self._parts, self._judge = registry, join, parts, judge
-        self._sessions, self._begun, self._committer = sessions, begun, committer
+        self._sessions, self._starts, self._committer = sessions, starts, committer
         self._clock, self._stopping = clock, stopping
         self._began: Final = clock()
 
@@ -64,7 +64,7 @@ class Decider:
             until: The clock's time at which no further record is started.
         """
         done: set[tuple[str, str]] = set()
-        if self._begun.is_careful:  # then they are stored before
+        if self._starts.is_careful:  # then they are stored before
             return frozenset()
         for space, rows in prepared.by_space.items():
             due = [
@@ -109,13 +109,13 @@ class Decider:
         return self._clock() - began
 
     def _is_over(self, results: Results, until: float) -> bool:
-        return self._begun.is_careful or results.is_full or self._clock() >= until
+        return self._starts.is_careful or results.is_full or self._clock() >= until
 
     def _decide_part(
         self, space: str, results: Results, arriving: Collection[SentRecord], now: float
     ) -> bool:
         """Decide some records of a space; says whether they could be read."""
-        part = self._parts.take(space, self._begun)
+        part = self._parts.take(space, self._starts)
         try:
             decided = self._parts.decide(part, now, arriving)
         except TransientError as error:
@@ -123,26 +123,26 @@ class Decider:
             if len(part) == 1 or not isinstance(error, NoMemoryError):  # else fewer are read now
                 self._committer.wait_after(error)
             return False
-        noted = self._begun.to_note(space, decided.uids)
+        noted = self._starts.to_note(space, decided.uids)
         if noted:
             self._committer.note(noted)
         self._parts.finish(part, decided, results)
-        self._begun.done(space, decided.uids)
+        self._starts.done(space, decided.uids)
         return True
 
     def _decide_sessions(self, results: Results, until: float) -> None:
         """Evaluate some sessions of one space."""
-        part = self._sessions.take(self._begun)
+        part = self._sessions.take(self._starts)
         is_early = self._clock() < self._began + POSTPONED_S
-        if is_early and any(self._begun.is_postponed(*session_id(each)) for each in part):
+        if is_early and any(self._starts.is_postponed(*session_id(each)) for each in part):
             self._sessions.put_back(part)
             self._stopping.wait(PAUSE_S)
             return
         try:
-            noted = self._sessions.to_note(part, self._begun)
+            noted = self._sessions.to_note(part, self._starts)
             if noted:
                 self._committer.note(noted)
-            rows, waits_s = self._sessions.judge(part, self._begun, until)
+            rows, waits_s = self._sessions.judge(part, self._starts, until)
         except TransientError as error:
             self._sessions.put_back(part)
             if len(part) == 1 or not isinstance(error, NoMemoryError):

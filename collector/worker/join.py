@@ -16,7 +16,7 @@ from typing import Final
 from collector.store.rows import TraceKey
 from collector.store.span_rows import TracePlace
 from collector.worker.behind import Due
-from collector.worker.open_trace import Decision, Held, JoinTimes, Needed, OpenTrace, Waiting
+from collector.worker.open_trace import Decision, JoinTimes, Needed, OpenTrace, Paused, Waiting
 from collector.worker.turns import Turns
 from scouter.model.span import Span
 
@@ -61,9 +61,9 @@ class Join:
         self._tie: Final = itertools.count()
         self._unknown: Final[list[Waiting]] = []
         """Records whose profile nobody registered, in the order in which they came."""
-        self.held = Held()
+        self.paused = Paused()
         """The time for which it stood still, up to the time that methods are given."""
-        self._unknown_held_s = 0.0
+        self._unknown_paused_s = 0.0
         """The same up to the times of the records whose profile nobody registered."""
         self._line: Final[Turns[TraceKey | Waiting]] = Turns()
         self._needed: Final = Needed()
@@ -113,7 +113,7 @@ class Join:
             if trace is None and opens:
                 trace = self._open(key, now, seq, stored_bytes=known.get(trace_id))
             if trace is not None:
-                trace.stand_still(self.held)
+                trace.stand_still(self.paused)
                 trace.came(by_broker=trace_id in of_broker, is_span=True)
                 trace.take(own, seq, now, 0 if sizes is None else sizes.get(trace_id, 0))
                 self._schedule(key, trace)
@@ -141,7 +141,7 @@ class Join:
         trace = self._traces.get(key)
         if trace is None:
             trace = self._open(key, now, waiting.seq, stored_bytes=stored_bytes)
-        trace.stand_still(self.held)
+        trace.stand_still(self.paused)
         trace.came(by_broker=of_broker)
         self._enter(waiting)
         bisect.insort(trace.waiting, waiting, key=_arrived)
@@ -266,7 +266,7 @@ class Join:
             if trace is None or trace.look_at != at:
                 continue
             trace.look_at = None
-            if trace.stand_still(self.held):
+            if trace.stand_still(self.paused):
                 self._schedule(key, trace, now + _HELD_S)
             elif trace.waiting:
                 trace.is_due, trace.due_since = True, now
@@ -348,7 +348,7 @@ class Join:
             now: The time. Where more is to come, the trace waits on.
         """
         trace = self._traces[key]
-        trace.stand_still(self.held)
+        trace.stand_still(self.paused)
         decision = trace.decide(spans, self._times, now)
         for waiting in decision.waiting:
             self._leave(waiting)
@@ -370,14 +370,16 @@ class Join:
 
     def _open(self, key: TraceKey, now: float, seq: int, *, stored_bytes: int | None) -> OpenTrace:
         is_new = stored_bytes is None
-        trace = self._traces[key] = OpenTrace(now, seq, is_new=is_new, held_s=self.held.unknown_s)
+        trace = self._traces[key] = OpenTrace(
+            now, seq, is_new=is_new, paused_s=self.paused.unknown_s
+        )
         trace.size_bytes = stored_bytes or 0
         return trace
 
     def _hold_unknown(self) -> None:
         """Move the times of records without a profile on, by the time that stood still."""
-        seconds = self.held.unknown_s - self._unknown_held_s
-        self._unknown_held_s = self.held.unknown_s
+        seconds = self.paused.unknown_s - self._unknown_paused_s
+        self._unknown_paused_s = self.paused.unknown_s
         if seconds > 0:
             self._unknown[:] = [replace(w, arrived=w.arrived + seconds) for w in self._unknown]
 
@@ -385,7 +387,7 @@ class Join:
         """Make an appointment; an earlier one stays, as looking too early costs little."""
         if trace.is_due:
             return
-        trace.stand_still(self.held)
+        trace.stand_still(self.paused)
         at = max(trace.next_look(self._times), not_before)
         if trace.look_at is None or at < trace.look_at:
             trace.look_at = at

@@ -10,13 +10,13 @@ from collector.store.commit import Commit, RecordId
 from collector.store.rows import EvaluationRow, RecordRow, SettledRecord
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
-from collector.worker.kept_values import MOST_TOGETHER, size_of
 from collector.worker.late import LateSpans
 from collector.worker.letters import letter_of_record, letter_of_unknown
 from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
 from collector.worker.ready import Ready, Rerun, rerun_all, rerun_of
 from collector.worker.records import TraceView, judge, judge_again, named_by_tags
+from collector.worker.stored_values import MOST_TOGETHER, size_of
 
 _log: Final = logging.getLogger(__name__)
 

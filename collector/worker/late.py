@@ -52,7 +52,7 @@ class LateWindow:
     def since_ns(self) -> int:
         """A date that no evaluation which is young enough is older than."""
         (at, at_ns), *later = self._marks
-        begin_ns = at_ns + int((self.now - self.length_s - at) * 1e9)  # later, if held since
+        begin_ns = at_ns + int((self.now - self.length_s - at) * 1e9)  # later, if paused since
         return min(begin_ns, self._now_ns, *(now_ns for _, now_ns in later))
 
 

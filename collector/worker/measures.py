@@ -182,7 +182,7 @@ STALLED_S: Final = 60.0
 
 
 class Progress:
-    """Told by the thread that judges; any thread may ask.
+    """Notified by the thread that judges; any thread may ask.
 
     Args:
         clock: Monotonic seconds.
@@ -241,8 +241,8 @@ class News:
     """Tells of what was stored, in the worker's thread.
 
     Args:
-        observers: Told of every stored first evaluation.
-        on_pending: Told that an evaluation was stored of which some tasks are pending.
+        observers: Notified of every stored first evaluation.
+        on_pending: Notified that an evaluation was stored of which some tasks are pending.
         measures: Metrics of the work.
         clock: Monotonic seconds.
     """

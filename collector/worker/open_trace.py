@@ -41,7 +41,7 @@ class Via(Enum):
     """Nothing of the trace is here that would tell."""
 
 
-class Held(NamedTuple):
+class Paused(NamedTuple):
     """Seconds for which time has stood still since the worker began. They never become fewer."""
 
     broker_s: float = 0.0
@@ -131,16 +131,16 @@ class OpenTrace:
         now: The time.
         seq: The commit that opens it.
         is_new: True if the store has none of its spans from earlier commits.
-        held_s: For so long time has stood still for `Via.UNKNOWN`.
+        paused_s: For so long time has stood still for `Via.UNKNOWN`.
     """
 
     __slots__ = (
-        "aliases", "brought_by", "due_since", "facts", "first_seq", "held_s", "held_via", "is_due",
-        "is_foreign", "last_arrival", "last_seq", "last_span", "look_at", "opened_seq",
-        "size_bytes", "waiting",
+        "aliases", "brought_by", "due_since", "facts", "first_seq", "is_due", "is_foreign",
+        "last_arrival", "last_seq", "last_span", "look_at", "opened_seq", "paused_s",
+        "paused_via", "size_bytes", "waiting",
     )  # fmt: skip
 
-    def __init__(self, now: float, seq: int, *, is_new: bool, held_s: float = 0.0) -> None:
+    def __init__(self, now: float, seq: int, *, is_new: bool, paused_s: float = 0.0) -> None:
         self.facts: TraceFacts | CompleteFacts | None = TraceFacts() if is_new else None
         self.is_foreign = False
         self.first_seq = seq if is_new else 0
@@ -153,7 +153,7 @@ class OpenTrace:
         """Aliases whose profiles are known to watch it."""
         self.brought_by = Via.UNKNOWN
         """BROKER if that brought anything of it, else DIRECT if a span came that way."""
-        self.held_via, self.held_s = Via.UNKNOWN, held_s
+        self.paused_via, self.paused_s = Via.UNKNOWN, paused_s
         """For so long time had stood still, for what comes that way, up to the times above."""
         self.look_at: float | None = None
         """Time of its one valid place in the heap."""
@@ -190,15 +190,15 @@ class OpenTrace:
             return Via.DIRECT if facts.is_complete and not self.is_foreign else Via.UNKNOWN
         return self.brought_by
 
-    def stand_still(self, held: Held) -> float:
+    def stand_still(self, paused: Paused) -> float:
         """Move all times on by the seconds for which time stood still for it; returns these.
 
         Args:
-            held: Up to now. What was held before it was known how its spans come has passed.
+            paused: Up to now. What was paused before it was known how its spans come has passed.
         """
-        seconds = held.of(self.held_via) - self.held_s
-        self.held_via = self.via
-        self.held_s = held.of(self.held_via)
+        seconds = paused.of(self.paused_via) - self.paused_s
+        self.paused_via = self.via
+        self.paused_s = paused.of(self.paused_via)
         if seconds > 0:
             self.last_arrival += seconds
             self.last_span += seconds

@@ -21,7 +21,7 @@ from collector.worker.open_trace import Waiting
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Ready
 from collector.worker.records import NO_TRACE, TraceView
-from collector.worker.recover import Begun
+from collector.worker.recover import Starts
 from collector.worker.scores import about
 from collector.worker.trace_facts import lost_of, unread_tree
 from collector.worker.turns import Pace
@@ -146,18 +146,18 @@ class Parts:
         self._deriver: Final = deriver
         self._pace: Final = Pace(_PART_S, _FEW, _MOST)
 
-    def take(self, space: str, begun: Begun) -> Part:
+    def take(self, space: str, starts: Starts) -> Part:
         """Take out what one turn of a space decides.
 
         Args:
             space: The space.
-            begun: Says what is judged alone, and whether care is needed.
+            starts: Says what is judged alone, and whether care is needed.
         """
         part = Part(space, self._clock())
-        most = min(self._pace.of(space), _CAREFUL if begun.is_careful else _MOST)
+        most = min(self._pace.of(space), _CAREFUL if starts.is_careful else _MOST)
         while len(part.uids) < most and (item := self._join.take(space)) is not None:
             waiting = [item] if isinstance(item, Waiting) else self._join.waiting_of(item)
-            part.is_alone = any(begun.is_alone(space, each.uid) for each in waiting)
+            part.is_alone = any(starts.is_alone(space, each.uid) for each in waiting)
             if part.is_alone and part.uids:
                 part.is_alone = False
                 self._join.put_back(item)

@@ -49,23 +49,23 @@ class RegisteredProfile:
     """The plan that it judges by; without a judge, judge tasks are skipped."""
     scores: Mapping[str, ScoreTask] = field(init=False, repr=False, compare=False)
     """The scores from outside that it watches, by name."""
-    unasked: "RegisteredProfile | None" = field(init=False, repr=False, compare=False)
+    without_judges: "RegisteredProfile | None" = field(init=False, repr=False, compare=False)
     """The same for derived records that judges do not see; None for a profile that takes
     no traces, or calls no judge."""
     asks: bool = True
 
     def __post_init__(self) -> None:
         profile = self.profile
-        plan = profile.plan if self.asks else _unasked(profile)
-        unasked = None
+        plan = profile.plan if self.asks else _plan_without_judges(profile)
+        without_judges = None
         if self.asks and profile.takes_marks and profile.plan.asks:
-            unasked = replace(self, asks=False)
+            without_judges = replace(self, asks=False)
         object.__setattr__(self, "counts", frozenset(_counts(self.space, profile)))
         object.__setattr__(self, "plan", plan)
         object.__setattr__(self, "scores", {each.id: each for each in score_tasks(profile)})
         object.__setattr__(self, "uid", profile.uid)
         object.__setattr__(self, "matches", profile.watch and profile.watch.match.test)
-        object.__setattr__(self, "unasked", unasked)
+        object.__setattr__(self, "without_judges", without_judges)
 
     def watches(self, trace_id: str) -> bool:
         """Tell whether a trace is among those that are evaluated, if it matches or is marked."""
@@ -76,18 +76,18 @@ class RegisteredProfile:
 
     def of_record(self, row: RecordRow) -> "RegisteredProfile":
         """The profile for a record; for a derived one outside of the sample it has no judges."""
-        if self.unasked is None or not row.is_derived or row.trace_id is None:
+        if self.without_judges is None or not row.is_derived or row.trace_id is None:
             return self
         watch = self.profile.watch
-        is_asked = (
+        is_called = (
             is_kept(row.trace_id, JUDGE_SAMPLE) if watch is None else watch.asks(row.trace_id)
         )
-        return self if is_asked else self.unasked
+        return self if is_called else self.without_judges
 
     def of_session(self, rows: Iterable[RecordRow]) -> "RegisteredProfile":
         """The same for a session: one of derived records alone is sampled by its first trace."""
         every = tuple(rows)
-        if self.unasked is None or not all(row.is_derived for row in every):
+        if self.without_judges is None or not all(row.is_derived for row in every):
             return self
         first = min(every, key=lambda row: (row.created_ns, row.uid), default=None)
         return self if first is None else self.of_record(first)
@@ -600,7 +600,7 @@ def _series_of(keys: Iterable[TotalKey]) -> int:
     )
 
 
-def _unasked(profile: AgentEvalProfile) -> Plan:
+def _plan_without_judges(profile: AgentEvalProfile) -> Plan:
     """The plan with judge tasks that judge nothing, but for those with a sample of their own."""
     plan = compile_plan(
         task.model_copy(update={"sample_rate": 0.0})

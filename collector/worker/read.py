@@ -11,10 +11,10 @@ from collector.log.brokers import Brokers
 from collector.log.port import Entry, Log
 from collector.store.commit import RecordId
 from collector.worker.committer import Committer
-from collector.worker.open_trace import Held
+from collector.worker.open_trace import Paused
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.recover import ALONE, PAUSE_S, POISON, Begun, reading
+from collector.worker.recover import ALONE, PAUSE_S, POISON, Starts, reading
 from collector.worker.take import Contents, put_aside, read_entry
 
 MAX_STEP_S: Final = 1.0
@@ -30,7 +30,7 @@ class LogTime:
     worker is behind, and goes on in steps. A gap in the log, or a date that is set anew, counts a
     second at most.
 
-    While the log is behind a broker this time goes on, and `held` with it.
+    While the log is behind a broker this time goes on, and `paused` with it.
 
     Args:
         now_ns: Wall clock, the one by which receivers date what they append.
@@ -51,7 +51,7 @@ class LogTime:
         """Everything that was received before is read."""
         self.seconds = 0.0
         """The time now."""
-        self.held = Held()
+        self.paused = Paused()
         """The part of it for which the log was behind a broker."""
 
     def read(self, received_ns: int, behind_ns: int = 0) -> float:
@@ -68,9 +68,9 @@ class LogTime:
             step_s = min(step_s, self._max_step_s)
             self.seconds += step_s
             if behind_ns:
-                is_held = behind_ns <= self._max_hold_ns
-                self.held = Held(
-                    self.held.broker_s + step_s, self.held.unknown_s + step_s * is_held
+                is_paused = behind_ns <= self._max_hold_ns
+                self.paused = Paused(
+                    self.paused.broker_s + step_s, self.paused.unknown_s + step_s * is_paused
                 )
             self._known_ns = to_ns
         elif step_s < -self._max_step_s:  # items of several receivers are not quite in order
@@ -150,12 +150,12 @@ class Reader:
         return prepared
 
     def read_with_care(
-        self, begun: Begun, committer: Committer, wait_s: float, *, is_early: bool
+        self, starts: Starts, committer: Committer, wait_s: float, *, is_early: bool
     ) -> Prepared:
         """Read where an earlier process may have ended by it: noted before, as judgements are.
 
         Args:
-            begun: Says how often that was started.
+            starts: Says how often that was started.
             committer: Notes it.
             wait_s: Longest wait for what the log has, and has not here: nobody ends by that.
             is_early: True for `POSTPONED_S` after the start.
@@ -166,7 +166,7 @@ class Reader:
         if not self._log.wait(self.offset, wait_s):
             self.time.caught_up(self._brokers.behind_ns())
             return Prepared()
-        times = begun.times_read(self.offset)
+        times = starts.times_read(self.offset)
         if times > ALONE:
             return committer.insist(lambda: self.pass_over(*POISON))
         if times == ALONE and is_early:

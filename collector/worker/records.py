@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Final, TypedDict, cast
 
 from collector.store.rows import EvaluationRow, RecordRow, TaskRow
-from collector.worker.kept_values import MOST_TOGETHER, Keeper, most_characters, size_of
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.ready import Ready, Rerun
 from collector.worker.scores import result_of
+from collector.worker.stored_values import MOST_TOGETHER, Keeper, most_characters, size_of
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.judged import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan

@@ -47,7 +47,7 @@ def reading(offset: int) -> tuple[str, str]:
     return "", f"log:{offset}"
 
 
-class Begun:
+class Starts:
     """Judgements that earlier processes began, and those that this one begins.
 
     Args:
@@ -153,7 +153,7 @@ class Recovery:
         for (space, trace_id), each in recent.items():
             late.touched(space, [trace_id], each.last_seq)
         is_unfinished = has_items or bool(waiting or self._traces)
-        self.begun: Final = Begun(store.begun(store.low_seq), is_unfinished=is_unfinished)
+        self.starts: Final = Starts(store.started(store.low_seq), is_unfinished=is_unfinished)
         """Evaluations that were started and have no result: done alone, later, or not any more."""
         self._letters: Final[list[DeadLetter]] = []
         """Of records that are not judged any more."""
@@ -209,10 +209,10 @@ class Recovery:
             self._postponed.clear()
         while self._records:
             row = self._records[-1]
-            if self.begun.is_poison(row.space, row.uid):
+            if self.starts.is_poison(row.space, row.uid):
                 self._letters.extend(letter_of_record(each, *POISON) for each in self._whole(row))
-                self.begun.done(row.space, [row.uid])
-            elif self.begun.is_postponed(row.space, row.uid) and not is_over:
+                self.starts.done(row.space, [row.uid])
+            elif self.starts.is_postponed(row.space, row.uid) and not is_over:
                 self._postponed.append(row)
             else:
                 wait(row)
@@ -248,10 +248,10 @@ class Recovery:
             key = (space, trace_id)
             if uid in there:
                 continue
-            if self.begun.is_poison(space, uid):
+            if self.starts.is_poison(space, uid):
                 self._put_aside(self._deriver.bare(space, trace_id, profile_uid, self._now_ns()))
-                self.begun.done(space, [uid])
-            elif self.begun.is_postponed(space, uid) and not is_over:
+                self.starts.done(space, [uid])
+            elif self.starts.is_postponed(space, uid) and not is_over:
                 self._postponed_traces.append(key)
             else:
                 self._join.reopen(key, self._low_seq, now)

@@ -18,10 +18,10 @@ from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from collector.store.store import Store
 from collector.worker.backfill import Added, commits_of, letters_of, still_missing
 from collector.worker.committer import Committer
-from collector.worker.kept_values import parts_of_rows
 from collector.worker.late import LateSpans
 from collector.worker.records import follows
 from collector.worker.reevaluate import Revision
+from collector.worker.stored_values import parts_of_rows
 from scouter.errors import TransientError
 from scouter.evaluate.results.record_result import record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -75,7 +75,7 @@ class NotYetError(Exception):
         self.offset: Final = offset
 
 
-class Asked:
+class Requests:
     """Actions that other threads have requested, and their answers."""
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ class Revising:
         store: Takes them.
         committer: Commits evaluations.
         late: Is notified of the traces that revisions have read.
-        told: Is notified of the evaluations that were stored.
+        notify: Is notified of the evaluations that were stored.
         now_ns: Wall clock.
     """
 
@@ -181,10 +181,10 @@ class Revising:
         store: Store,
         committer: Committer,
         late: LateSpans,
-        told: Callable[[Sequence[EvaluationRow]], None],
+        notify: Callable[[Sequence[EvaluationRow]], None],
         now_ns: Callable[[], int],
     ) -> None:
-        self._store, self._committer, self._late, self._told = store, committer, late, told
+        self._store, self._committer, self._late, self._notify = store, committer, late, notify
         self._now_ns = now_ns
         self._erased_seq = store.last_seq()
         """The last erasure: whatever was read before it may hold what is gone."""
@@ -233,7 +233,7 @@ class Revising:
             self._store.remove_dead_letters(found[0].row.space, letters)
         for each in commits_of(found):
             self._committer.store_now(each)
-            self._told(each.evaluations)
+            self._notify(each.evaluations)
         for each in found:
             self._late.judged(each.trace_ids)
         return frozenset(each.row.record_uid for each in found)
@@ -296,4 +296,4 @@ class Revising:
     def _commit(self, rows: Sequence[EvaluationRow]) -> None:
         for part in parts_of_rows(rows):
             self._committer.store_now(Commit(evaluations=list(part)))
-            self._told(part)
+            self._notify(part)

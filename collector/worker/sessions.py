@@ -11,9 +11,9 @@ from collector.store.rows import EvaluationRow, RecordRow
 from collector.store.store import Store
 from collector.worker.behind import Due
 from collector.worker.late import LateSpans, LateTrace
-from collector.worker.open_trace import Held, JoinTimes
+from collector.worker.open_trace import JoinTimes, Paused
 from collector.worker.profiles import ProfileRegistry, RegisteredProfile
-from collector.worker.recover import Begun
+from collector.worker.recover import Starts
 from collector.worker.session import (
     DueSession,
     SessionJoin,
@@ -75,9 +75,9 @@ class SessionWork:
         self._join: Final = SessionJoin(times)
         self._line: Final[Turns[DueSession]] = Turns()
         self._pace: Final = Pace(_TURN_S, _FEW, _MOST)
-        self._held_s = 0.0
+        self._paused_s = 0.0
         """The time of sessions is behind by so much: any broker could bring more of one."""
-        self._is_held = False
+        self._is_paused = False
         self._found: Final[set[SessionKey]] = set()
         """Sessions that the start found open: an earlier process may have ended by one."""
         profiles = {(each.space, each.uid): each for each in registry.with_sessions()}
@@ -97,10 +97,10 @@ class SessionWork:
         """The last commit of which everything is seen by what is evaluated now."""
         return self._store.last_seq()
 
-    def hold(self, held: Held) -> None:
+    def hold(self, paused: Paused) -> None:
         """Take note of the time for which brokers lagged up to now."""
-        self._is_held = held.unknown_s > self._held_s
-        self._held_s = held.unknown_s
+        self._is_paused = paused.unknown_s > self._paused_s
+        self._paused_s = paused.unknown_s
 
     @property
     def waiting(self) -> int:
@@ -115,7 +115,7 @@ class SessionWork:
     def due(self, now: float) -> dict[str, Due]:
         """By space what waits for its turn."""
         return {
-            space: Due(count, max(0.0, now - self._held_s - first.due_since), 0.0)
+            space: Due(count, max(0.0, now - self._paused_s - first.due_since), 0.0)
             for space, count, (first,) in self._line.heads()
         }
 
@@ -129,16 +129,16 @@ class SessionWork:
         registered = None if row.is_score else self._registry.of_record(row)
         if registered is not None and registered.profile.plan.session is not None:
             trace_id = awaited(registered, row.trace_id)
-            self._join.add(key_of(row, registered), now - self._held_s, trace_id)
+            self._join.add(key_of(row, registered), now - self._paused_s, trace_id)
 
     def spans_came(self, space: str, trace_ids: Iterable[str], now: float) -> None:
         """Let the waiting sessions of some traces wait on."""
-        self._join.spans_came(space, trace_ids, now - self._held_s)
+        self._join.spans_came(space, trace_ids, now - self._paused_s)
 
     def next_due(self) -> float | None:
         """Time at which `decide` has something to do; never after that."""
         due_s = self._join.next_due()
-        return None if due_s is None or self._is_held else due_s + self._held_s
+        return None if due_s is None or self._is_paused else due_s + self._paused_s
 
     def reopen(self, traces: Sequence[LateTrace], since_ns: int, now: float) -> None:
         """Let sessions wait again whose evaluations have not seen all spans of some traces.
@@ -168,25 +168,25 @@ class SessionWork:
                 continue
             for trace_id in ids:
                 if before.input_seq < seqs[trace_id]:
-                    at = now - self._held_s
+                    at = now - self._paused_s
                     self._join.add(key, at, trace_id, late_seq=seqs[trace_id])
 
     def look(self, now: float) -> None:
         """Line up the sessions whose time has come."""
-        for due in self._join.due(now - self._held_s):
+        for due in self._join.due(now - self._paused_s):
             self._line.put(due.key.space, due)
 
-    def take(self, begun: Begun) -> list[DueSession]:
+    def take(self, starts: Starts) -> list[DueSession]:
         """Take out what the next turn evaluates: some sessions of the space whose turn it is.
 
         Args:
-            begun: Says which are evaluated alone, and which later.
+            starts: Says which are evaluated alone, and which later.
         """
         space = self._line.next_space()
         part: list[DueSession] = []
         most = 0 if space is None else self._pace.of(space)
         while space is not None and len(part) < most and (each := self._line.pop(space)):
-            if begun.is_alone(space, each.key.uid):
+            if starts.is_alone(space, each.key.uid):
                 if part:
                     self._line.put_first(space, each)
                     break
@@ -199,18 +199,18 @@ class SessionWork:
         for each in reversed(list(part)):
             self._line.put_first(each.key.space, each)
 
-    def to_note(self, part: Iterable[DueSession], begun: Begun) -> list[RecordId]:
+    def to_note(self, part: Iterable[DueSession], starts: Starts) -> list[RecordId]:
         """The sessions to note before they are evaluated, as one may end the process."""
-        return [session_id(each) for each in part if each.key in self._found or begun.is_careful]
+        return [session_id(each) for each in part if each.key in self._found or starts.is_careful]
 
     def judge(
-        self, part: Sequence[DueSession], begun: Begun, until: float
+        self, part: Sequence[DueSession], starts: Starts, until: float
     ) -> tuple[list[EvaluationRow], list[float]]:
         """Evaluate sessions that were taken; what there is no time for waits for a next turn.
 
         Args:
             part: All of one space.
-            begun: Says which ended processes, and is notified which are done.
+            starts: Says which ended processes, and is notified which are done.
             until: The clock's time at which no further session is read.
 
         Returns:
@@ -221,7 +221,7 @@ class SessionWork:
         """
         space = part[0].key.space
         try:
-            found = self._judge(part, begun, until)
+            found = self._judge(part, starts, until)
         except NoMemoryError:
             self._pace.no_memory(space, len(part))
             raise
@@ -229,7 +229,7 @@ class SessionWork:
         return found
 
     def _judge(
-        self, part: Sequence[DueSession], begun: Begun, until: float
+        self, part: Sequence[DueSession], starts: Starts, until: float
     ) -> tuple[list[EvaluationRow], list[float]]:
         began, space = self._clock(), part[0].key.space
         left = {each.key: each for each in part}
@@ -243,7 +243,7 @@ class SessionWork:
                 if judging_s >= _TURN_S:
                     break
                 due, start = left.pop(whole.due.key), self._clock()
-                row = self._judged(whole, begun)
+                row = self._judged(whole, starts)
                 judging_s += self._clock() - start
                 count += 1
                 if row is not None:
@@ -253,18 +253,18 @@ class SessionWork:
                 break
         else:
             for key in left:  # no record of them is stored any more
-                self._done(key, begun)
+                self._done(key, starts)
             left.clear()
         self.put_back(left.values())
         if count:
             self._pace.took(space, count, self._clock() - began, judging_s)
         return rows, waits
 
-    def _judged(self, whole: WholeSession, begun: Begun) -> EvaluationRow | None:
+    def _judged(self, whole: WholeSession, starts: Starts) -> EvaluationRow | None:
         key = whole.due.key
         if whole.plan.reads_spans:
             self._late.judged(row.trace_id for row in whole.records if row.trace_id)
-        if begun.is_poison(key.space, key.uid):
+        if starts.is_poison(key.space, key.uid):
             whole = replace(whole, too_large=_POISON)
         try:
             return judge_session(whole, seq=self.seen_seq(), now_ns=self._now_ns())
@@ -273,11 +273,11 @@ class SessionWork:
             _log.exception("session %r: the engine failed", key.session_id[:100])
             return None
         finally:
-            self._done(key, begun)
+            self._done(key, starts)
 
-    def _done(self, key: SessionKey, begun: Begun) -> None:
+    def _done(self, key: SessionKey, starts: Starts) -> None:
         self._found.discard(key)
-        begun.done(key.space, [key.uid])
+        starts.done(key.space, [key.uid])
 
     def _read(
         self,

@@ -51,7 +51,7 @@ class TraceFacts:
     def __init__(self) -> None:
         self._seen: dict[str, _Fact] = {}
         self._last: _Fact | None = None
-        """Kept once where one sibling after the other says the same."""
+        """Stored once where one sibling after the other says the same."""
         self._children: Final[dict[bool | None, dict[str, int]]] = {}
         """Number of children by parent, whether the parent is here or not.
 

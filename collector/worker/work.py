@@ -31,13 +31,13 @@ from collector.worker.join import Join, Kind
 from collector.worker.judge import Judge, Results
 from collector.worker.late import LateSpans, LateWindow
 from collector.worker.measures import News, Observer, Progress, Shown, WorkerMeasures
-from collector.worker.open_trace import Held, JoinTimes
+from collector.worker.open_trace import JoinTimes, Paused
 from collector.worker.parts import Parts
 from collector.worker.prepare import Prepared
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.read import MAX_STEP_S, LogTime, Reader
 from collector.worker.recover import POSTPONED_S, Recovery
-from collector.worker.revising import Asked, Replays, Revising
+from collector.worker.revising import Replays, Requests, Revising
 from collector.worker.sessions import SessionWork
 
 _log: Final = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class _Flight:
     results: Results
     known_s: float
     """The time of the log up to which its entries reach."""
-    held: Held
+    paused: Paused
     """The part of it for which the log was behind a broker."""
     done: "Future[int]"
     judged: frozenset[tuple[str, str]]
@@ -81,11 +81,11 @@ class Work:
         max_hold_s: A broker that has been ahead for so long no longer holds the time of traces of
             which nothing says that they come by a broker.
         max_step_s: Most time that counts between two turns: beyond it the process stood still.
-        observers: Told of every stored first evaluation, in the worker's thread.
-        on_profiles: Told in the same thread that profiles changed, when the observers know every
-            evaluation that is stored.
-        on_pending: Told in the same thread that an evaluation was stored of which some tasks are
-            pending.
+        observers: Notified of every stored first evaluation, in the worker's thread.
+        on_profiles: Notified in the same thread that profiles changed, when the observers know
+            every evaluation that is stored.
+        on_pending: Notified in the same thread that an evaluation was stored of which some tasks
+            are pending.
         measures: Counted into by the work; by default nobody sees it.
         sessions: Makes the part that evaluates sessions, at each beginning.
     """
@@ -119,7 +119,7 @@ class Work:
         self._stored: Final = threading.Condition()
         """Notified once a commit is in the store."""
         self._on_profiles: Final = on_profiles
-        self._asked: Final = Asked()
+        self._requests: Final = Requests()
         self._replays: Final = Replays()
         self._progress: Final = Progress(clock)
         self._measures: Final = measures or WorkerMeasures(CollectorRegistry())
@@ -192,7 +192,7 @@ class Work:
         self._progress.begin()
         prepared = self._read(wait_s)
         known_s, is_behind = self._reader.time.seconds, self._reader.is_behind
-        held = self._reader.time.held
+        paused = self._reader.time.paused
         self._committer.insist(lambda: prepared.settle(self._store, self._before()))
         # Before the offset says so: counted again it adds nothing.
         self._committer.insist(lambda: prepared.count_drops(self._store, self._now_ns()))
@@ -203,8 +203,8 @@ class Work:
         self._land()
         if self._registry.has_news:  # a profile that it has made itself, for a score
             self._registry.has_news = False
-            self._asked.put(self._follow_profiles)
-        is_asked = self._asked.do(self._store.offset)
+            self._requests.put(self._follow_profiles)
+        has_answered = self._requests.do(self._store.offset)
         self._recover()
         arriving = self._arrivals.supersede(commit.records, self._known_s)
         # Before the offset says so: a letter that is gone lets no record wait a second time.
@@ -213,8 +213,8 @@ class Work:
                 lambda of=space, again=each: self._revising.admit_again(of, again, self._wait_again)
             )
         if prepared.is_empty:
-            self._know(known_s, held)
-        self._arrivals.reopen(self._known_s, self._known_s - self._join.held.broker_s)
+            self._know(known_s, paused)
+        self._arrivals.reopen(self._known_s, self._known_s - self._join.paused.broker_s)
         results = Results(commit, self._clock())
         until = results.ready_at + _JUDGE_S
         judged = self._decider.as_they_come(prepared, results, until)
@@ -227,8 +227,8 @@ class Work:
         else:
             self._share_s = 0.0
             self._decider.decide(results, until, arriving, self._known_s)
-        is_sent = self._send(results, prepared, known_s, held, judged)
-        is_left = is_sent or is_asked or bool(self._recovery) or self._has_due
+        is_sent = self._send(results, prepared, known_s, paused, judged)
+        is_left = is_sent or has_answered or bool(self._recovery) or self._has_due
         is_waiting = self._join or self._recovery.is_postponed or self._sessions.waiting
         self._is_idle = not (is_left or is_waiting)
         if not is_left:
@@ -241,10 +241,10 @@ class Work:
         self._care_less()
         return is_left
 
-    def _know(self, known_s: float, held: Held) -> None:
+    def _know(self, known_s: float, paused: Paused) -> None:
         """Let the time of the join go on."""
-        self._known_s, self._join.held = known_s, held
-        self._sessions.hold(held)
+        self._known_s, self._join.paused = known_s, paused
+        self._sessions.hold(paused)
 
     @property
     def _has_due(self) -> bool:
@@ -285,10 +285,10 @@ class Work:
             store, self._registry, self._join, self._deriver, self._late,
             has_items=self._reader.is_behind, clock=self._clock, now_ns=self._now_ns,
         )  # fmt: skip
-        self._begun = self._recovery.begun
+        self._starts = self._recovery.starts
         self._arrivals = Arrivals(
             store, self._committer, self._revising, self._registry, self._join, self._sessions,
-            self._late, self._begun, self._deriver, now_ns=self._now_ns,
+            self._late, self._starts, self._deriver, now_ns=self._now_ns,
         )  # fmt: skip
         self._found_end = log.end
         """End of what the start found in the log."""
@@ -300,18 +300,18 @@ class Work:
             clock=self._clock, now_ns=self._now_ns,
         )  # fmt: skip
         self._decider = Decider(
-            self._registry, self._join, parts, judge, self._sessions, self._begun,
+            self._registry, self._join, parts, judge, self._sessions, self._starts,
             self._committer, clock=self._clock, stopping=self._stopping,
         )  # fmt: skip
 
     def _read(self, wait_s: float) -> Prepared:
         """Read entries for one commit."""
         reader = self._reader
-        is_careful = self._begun.is_careful and reader.is_behind
+        is_careful = self._starts.is_careful and reader.is_behind
         if is_careful:
             self._land()
         is_due = self._has_due or bool(self._recovery) or self._flight is not None
-        is_due |= self._asked.has_due(self._store.offset)
+        is_due |= self._requests.has_due(self._store.offset)
         times = (self._join.next_due(), self._sessions.next_due())
         due_s = min((each for each in times if each is not None), default=None)
         if is_due:
@@ -320,7 +320,7 @@ class Work:
             wait_s = min(wait_s, max(0.0, due_s - reader.time.seconds))
         if is_careful:
             is_early = self._clock() < self._began + POSTPONED_S
-            return reader.read_with_care(self._begun, self._committer, wait_s, is_early=is_early)
+            return reader.read_with_care(self._starts, self._committer, wait_s, is_early=is_early)
         return self._committer.insist(lambda: reader.read(wait_s))
 
     def _before(self) -> Prepared | None:
@@ -329,17 +329,17 @@ class Work:
     def _care_less(self) -> None:
         """Note nothing any more once all is decided that the start found."""
         found_seq = self._found_seq
-        if not self._begun.is_careful or found_seq is None or self._recovery:
+        if not self._starts.is_careful or found_seq is None or self._recovery:
             return
-        self._begun.times_read(self._reader.offset)
+        self._starts.times_read(self._reader.offset)
         if self._low_seq() > found_seq:
-            self._begun.rest()
+            self._starts.rest()
 
     def _low_seq(self) -> int:
         """The oldest commit that is needed, if the one that comes next is stored."""
         low_seq = self._recovery.low_seq(self._join.low_seq(self._store.last_seq() + 1))
         low_seq = self._sessions.low_seq(self._late.low_seq(low_seq))
-        return min(low_seq, self._store.low_seq) if self._begun.is_reading else low_seq
+        return min(low_seq, self._store.low_seq) if self._starts.is_reading else low_seq
 
     def _erase(self, target: EraseTarget) -> Erased:
         erased = self._replays.erase(lambda: self._revising.erase(target), self._store.offset)
@@ -379,7 +379,7 @@ class Work:
         results: Results,
         prepared: Prepared,
         known_s: float,
-        held: Held,
+        paused: Paused,
         judged: frozenset[tuple[str, str]],
     ) -> bool:
         """Send a commit on its way, if there is anything in it; says whether there is."""
@@ -394,7 +394,7 @@ class Work:
         commit.low_seq = low_seq
         done = self._committer.send(commit)
         done.add_done_callback(self._tell_waiting)
-        self._flight = _Flight(commit, prepared, results, known_s, held, done, judged)
+        self._flight = _Flight(commit, prepared, results, known_s, paused, done, judged)
         return True
 
     def _tell_waiting(self, _: "Future[int]") -> None:
@@ -411,7 +411,7 @@ class Work:
         self._flight = None
         self._trouble = ""
         commit = flight.commit
-        self._know(flight.known_s, flight.held)
+        self._know(flight.known_s, flight.paused)
         if self._found_seq is None and self._store.offset >= self._found_end:
             self._found_seq = seq
         self._arrivals.stored(flight.prepared, seq, flight.judged, self._known_s)

@@ -55,7 +55,7 @@ class Worker(Work):
         if self._thread is not None:
             self._thread.join()
         self._committer.close()
-        self._asked.close()
+        self._requests.close()
 
     def fault(self) -> str:
         """Reason that no evaluation was made for too long; empty if one was, or none is due."""
@@ -82,7 +82,7 @@ class Worker(Work):
 
     def profiles_changed(self) -> "Future[None]":
         """Look again at records whose profile was not known, and tell who follows profiles."""
-        return self._asked.put(self._follow_profiles)
+        return self._requests.put(self._follow_profiles)
 
     def erase(self, target: EraseTarget) -> "Future[Erased]":
         """Erase something between two turns: no evaluation on what goes is in the making then.
@@ -92,7 +92,7 @@ class Worker(Work):
         Returns:
             Done once no read finds it; it fails with `TransientError` if the store takes nothing.
         """
-        return self._asked.put(lambda: self._erase(target), self._log.end)
+        return self._requests.put(lambda: self._erase(target), self._log.end)
 
     def append_again(self, append: Callable[[], object]) -> int:
         """Append what a dead letter holds; see `Replays.append`."""
@@ -100,15 +100,15 @@ class Worker(Work):
 
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
         """Store evaluations of another version of a profile; see `Revising.revise`."""
-        return self._asked.put(lambda: self._revising.revise(revisions))
+        return self._requests.put(lambda: self._revising.revise(revisions))
 
     def add(self, added: Sequence[Added]) -> "Future[frozenset[str]]":
         """Store first evaluations that come late; see `Revising.add`."""
-        return self._asked.put(lambda: self._revising.add(added))
+        return self._requests.put(lambda: self._revising.add(added))
 
     def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
         """Store what a judge's answers make of pending evaluations; see `Revising.settle`."""
-        return self._asked.put(lambda: self._revising.settle(answers))
+        return self._requests.put(lambda: self._revising.settle(answers))
 
     def _run(self) -> None:
         self._store.works_here()

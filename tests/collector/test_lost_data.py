@@ -63,7 +63,7 @@ def test_a_broken_cache_of_answers_begins_anew(
     assert "the cache of judges' answers begins anew" in caplog.text
 
 
-def test_tokens_that_are_gone_are_told(
+def test_tokens_that_are_gone_are_reported(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once: to remove them is how to have none."""
@@ -73,7 +73,7 @@ def test_tokens_that_are_gone_are_told(
     start().stop()
     (tmp_path / "data" / "access.db").unlink()
     start()
-    assert "access.db is gone: nobody is asked for a token" in caplog.text
+    assert "access.db is gone: nobody needs a token" in caplog.text
     caplog.clear()
     start()
     assert caplog.text == ""

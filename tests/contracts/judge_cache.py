@@ -45,7 +45,7 @@ def key_of(name: str) -> bytes:
     return sha256(name.encode()).digest()
 
 
-async def kept(cache: JudgeCache, names: str) -> str:
+async def stored_in(cache: JudgeCache, names: str) -> str:
     """The answers that the cache has, each named by a letter."""
     return "".join([name for name in names if await cache.get(key_of(name)) is not None])
 
@@ -80,7 +80,7 @@ class JudgeCacheContract:
     def test_an_answer_comes_back_as_it_was(
         self, cache: JudgeCache, response: JsonValue, model: str
     ) -> None:
-        """Value and type; what it took is not kept, as it takes nothing again."""
+        """Value and type; what it took is not stored, as it takes nothing again."""
         reply = JudgeReply(response=response, model=model, input_tokens=5, cost_usd=0.1)
 
         async def there_and_back() -> JudgeReply | None:
@@ -125,11 +125,11 @@ class JudgeCacheContract:
             await self._put(cache, "a")
             clock.now += DAY_S / 2
             await self._put(cache, "b")
-            found = [await kept(cache, "ab")]
+            found = [await stored_in(cache, "ab")]
             clock.now += DAY_S / 2 + 1
-            found.append(await kept(cache, "ab"))
+            found.append(await stored_in(cache, "ab"))
             await self._put(cache, "a")
-            return [*found, await kept(cache, "ab")]
+            return [*found, await stored_in(cache, "ab")]
 
         assert asyncio.run(run()) == ["ab", "b", "ab"]
 
@@ -139,12 +139,12 @@ class JudgeCacheContract:
 
         async def run() -> list[str]:
             await self._put(cache, "abc", 10_000)
-            found = [await kept(cache, "abcde")]
+            found = [await stored_in(cache, "abcde")]
             await self._put(cache, "a", 10_000)  # anew, so that b is the oldest
             await self._put(cache, "d", 10_000)
-            found.append(await kept(cache, "abcde"))
+            found.append(await stored_in(cache, "abcde"))
             await self._put(cache, "e", 30_000)
-            return [*found, await kept(cache, "abcde")]
+            return [*found, await stored_in(cache, "abcde")]
 
         assert asyncio.run(run()) == ["abc", "acd", "e"]
         cache.close()
@@ -155,13 +155,13 @@ class JudgeCacheContract:
         async def run() -> str:
             await self._put(cache, "ab", 10_000)
             await self._put(cache, "c", 40_000)
-            return await kept(cache, "abc")
+            return await stored_in(cache, "abc")
 
         assert asyncio.run(run()) == "ab"
         cache.close()
 
     @pytest.mark.parametrize("response", [float("nan"), object()])
-    def test_what_has_no_json_form_is_not_kept(self, cache: JudgeCache, response: object) -> None:
+    def test_what_has_no_json_form_is_not_stored(self, cache: JudgeCache, response: object) -> None:
         async def run() -> JudgeReply | None:
             await cache.put(key_of("a"), JudgeReply(response=response))  # pyright: ignore[reportArgumentType] - as a function may answer
             return await cache.get(key_of("a"))
@@ -184,10 +184,10 @@ class JudgeCacheContract:
             thread.start()
         for thread in threads:
             thread.join()
-        assert asyncio.run(kept(cache, names)) == names
+        assert asyncio.run(stored_in(cache, names)) == names
 
     def test_a_closed_cache_opens_again(self, cache: JudgeCache) -> None:
         asyncio.run(self._put(cache, "a"))
         cache.close()
-        assert asyncio.run(kept(cache, "a")) == "a"
+        assert asyncio.run(stored_in(cache, "a")) == "a"
         cache.close()

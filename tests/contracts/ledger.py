@@ -73,7 +73,7 @@ class LedgerContract:
 
         asyncio.run(run())
 
-    def test_days_and_names_are_kept_apart(self, ledger: Ledger) -> None:
+    def test_days_and_names_stay_apart(self, ledger: Ledger) -> None:
         async def run() -> None:
             accounts = [account("a"), account("a", day="2026-11-24"), account("A")]
             for each in accounts:
@@ -102,7 +102,7 @@ class LedgerContract:
     def test_any_order_of_steps(
         self, make: Make, steps: list[tuple[str, list[str] | int, int]]
     ) -> None:
-        """Against sums kept by hand: what is open counts as reserved, what is settled as billed."""
+        """Against sums made by hand: what is open counts as reserved, what is settled as billed."""
         ledger = make()
         taken: list[tuple[Reserved, list[str]]] = []
         counts: dict[str, tuple[list[str], int]] = {}

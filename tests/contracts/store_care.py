@@ -99,20 +99,20 @@ class Erasure:
 
     def check(self, store: AppendingStore) -> None:
         uids = {row.uid for row in self.rows()}
-        kept = uids - self.uids
-        assert {row.uid for row in store.records_of(self.space, sorted(uids))} == kept
+        left = uids - self.uids
+        assert {row.uid for row in store.records_of(self.space, sorted(uids))} == left
         listed = store.evaluations(EvaluationQuery(space=self.space)).items
-        assert {row.record_uid for row in listed} == kept
+        assert {row.record_uid for row in listed} == left
         found = store.spans_of(self.space, [trace(n) for n in range(1, 5)])
         numbers = {int(each.span_id, 16) for some in found.values() for each in some}
         assert numbers == {1, 2, 3, 4} - self.spans_gone
         (counts,) = store.task_counts(TaskQuery(space=self.space))
-        assert counts.passed == len(kept)
+        assert counts.passed == len(left)
         sheet = store.conservation(self.space)
         states = sheet.records
         assert store.record_sheet(self.space) == states
         assert (states.accepted, states.evaluated, states.waiting, states.erased) == (
-            4, len(kept), 0, len(self.uids),
+            4, len(left), 0, len(self.uids),
         )  # fmt: skip
         assert (sheet.spans.accepted, sheet.spans.stored, sheet.spans.erased) == (
             4, 4 - len(self.spans_gone), len(self.spans_gone),
@@ -240,7 +240,7 @@ class CareContract(OpenedStore):
         store.add_up()
         assert answers() == before
 
-    def test_somebody_is_told_of_commits(self, store: AppendingStore) -> None:
+    def test_somebody_is_notified_of_commits(self, store: AppendingStore) -> None:
         commits = list[float]()
         store.observe_commits(commits.append)
         store.append_spans(SPACE, [span(1)], 1).result()
@@ -252,7 +252,7 @@ class FilesContract(OpenedStore):
     """What is on the disk."""
 
     @pytest.mark.parametrize("is_reopened", [False, True])
-    def test_erased_bytes_go_from_the_disk_when_asked(
+    def test_erased_bytes_go_from_the_disk_when_requested(
         self, open_store: Open, tmp_path: Path, is_reopened: bool
     ) -> None:
         """Also by a process that begins after the erasure; what stays is still read."""

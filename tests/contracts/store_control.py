@@ -59,15 +59,15 @@ class ControlContract(OpenedStore):
         self, store: AppendingStore, reason: str, other: Outcome
     ) -> None:
         """A task that a gate skipped, or that does not apply, is decided, however."""
-        asked = reason in ("gate", "not_applicable")
+        is_whole = reason in ("gate", "not_applicable")
         tasks = (
             TaskRow(task_id="a", task_type="Assertion", outcome=other),
             TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=reason),
         )
         row = evaluation("u1", other, tasks=tasks)
-        assert row.is_partial is not asked
+        assert row.is_partial is not is_whole
         store.append_evaluations([row, evaluation("u2")]).result()
-        decided = [other] if asked else []
+        decided = [other] if is_whole else []
         assert store.last_outcomes(SPACE, "p1", 9) == [*decided, Outcome.PASSED]
 
     def test_profiles_keep_their_latest_body_and_one_is_active(self, open_store: Open) -> None:
@@ -86,7 +86,7 @@ class ControlContract(OpenedStore):
         assert {row.uid: row.is_active for row in after} == {"p1": False, "p2": True, "q": True}
         assert [row.body for row in after] == ["{}", '{"new": 1}', "{}"]
 
-    def test_changes_of_profiles_are_kept_in_order(self, open_store: Open) -> None:
+    def test_changes_of_profiles_are_stored_in_order(self, open_store: Open) -> None:
         store = open_store()
         rows = [profile("p1", is_active=True), profile("p2"), profile("p1"), profile("p1")]
         seqs = [store.append_profile(row) for row in rows]
@@ -131,7 +131,7 @@ class ControlContract(OpenedStore):
         store.append_alert_events([other])
         assert store.last_alert_events() == [resolved, other]
 
-    def test_calibrations_are_kept_once(self, open_store: Callable[[], AppendingStore]) -> None:
+    def test_calibrations_are_stored_once(self, open_store: Callable[[], AppendingStore]) -> None:
         rows = [CalibrationRow(digest=name, body="{}", added_ns=at) for at, name in enumerate("ba")]
         store = open_store()
         store.append_calibrations(rows)

@@ -159,8 +159,8 @@ class StoreDriftContract:
             ]
         ).result()
 
-        def found(**asked: Any) -> list[str]:
-            query = DecidedQuery(space=SPACE, **asked)
+        def found(**filters: Any) -> list[str]:
+            query = DecidedQuery(space=SPACE, **filters)
             return [e.evaluation_id for e in store.decided_after(BEFORE_ALL, 10, query)]
 
         assert found() == [f"evaluation of {n}" for n in ("early", "there", "other", "late")]
@@ -210,7 +210,7 @@ class StoreDriftContract:
     def test_the_results_of_two_versions(self, store: AppendingStore) -> None:
         """In the order of completion, from the candidate's first one on, each record once."""
         tasks = (task("t", PASSED), task("j", FAILED))
-        gated, unasked = (
+        gated, skipped = (
             (task("t", PASSED), task("j", Outcome.SKIPPED, reason)) for reason in ("gate", "budget")
         )
         rows = [
@@ -229,7 +229,7 @@ class StoreDriftContract:
             evaluation("u7", Outcome.SKIPPED, tasks, service_version="2", evaluated_ns=7),
             evaluation("u8", Outcome.PENDING, tasks, service_version="2", evaluated_ns=8),
             evaluation("u9", PASSED, gated, service_version="1", evaluated_ns=9),
-            evaluation("u10", PASSED, unasked, service_version="1", evaluated_ns=10),
+            evaluation("u10", PASSED, skipped, service_version="1", evaluated_ns=10),
         ]
         for row in rows:
             store.append_evaluations([row]).result()
@@ -297,11 +297,11 @@ class StoreDriftContract:
         assert store.drift_history("other", "b") == []
 
     def test_the_last_step_of_each_delivery(self, open_store: Open) -> None:
-        begun, sent = DeliveryState.BEGUN, DeliveryState.SENT
+        started, sent = DeliveryState.BEGUN, DeliveryState.SENT
         steps = [
-            delivery("a", "slack", 1, begun), delivery("a", "log", 1, begun),
+            delivery("a", "slack", 1, started), delivery("a", "log", 1, started),
             delivery("a", "slack", 1, sent, attempts=2, answer="ok"),
-            delivery("a", "slack", 5, begun, alert_state="resolved"),
+            delivery("a", "slack", 5, started, alert_state="resolved"),
             delivery("b", "slack", 2, sent), delivery("a", "slack", 9, sent, space="other"),
         ]  # fmt: skip
         store = open_store()

@@ -1,4 +1,4 @@
-"""Duties of every store with log events: they are kept as spans are, and are none."""
+"""Duties of every store with log events: they are stored as spans are, and are none."""
 
 from collections.abc import Callable
 from typing import Any
@@ -79,7 +79,7 @@ class StoreEventsContract(EventSearchContract):
         assert (events.accepted, events.stored, events.duplicates, events.spanless) == (2, 2, 2, 0)
         assert (spans.accepted, spans.stored, spans.duplicates) == (2, 2, 0)
 
-    def test_an_event_without_its_span_is_counted_and_kept(self, store: AppendingStore) -> None:
+    def test_an_event_without_its_span_is_counted_and_stored(self, store: AppendingStore) -> None:
         """Of another trace with the same span id there is a span, which it is not."""
         store.append_spans(SPACE, [span(1, trace_id="1" * 32), span(2)], 1).result()
         store.append_spans(SPACE, [event(1), event(2)], 1).result()

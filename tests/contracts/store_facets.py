@@ -75,7 +75,7 @@ class TraceFacetsContract(OpenedStore):
     ) -> None:
         space = f"space {store.last_seq()}"
         for number in range(data.draw(st.integers(1, 10))):
-            told = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
+            resource = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
             attributes: dict[str, Any] = {
                 "gen_ai.operation.name": data.draw(st.sampled_from(["chat", "execute_tool"])),
                 "gen_ai.tool.name": data.draw(WORDS), "gen_ai.agent.name": data.draw(WORDS),
@@ -83,7 +83,7 @@ class TraceFacetsContract(OpenedStore):
             }  # fmt: skip
             row = span(
                 number, trace_id=f"{data.draw(st.integers(1, 4)):032x}", name="a",
-                resource=Resource(attributes=told), attributes=attributes,
+                resource=Resource(attributes=resource), attributes=attributes,
                 status=data.draw(st.sampled_from(StatusCode)), start_ns=number,
                 end_ns=number + data.draw(st.integers(0, 3)),
             )  # fmt: skip
@@ -117,11 +117,11 @@ class TraceFacetsContract(OpenedStore):
         def of_judged(name: str) -> Callable[[str], int]:
             def count(value: str) -> int:
                 before = query.judged or JudgedBy()
-                asked = Outcome(value) if name == "outcome" else value
-                if getattr(before, name) not in (None, asked):
+                chosen = Outcome(value) if name == "outcome" else value
+                if getattr(before, name) not in (None, chosen):
                     return 0
                 return len(
-                    store.traces(replace(query, judged=replace(before, **{name: asked}))).items
+                    store.traces(replace(query, judged=replace(before, **{name: chosen}))).items
                 )
 
             return count
@@ -185,17 +185,17 @@ class TraceFacetsContract(OpenedStore):
                 for n in range(150 * commit, 150 * commit + 150)
             ]
             store.append_spans(SPACE, rows, 1000 + commit).result()
-        asked: list[float] = []
+        growths: list[float] = []
 
         def end(growth: float) -> bool:
-            asked.append(growth)
+            growths.append(growth)
             return True
 
         found = store.trace_facets(TraceQuery(space=SPACE), end)
         counted = found.counts["service_name"]["shop"]
         assert 2000 <= counted < 6000
         assert found.looked_until_ns == 1041 - counted / 150
-        assert min(asked) >= 1
+        assert min(growths) >= 1
         assert store.trace_facets(TraceQuery(space="other"), end).counts == {}
 
 
@@ -213,8 +213,8 @@ class StoreFacetsContract(TraceFacetsContract):
         for number in range(data.draw(st.integers(1, 8))):
             trace_id = f"{number % 3 + 1:032x}"
             if data.draw(st.booleans()):
-                told = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
-                row = span(number, trace_id=trace_id, resource=Resource(attributes=told))
+                resource = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
+                row = span(number, trace_id=trace_id, resource=Resource(attributes=resource))
                 store.append_spans(space, [row], number).result()
             uid = f"{space} {data.draw(st.sampled_from('klm'))}"
             revisions[uid] = revisions.get(uid, 0) + 1
@@ -245,19 +245,19 @@ class StoreFacetsContract(TraceFacetsContract):
 
         def length(field: str) -> Callable[[str], int]:
             def count(value: str) -> int:
-                asked = Outcome(value) if field == "outcome" else value
+                chosen = Outcome(value) if field == "outcome" else value
                 has_bad = field == "outcome" and query.outcome == NOT_PASSED
-                known = (Outcome.FAILED, Outcome.ERRORED) if has_bad else (None, asked)
-                if (asked if has_bad else filters.get(field)) not in known:
-                    return 0  # both cannot be asked for at once
-                return len(store.evaluations(replace(query, **{field: asked})).items)
+                known = (Outcome.FAILED, Outcome.ERRORED) if has_bad else (None, chosen)
+                if (chosen if has_bad else filters.get(field)) not in known:
+                    return 0  # both cannot be requested at once
+                return len(store.evaluations(replace(query, **{field: chosen})).items)
 
             return count
 
         def tagged(text: str) -> int:
             key, _, value = text.partition("=")
-            asked = (*query.tags, (key, value))
-            return len(store.evaluations(replace(query, tags=asked)).items)
+            chosen = (*query.tags, (key, value))
+            return len(store.evaluations(replace(query, tags=chosen)).items)
 
         fields = ("profile", "task_id", "service_name", "service_version")
         wanted = lengths(

@@ -21,7 +21,7 @@ def never() -> bool:
     return False
 
 
-def told(store: AppendingStore, **filters: Any) -> dict[str, list[str]]:
+def found_by(store: AppendingStore, **filters: Any) -> dict[str, list[str]]:
     """What each list has for a filter, by the name of the user."""
     names = {ANNA: "anna", BERT: "bert", OTHER: "other"}
     traces = store.traces(TraceQuery(space=SPACE, **_columns(filters))).items
@@ -80,7 +80,7 @@ class StoreFindContract(OpenedStore):
         store.append_records([record("spy", trace_id=OTHER)]).result()
 
         lists = ("traces", "records", "evaluations", "sessions")
-        assert told(store, **filters) == dict.fromkeys(lists, found)
+        assert found_by(store, **filters) == dict.fromkeys(lists, found)
 
     def test_users_are_counted_and_shown(self, store: AppendingStore) -> None:
         spans = [
@@ -111,8 +111,8 @@ class StoreFindContract(OpenedStore):
         """The user's words and the tool's result are in spans of their own."""
         for number, trace_id in ((7, ANNA), (8, BERT)):
             tool = {**TOOL, "gen_ai.tool.call.result": "the refund was refused"}
-            asked = span(1, trace_id=trace_id, attributes={"input.value": f"my order {number}"})
-            store.append_spans(SPACE, [asked], 1).result()
+            own = span(1, trace_id=trace_id, attributes={"input.value": f"my order {number}"})
+            store.append_spans(SPACE, [own], 1).result()
             made = span(2, trace_id=trace_id, attributes=tool)
             store.append_spans(SPACE, [made], 1).result()
         query = TraceQuery(space=SPACE, **fields)

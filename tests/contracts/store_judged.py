@@ -19,15 +19,15 @@ OUTCOMES = st.sampled_from(Outcome)
 
 def meets(row: EvaluationRow, judged: JudgedBy) -> bool:
     """The filter, read once more."""
-    asked = (judged.task_id, judged.task_outcome)
+    wanted = (judged.task_id, judged.task_outcome)
     return (
         judged.profile in (None, row.alias)
         and judged.outcome in (None, row.outcome)
         and dict(judged.tags).items() <= row.tags.items()
         and (
-            asked == (None, None)
+            wanted == (None, None)
             or any(
-                asked[0] in (None, each.task_id) and asked[1] in (None, each.outcome)
+                wanted[0] in (None, each.task_id) and wanted[1] in (None, each.outcome)
                 for each in row.tasks
             )
         )
@@ -105,7 +105,7 @@ class StoreJudgedContract:
             assert pages == [each for each in newest if each in found]
 
     @pytest.mark.parametrize(
-        ("tags", "asked", "is_found"),
+        ("tags", "wanted", "is_found"),
         [
             ({"k": "v"}, ("k", "v"), True),
             ({"a": "b", "k": "v"}, ("k", "v"), True),
@@ -120,10 +120,10 @@ class StoreJudgedContract:
         ],
     )
     def test_a_tag_is_no_part_of_another(
-        self, store: AppendingStore, tags: dict[str, str], asked: tuple[str, str], is_found: bool
+        self, store: AppendingStore, tags: dict[str, str], wanted: tuple[str, str], is_found: bool
     ) -> None:
         row = evaluation(trace_id=f"{1:032x}", tags=tags)
         store.append_spans(SPACE, [span(1, trace_id=f"{1:032x}")], 1).result()
         store.append_evaluations([row]).result()
-        query = TraceQuery(space=SPACE, judged=JudgedBy(tags=(asked,)))
+        query = TraceQuery(space=SPACE, judged=JudgedBy(tags=(wanted,)))
         assert len(store.traces(query).items) == is_found

@@ -37,10 +37,10 @@ def uids_by_page(store: AppendingStore, query: EvaluationQuery) -> Iterator[str]
         query = replace(query, before=page.next_before)
 
 
-def ended(asked: str | None, outcome: Outcome) -> bool:
-    """Tell whether an outcome is one that is asked for."""
+def ended(wanted: str | None, outcome: Outcome) -> bool:
+    """Tell whether an outcome is one that is requested."""
     is_bad = outcome in (Outcome.FAILED, Outcome.ERRORED)
-    return is_bad if asked == NOT_PASSED else asked in (None, outcome)
+    return is_bad if wanted == NOT_PASSED else wanted in (None, outcome)
 
 
 class StoreListsContract(OpenedStore):
@@ -142,7 +142,7 @@ class StoreListsContract(OpenedStore):
         ]
         store.append_evaluations(rows).result()
         found = store.outcomes(EvaluationQuery(space=SPACE))
-        told = (
+        expected = (
             ("holds", "Assertion", Outcome.FAILED, None, 0.0),
             ("rates", "LLMJudge", Outcome.PASSED, None, 0.75),
             ("votes", "LLMJudge", Outcome.FAILED, None, 0.4),
@@ -150,7 +150,7 @@ class StoreListsContract(OpenedStore):
         )
         same = ("record_uid", "record_id", "session_id", "trace_id", "created_ns", "duration_ns")
         for outcomes, row in zip(found, reversed(rows), strict=True):
-            assert outcomes.tasks == told
+            assert outcomes.tasks == expected
             assert outcomes.outcome is Outcome.FAILED
             assert all(getattr(outcomes, name) == getattr(row, name) for name in same)
 
@@ -354,11 +354,11 @@ class StoreListsContract(OpenedStore):
         bucket_ns = data.draw(
             st.sampled_from([_MINUTE_NS, 45 * _MINUTE_NS, HOUR_NS, 2 * HOUR_NS, 24 * HOUR_NS])
         )
-        asked = SeriesQuery(
+        series = SeriesQuery(
             space=space, task_id=task_id, service_version=version, since_ns=since_ns,
             until_ns=until_ns, bucket_ns=bucket_ns,
         )  # fmt: skip
-        found = store.task_series(asked)
+        found = store.task_series(series)
 
         wanted: Counter[tuple[int, str, str, str]] = Counter()
         for row in latest.values():
@@ -394,7 +394,7 @@ class StoreListsContract(OpenedStore):
             (each.profile_uid, each.task_id): [
                 *zip(each.start_ns, each.passed, each.total, strict=True)
             ]
-            for each in store.rate_lines(asked)
+            for each in store.rate_lines(series)
         }
         assert lines == {
             key: [(start_ns, *counts) for start_ns, counts in line.items()]
@@ -419,8 +419,8 @@ class StoreListsContract(OpenedStore):
 
     def test_results_of_an_environment_are_counted_alone(self, store: AppendingStore) -> None:
         """Of one that looked at no spans, the environment is that of its trace."""
-        told = {"service.version": "2", "deployment.environment.name": "prod"}
-        resource = Resource(attributes=told)
+        process = {"service.version": "2", "deployment.environment.name": "prod"}
+        resource = Resource(attributes=process)
         store.append_spans(SPACE, [span(1, resource=resource, end_ns=30)], 1).result()
         rows = [
             evaluation("prod 1", environment="prod", service_version="1", evaluation_id="e1"),
@@ -443,8 +443,8 @@ class StoreListsContract(OpenedStore):
                 space=SPACE, since_ns=0, until_ns=HOUR_NS, bucket_ns=HOUR_NS, **filters
             )
             assert [each.counts for each in store.task_series(series)] == counts
-            asked = TaskValuesQuery(space=SPACE, profile="answers", task_id="t1", **filters)
-            values = store.task_values(asked)
+            of_values = TaskValuesQuery(space=SPACE, profile="answers", task_id="t1", **filters)
+            values = store.task_values(of_values)
             assert len(values) == count, filters
             spans = [each.duration_ns for each in values if each.duration_ns is not None]
             assert set(spans) <= {30 - took}

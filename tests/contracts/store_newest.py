@@ -10,10 +10,10 @@ from tests.contracts.store_opened import OpenedStore
 from tests.support.store_appends import AppendingStore
 
 
-def newest(store: AppendingStore, **asked: Any) -> list[tuple[str, str]]:
+def newest(store: AppendingStore, **filters: Any) -> list[tuple[str, str]]:
     """Uid and outcome of the newest results of `t1`."""
     given: dict[str, Any] = {"alias": "answers", "task_id": "t1", "limit": 10}
-    query = NewestResultsQuery(space=SPACE, **(given | asked))
+    query = NewestResultsQuery(space=SPACE, **(given | filters))
     return [(each.uid, str(each.task.outcome)) for each in store.newest_results(query)]
 
 

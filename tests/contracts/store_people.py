@@ -33,9 +33,9 @@ def feedback(outcome: Outcome) -> TaskRow:
     return TaskRow(task_id="thumb", task_type="Feedback", outcome=outcome)
 
 
-def said(store: AppendingStore, **asked: Any) -> list[tuple[str, str, bool | None]]:
+def said(store: AppendingStore, **filters: Any) -> list[tuple[str, str, bool | None]]:
     """Uid, person and label, the newest first."""
-    found = store.labels(LabelQuery(space=SPACE, **asked))
+    found = store.labels(LabelQuery(space=SPACE, **filters))
     return [(each.uid, each.rater, each.is_good) for each in found]
 
 
@@ -75,7 +75,7 @@ class PeopleContract(OpenedStore):
         assert counts == {("answers", "t1"): (2, 2), ("answers", "t2"): (1, 1)}
 
     def test_a_person_is_named_as_they_were_first(self, store: AppendingStore) -> None:
-        """Case and outer spaces make no other person; names of another space are not told."""
+        """Case and outer spaces make no other person; names of another space are not shown."""
         store.append_records([record("u1")]).result()
         for name in ("Ben", "Anna", " anna", "BEN"):
             store.append_labels([label("u1", name)])
@@ -83,7 +83,7 @@ class PeopleContract(OpenedStore):
         assert list(store.label_raters(SPACE)) == ["Ben", "Anna"]
 
     def test_a_label_keeps_its_score(self, open_store: Open) -> None:
-        """A later label without one takes its place; 0 is a score. The mark is kept, too."""
+        """A later label without one takes its place; 0 is a score. The mark is stored, too."""
         store = open_store()
         store.append_records([record("u1")]).result()
         store.append_labels([label("u1", score=0.0), label("u1", "bob", score=3.25)])
@@ -113,7 +113,7 @@ class PeopleContract(OpenedStore):
         assert seen == ["u4", "u3", "u2", "u1", "u0"]
 
     def test_feedback_beside_a_task(self, store: AppendingStore) -> None:
-        """On its trace or its record; what names a record is held against no other."""
+        """On its trace or its record; what names a record is compared with no other."""
         of = {SCORE_OF: "u2"}
         rows = [
             evaluation("u1", trace_id=TRACE),
@@ -144,7 +144,7 @@ class PeopleContract(OpenedStore):
         assert done.uids == {"u1", its, on_trace}
         assert [row.uid for row in store.records_of(SPACE, [its, on_trace, other])] == [other]
 
-    def test_a_run_is_kept_once_as_it_came_first(self, open_store: Open) -> None:
+    def test_a_run_is_stored_once_as_it_came_first(self, open_store: Open) -> None:
         store = open_store()
         assert store.append_run(run("r1")) is True
         assert store.append_run(run("r1", name="again", body=b"{}")) is False

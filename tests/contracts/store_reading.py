@@ -177,7 +177,7 @@ class ReadingContract(OpenedStore):
     def test_counts_are_those_of_a_brute_force_count(
         self, store: AppendingStore, data: st.DataObject
     ) -> None:
-        """Random evaluations and revisions over three hours, asked for between any two times."""
+        """Random evaluations and revisions over three hours, requested between any two times."""
         space = f"space {store.last_seq()}"  # one store for all examples
         times = st.integers(0, 6).map(lambda halves: halves * HOUR_NS // 2)
         latest: dict[str, EvaluationRow] = {}

@@ -231,7 +231,7 @@ class StoreRecordsContract(OpenedStore):
     ) -> None:
         """Records with and without session ids, in any order; pages of one to three.
 
-        A session is listed where the newest of its records stands that is asked for; all count.
+        A session is listed where the newest of its records stands that is requested; all count.
         """
         space = f"space {store.last_seq()}"  # one store for all examples
         query = SessionQuery(
@@ -270,12 +270,12 @@ class StoreRecordsContract(OpenedStore):
             word = "undecided" if outcome in (None, Outcome.PENDING) else str(outcome)
             counts[own] = counts.get(own, Counter[str]()) + Counter([word])
             times.setdefault(own, []).append(created_ns)
-            is_asked_for = (
+            is_requested = (
                 query.profile in (None, alias, f"p {alias}")
                 and (query.since_ns is None or received_ns >= query.since_ns)
                 and (query.until_ns is None or received_ns < query.until_ns)
             )
-            if is_asked_for:
+            if is_requested:
                 listed = [own, *(each for each in listed if each != own)]
         found: list[Any] = []
         while True:

@@ -66,8 +66,8 @@ def matches(each: Span, query: SpanQuery) -> bool:
 
 def tool_of(each: Span) -> str | None:
     """The tool that a span calls."""
-    told = (each.attributes.get(f"gen_ai.{name}.name") for name in ("operation", "tool"))
-    operation, tool = told
+    stated = (each.attributes.get(f"gen_ai.{name}.name") for name in ("operation", "tool"))
+    operation, tool = stated
     is_tool = operation == "execute_tool" or (tool is not None and operation is None)
     return str(tool or each.name) if is_tool else None
 
@@ -107,8 +107,8 @@ def tokens(each: Span) -> int:
     """Input and output of a model's call; other spans have none of their own."""
     if each.attributes.get("gen_ai.operation.name") != "chat":
         return 0
-    told = (each.attributes.get(f"gen_ai.usage.{kind}_tokens") for kind in ("input", "output"))
-    return sum(count for count in told if isinstance(count, int))
+    stated = (each.attributes.get(f"gen_ai.usage.{kind}_tokens") for kind in ("input", "output"))
+    return sum(count for count in stated if isinstance(count, int))
 
 
 class Batch(NamedTuple):
@@ -286,14 +286,14 @@ class StoreSearchContract(OpenedStore):
         query = TraceQuery(
             space=SPACE, columns={"tool_name": "search"}, status=StatusCode.ERROR, limit=1
         )
-        for asked, wanted in (
+        for search, wanted in (
             (query, [3, 2, 1]),
             (replace(query, without_tool="refund"), [2, 1]),
             (replace(query, without_tool="plan"), [3]),
             (replace(query, is_same_span=True), []),
         ):
-            assert [int(each.trace_id, 16) for each in trace_pages(store, asked)] == wanted
-            found = store.search_traces(replace(asked, limit=9), "SEARCH", lambda: False)
+            assert [int(each.trace_id, 16) for each in trace_pages(store, search)] == wanted
+            found = store.search_traces(replace(search, limit=9), "SEARCH", lambda: False)
             assert [int(each.trace_id, 16) for each in found.items] == wanted
 
     def test_a_span_comes_as_it_was_put_in(self, store: AppendingStore) -> None:
@@ -333,7 +333,7 @@ class StoreSearchContract(OpenedStore):
                 found = [int(each.position.span_id, 16) for each in page.items]
                 assert found == ([at] if text in found_by else []), (value, text)
 
-    def test_attributes_that_share_a_hash_are_told_apart(self, store: AppendingStore) -> None:
+    def test_attributes_that_share_a_hash_differ(self, store: AppendingStore) -> None:
         """Of 200,000 texts some pairs have the same CRC-32, behind the same bytes, too."""
         seen: dict[int, str] = {}
         texts = (f"{n * 2654435761 % 2**32:08x}" for n in itertools.count())
@@ -358,7 +358,7 @@ class StoreSearchContract(OpenedStore):
     def test_what_comes_while_pages_are_read_does_not_move_them(
         self, store: AppendingStore
     ) -> None:
-        """A trace that gets a new span keeps its place in a listing that has begun."""
+        """A trace that gets a new span keeps its place in a listing that has started."""
         for n in range(1, 5):
             store.append_spans(SPACE, [span(n, trace_id=f"{n:032x}")], 1).result()
         query = TraceQuery(space=SPACE, limit=2)
@@ -369,7 +369,7 @@ class StoreSearchContract(OpenedStore):
         assert int(store.traces(query).items[0].trace_id) == 1
 
     def test_a_trace_is_named_by_its_root(self, store: AppendingStore) -> None:
-        """The root need not have come, or begun, first."""
+        """The root need not have come, or started, first."""
         child = span(1, parent_span_id=f"{2:016x}", start_ns=5, name="child")
         root = span(2, name="root", start_ns=10, resource=_SERVICES["shop"])
         store.append_spans(SPACE, [child], 1).result()
@@ -565,7 +565,7 @@ class StoreUsageContract(OpenedStore):
         }
         assert store.trace_names(SPACE, []) == {}
 
-    def test_traces_name_values_of_attributes_that_are_asked_for(
+    def test_traces_name_values_of_attributes_that_are_requested(
         self, store: AppendingStore
     ) -> None:
         """A text, a number, a key with a quote; a value that has the key in it is none."""

@@ -56,12 +56,12 @@ class Life:
 
     def outcomes(self) -> set[Outcome]:
         """All outcomes by which a session is found."""
-        told = [each.outcome for each in self.latest.values()]
-        told += [Outcome.PENDING for each in self.records if each.uid not in self.latest]
-        bad = {Outcome.FAILED, Outcome.ERRORED, Outcome.PENDING} & set(told)
+        outcomes = [each.outcome for each in self.latest.values()]
+        outcomes += [Outcome.PENDING for each in self.records if each.uid not in self.latest]
+        bad = {Outcome.FAILED, Outcome.ERRORED, Outcome.PENDING} & set(outcomes)
         if bad:
             return bad
-        return {Outcome.PASSED if Outcome.PASSED in told else Outcome.SKIPPED}
+        return {Outcome.PASSED if Outcome.PASSED in outcomes else Outcome.SKIPPED}
 
     def matches(self, query: SessionQuery) -> bool:
         """The conditions on a whole session."""
@@ -79,10 +79,10 @@ class Life:
                 )
             )
             and any(dict(query.tags).items() <= each.tags.items() for each in self.records)
-            and (query.tool_name is None or query.tool_name in self.told("gen_ai.tool.name"))
+            and (query.tool_name is None or query.tool_name in self.values_of("gen_ai.tool.name"))
             and (
                 query.response_model is None
-                or query.response_model in self.told("gen_ai.response.model")
+                or query.response_model in self.values_of("gen_ai.response.model")
             )
             and (
                 query.min_duration_ns is None
@@ -91,7 +91,7 @@ class Life:
             and (query.min_tokens is None or (bool(self.spans) and self.tokens >= query.min_tokens))
         )
 
-    def told(self, key: str) -> set[str]:
+    def values_of(self, key: str) -> set[str]:
         return {str(each.attributes.get(key)) for each in self.spans}
 
     @property
@@ -197,14 +197,14 @@ def listed(
 def wanted(life: Life, query: SessionQuery, text: str = "") -> list[str]:
     """The sessions that a listing has, in its order."""
     traces = {each.trace_id for each in life.spans if text in str(each.attributes["said"]).upper()}
-    asked = [
+    matching = [
         each.session_id or each.uid
         for each in life.records
         if query.profile in (None, each.alias)
         and each.received_ns >= (query.since_ns or 0)
         and (text in str(each.context).upper() or each.trace_id in traces)
     ]
-    newest_first = list(dict.fromkeys(reversed(asked)))
+    newest_first = list(dict.fromkeys(reversed(matching)))
     return [each for each in newest_first if life.of(each).matches(query)]
 
 
@@ -246,12 +246,12 @@ class StoreSessionsContract:
             if name == "tag":
                 key, _, text = value.partition("=")
                 if given_tags.get(key, text) != text:
-                    return 0  # both cannot be asked for at once
+                    return 0  # both cannot be requested at once
                 return len(wanted(life, replace(query, tags=(*query.tags, (key, text)))))
-            asked = Outcome(value) if name == "outcome" else value
-            if getattr(query, name) not in (None, asked):
+            matching = Outcome(value) if name == "outcome" else value
+            if getattr(query, name) not in (None, matching):
                 return 0
-            return len(wanted(life, replace(query, **{name: asked})))
+            return len(wanted(life, replace(query, **{name: matching})))
 
         names = ("profile", "task_id", "tool_name", "response_model")
         values: Mapping[str, list[str]] = {

@@ -60,7 +60,7 @@ class SetupsContract(OpenedStore):
         append(store, ((at, "fp_2" if at % 4 else "fp_1") for at in range(120, 140)), "2")
         append(store, ((at, "fp_9") for at in range(200, 230)), space="elsewhere")
 
-        def told(
+        def change(
             kind: str, name: str, first_ns: int, records: int, of: int, *, is_new: bool
         ) -> SetupSpan:
             return SetupSpan(
@@ -71,17 +71,17 @@ class SetupsContract(OpenedStore):
         found, count = store.setups(QUERY)
         assert count == 40
         assert found == [
-            told("fingerprint", "fp_1", 100, 24, 39, is_new=False),
-            told("version", "bot 1", 100, 20, 40, is_new=False),
-            told("version", "bot 2", 120, 20, 20, is_new=True),
-            told("fingerprint", "fp_2", 121, 15, 19, is_new=True),
+            change("fingerprint", "fp_1", 100, 24, 39, is_new=False),
+            change("version", "bot 1", 100, 20, 40, is_new=False),
+            change("version", "bot 2", 120, 20, 20, is_new=True),
+            change("fingerprint", "fp_2", 121, 15, 19, is_new=True),
         ]
         only = EvaluationQuery(space=SPACE, profile="p1", service_version="2")
         assert store.setups(only) == (
             [
-                told("fingerprint", "fp_1", 120, 5, 20, is_new=False),
-                told("version", "bot 2", 120, 20, 20, is_new=False),
-                told("fingerprint", "fp_2", 121, 15, 19, is_new=False),
+                change("fingerprint", "fp_1", 120, 5, 20, is_new=False),
+                change("version", "bot 2", 120, 20, 20, is_new=False),
+                change("fingerprint", "fp_2", 121, 15, 19, is_new=False),
             ],
             20,
         )
@@ -162,7 +162,9 @@ class SetupsContract(OpenedStore):
         append(store, ((AT_NS + at, "fp_2") for at in range(100)))
         assert store.setup_changes(QUERY, AT_NS) == []
 
-    def test_a_kind_that_nothing_told_before_did_not_change(self, store: AppendingStore) -> None:
+    def test_a_kind_that_nothing_reported_before_did_not_change(
+        self, store: AppendingStore
+    ) -> None:
         """An instrumentor that begins to tell it is no release of the provider."""
         append(store, ((AT_NS - at, "") for at in range(1, 301)))
         append(store, ((AT_NS + at, "fp_1") for at in range(100)))

@@ -37,7 +37,7 @@ class TelemetryContract(OpenedStore):
             assert same(back[each.span_id], each)
 
     @pytest.mark.parametrize("is_one_batch", [True, False])
-    def test_of_two_spans_with_one_key_the_better_is_kept_in_any_order(
+    def test_of_two_spans_with_one_key_the_better_stays_in_any_order(
         self, store: AppendingStore, is_one_batch: bool
     ) -> None:
         """Later end first; then more bytes: `xx` is longer than `x`."""
@@ -95,7 +95,7 @@ class TelemetryContract(OpenedStore):
         store.close()
         store = open_store()
         third = store.append_records([other, record("u3")]).result()
-        sheet, kept = store.conservation(SPACE), store.records_of(SPACE, ["u1", "u2", "u3"])
+        sheet, stored = store.conservation(SPACE), store.records_of(SPACE, ["u1", "u2", "u3"])
         store.close()
 
         assert [row.uid for row in first.accepted] == ["u1", "u2"]
@@ -103,7 +103,7 @@ class TelemetryContract(OpenedStore):
         assert (third.conflicts, [row.uid for row in third.accepted]) == ((0,), ["u3"])
         assert (sheet.records.accepted, sheet.records.duplicates) == (3, 2)
         assert dict(sheet.dead_letters) == {"conflict": 1}  # the same conflict twice is one
-        assert kept == [record("u1"), record("u2"), record("u3")]
+        assert stored == [record("u1"), record("u2"), record("u3")]
 
     def test_the_same_uid_in_two_spaces_is_two_records(self, store: AppendingStore) -> None:
         rows = [record("u1"), record("u1", space="other", digest="another")]
@@ -119,7 +119,7 @@ class TelemetryContract(OpenedStore):
         assert {row.uid: row.seq for row in read} == dict(zip(("u1", "u2"), seqs, strict=True))
         assert [each.record.seq for each in waiting] == seqs
 
-    def test_dead_letters_of_one_place_are_kept_once(self, store: AppendingStore) -> None:
+    def test_dead_letters_of_one_place_are_stored_once(self, store: AppendingStore) -> None:
         one = letter(kind=LetterKind.SPAN, source="kafka:scouter.spans:0:17")
         store.append_dead_letters([one, one]).result()
         store.append_dead_letters([one, letter(source="kafka:scouter.spans:0:18")]).result()
@@ -133,22 +133,22 @@ class TelemetryContract(OpenedStore):
         self, store: AppendingStore
     ) -> None:
         """A letter that is absent, or of another space, is passed over; totals stay the same."""
-        kept, gone = letter(source="kept"), letter(source="gone")
-        store.append_dead_letters([kept, gone, letter(space="elsewhere")]).result()
+        stored, gone = letter(source="stays"), letter(source="gone")
+        store.append_dead_letters([stored, gone, letter(space="elsewhere")]).result()
         by_source = {
             each.letter.source: each.letter_id
             for each in store.dead_letters(LetterQuery(space=SPACE))
         }
         (other,) = store.dead_letters(LetterQuery(space="elsewhere"))
-        asked = [by_source["gone"], other.letter_id, "none"]
-        removed = store.remove_dead_letters(SPACE, asked)
-        again = store.remove_dead_letters(SPACE, asked)
+        ids = [by_source["gone"], other.letter_id, "none"]
+        removed = store.remove_dead_letters(SPACE, ids)
+        again = store.remove_dead_letters(SPACE, ids)
         nothing = store.remove_dead_letters(SPACE, [])
 
         assert removed.letter_ids == (by_source["gone"],)
         assert again.letter_ids == nothing.letter_ids == ()
         left = store.dead_letters(LetterQuery(space=SPACE))
-        assert [each.letter for each in left] == [kept]
+        assert [each.letter for each in left] == [stored]
         assert dict(store.conservation(SPACE).dead_letters) == {"invalid_record": 1}
         assert dict(store.conservation("elsewhere").dead_letters) == {"invalid_record": 1}
         key = TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")

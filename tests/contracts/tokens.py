@@ -1,4 +1,4 @@
-"""Duties of every place that tokens are kept in. A new one adds one small subclass."""
+"""Duties of every place that tokens are stored in. A new one adds one small subclass."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -58,7 +58,7 @@ class TokensContract:
     ) -> None:
         assert not tokens.has_any()
         made, text = tokens.create("ci", [Scope.READ, Scope.INGEST], "shop")
-        assert tokens.has_any() is False  # a moment ago: it is followed, not asked each time
+        assert tokens.has_any() is False  # a moment ago: it is followed, not read each time
         assert tokens.all() == [made]
         pass_time(0.5)
         found = tokens.find(text)

@@ -183,7 +183,7 @@ class TransportContract:
     def test_a_batch_of_which_nothing_can_be_written_tells_of_no_drops(
         self, transport: RemoteTransport
     ) -> None:
-        """Nothing is sent for it, so what was dropped has still to be told."""
+        """Nothing is sent for it, so what was dropped has still to be reported."""
         items = with_unwritable(make_items(3))
         unwritable = [ReadableSpan("late", SpanContext(1, 2, is_remote=False), start_time=2**64)]
 
@@ -196,7 +196,7 @@ class TransportContract:
         self.received_records(1)
         assert self.received_drops() == []
 
-    def test_drops_are_told_once(self, transport: RemoteTransport) -> None:
+    def test_drops_are_reported_once(self, transport: RemoteTransport) -> None:
         transport.send_records(make_items(3), drops(full=3, closed=1))
         transport.send_records(make_items(1))
 

@@ -66,7 +66,7 @@ class Sent:
         records: Sequence[RecordRow] = (),
         evaluations: Sequence[EvaluationRow] = (),
         letters: Sequence[DeadLetter] = (),
-        begun: Sequence[RecordId] = (),
+        started: Sequence[RecordId] = (),
         received_ns: int = 1,
     ) -> int:
         """Commit what is new or better, as the worker does, and note it by brute force."""
@@ -91,7 +91,7 @@ class Sent:
                 records=list(records),
                 evaluations=list(evaluations),
                 letters=list(letters),
-                begun=list(begun),
+                started=list(started),
                 totals={
                     TotalKey(TotalName.DUPLICATES, self.space, label="span"): (
                         len(spans) - len(fresh) + len(replaced)

@@ -1,4 +1,4 @@
-"""Versions, periods and offline runs held against each other; numbers are worked out by hand."""
+"""Versions, periods and offline runs compared with each other; numbers are worked out by hand."""
 
 import time
 from collections.abc import Sequence
@@ -76,11 +76,11 @@ def service(start: Start, answers: Path) -> Service:
     return start(profile=[str(answers)])
 
 
-def closed(service: Service, **asked: str) -> Any:
+def closed(service: Service, **query: str) -> Any:
     """Two versions up to now, so that no more records can come to them."""
     now = str(time.time_ns())
     return service.get(
-        "/api/v1/comparison", profile="answers", before_until=now, until=now, **asked
+        "/api/v1/comparison", profile="answers", before_until=now, until=now, **query
     )
 
 
@@ -110,9 +110,9 @@ def test_a_version_that_takes_traffic_has_an_interval_for_every_look(service: Se
     send_version(service, "1.0", [42] * 12)
     send_version(service, "2.0", [42] * 6 + [41] * 6)
     service.wait_for(24)
-    asked = {"before_version": "1.0", "version": "2.0"}
-    once = closed(service, **asked)["rates"][0]
-    found = service.get("/api/v1/comparison", profile="answers", **asked)
+    query = {"before_version": "1.0", "version": "2.0"}
+    once = closed(service, **query)["rates"][0]
+    found = service.get("/api/v1/comparison", profile="answers", **query)
     always = found["rates"][0]
     assert found["is_every_look"]
     assert found["after"]["is_open"]
@@ -169,11 +169,11 @@ def test_a_fall_is_split_into_traffic_and_behaviour(service: Service) -> None:
     ]
     ran_with = service.get("/api/v1/setups", profile="answers")
     assert ran_with["looked_at"] == 80
-    told = {(each["kind"], each["name"]): each for each in ran_with["items"]}
-    assert told.keys() == {
+    items = {(each["kind"], each["name"]): each for each in ran_with["items"]}
+    assert items.keys() == {
         (kind, f"desk {version}") for kind in ("prompt", "version") for version in ("1.0", "2.0")
     }
-    newer = told["prompt", "desk 2.0"]
+    newer = items["prompt", "desk 2.0"]
     assert (newer["records"], newer["share"], newer["is_new"]) == (40, 1.0, True)
     for text, count in (("prompt=desk 2.0", 40), ("prompt=desk 3.0", 0)):
         listed = service.get("/api/v1/evaluations", setup=text, limit=50)["items"]
@@ -279,8 +279,8 @@ def test_the_difference_of_mean_costs_has_an_interval(service: Service) -> None:
             assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
         send_version(service, version, [42] * 8)
     service.wait_for(16)
-    asked = {"profile": "answers", "before_version": "1.0", "version": "2.0"}
-    notes = service.get("/api/v1/comparison", **asked)["notes"]
+    query = {"profile": "answers", "before_version": "1.0", "version": "2.0"}
+    notes = service.get("/api/v1/comparison", **query)["notes"]
     assert notes[-1] == (
         "Mean cost of a trace: 0.045 USD before, 0.065 USD now: "
         "+0.02 (95 % at one look: -0.008961 to +0.04896)."
@@ -288,7 +288,7 @@ def test_the_difference_of_mean_costs_has_an_interval(service: Service) -> None:
 
 
 def test_versions_of_a_profile_are_listed(service: Service) -> None:
-    """Those of evaluations that looked at no spans are told by a span of the trace."""
+    """Those of evaluations that looked at no spans are known by a span of the trace."""
     send_version(service, "1.0", [42])
     service.wait_for(1)
     send_version(service, "2.0", [42, 41])
@@ -309,7 +309,7 @@ def test_periods_are_compared(service: Service) -> None:
     assert (found["before"]["records"], found["after"]["records"]) == (1, 1)
 
 
-def test_a_run_is_kept_once_and_compared_with_another(service: Service) -> None:
+def test_a_run_is_stored_once_and_compared_with_another(service: Service) -> None:
     """Six scenarios that passed fail now: half of (1/2)^6, by the mid-p of the sign test."""
     names = [f"s{number}" for number in range(6)]
     before = results([scenario(name, {"right": True}) for name in names])

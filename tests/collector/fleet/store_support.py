@@ -34,7 +34,7 @@ def rows(
 
 
 @contextmanager
-def standing(store: Writing) -> Generator["Future[int]"]:
+def frozen(store: Writing) -> Generator["Future[int]"]:
     """Have a commit stand still in its transaction, behind taking its number, until the end."""
     is_inside, go = threading.Event(), threading.Event()
 

@@ -84,11 +84,11 @@ def test_what_an_alert_does_not_take_is_refused_where_it_was_sent(
 
     def act(action: AlertAction) -> Alert | None:
         if action.accept:
-            raise ConfigError("alert a1 is held against nothing")
+            raise ConfigError("alert a1 is compared with nothing")
         return ALERT
 
     with carried_out(leader, act):
-        with pytest.raises(ConfigError, match="alert a1 is held against nothing"):
+        with pytest.raises(ConfigError, match="alert a1 is compared with nothing"):
             sender.send(ACTION.model_copy(update={"accept": True}))
         assert sender.send(ACTION) == ALERT
 
@@ -128,7 +128,7 @@ def test_an_action_of_an_api_that_has_ended_is_carried_out_by_nobody_later(url: 
     sender.close()
 
 
-def test_an_action_that_was_begun_is_waited_for(url: str, leader: FleetActions) -> None:
+def test_an_action_that_was_started_is_waited_for(url: str, leader: FleetActions) -> None:
     """A person is not answered that nothing was changed while it is changed."""
     now_s, looks = [0.0], threading.Semaphore(0)
 

@@ -1,4 +1,4 @@
-"""Kept answers of a fleet: asked by one process, known to all, and erased in all."""
+"""Stored answers of a fleet: requested by one process, known to all, and erased in all."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from collector.fleet.cache import PostgresqlCache
 from collector.fleet.database import open_beside
 from scouter.agent.cached_judge import CachedJudge, cache_key
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, as_judge
-from tests.contracts.judge_cache import Clock, JudgeCacheContract, Make, kept, key_of
+from tests.contracts.judge_cache import Clock, JudgeCacheContract, Make, key_of, stored_in
 from tests.support.postgresql_server import PostgresqlServer
 from tests.support.processes import wait_until
 
@@ -55,7 +55,7 @@ def test_the_total_is_that_of_the_rows(url: str) -> None:
         (found,) = session.read(
             "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM judge_answers"
         )
-        assert caches[0].kept() == found
+        assert caches[0].stored() == found
         assert found[1] <= 30_000
     session.close()
     for each in caches:
@@ -76,10 +76,10 @@ def test_many_that_are_too_old_make_room_at_once(url: str) -> None:
         [clock.now],
     )
     session.read("UPDATE judge_answers_total SET answers = answers + 2500, bytes = bytes + 25000")
-    assert cache.kept().answers == 2_501
+    assert cache.stored().answers == 2_501
     clock.now += DAY_S + 1
     put(cache, "b")
-    assert cache.kept().answers == 1
+    assert cache.stored().answers == 1
     cache.close()
     session.close()
 
@@ -91,13 +91,13 @@ def test_who_keeps_none_any_more_removes_them(url: str) -> None:
     other = open_beside(url)
     remove_answers(other)
     other.close()
-    assert cache.kept() == (0, 0)
+    assert cache.stored() == (0, 0)
     put(cache, "a")
-    assert cache.kept().answers == 1
+    assert cache.stored().answers == 1
     session.close()
 
 
-def test_a_server_that_is_away_is_told_once_and_comes_back(
+def test_a_server_that_is_away_is_reported_once_and_comes_back(
     own_server: PostgresqlServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = own_server.new_database("own")
@@ -105,14 +105,14 @@ def test_a_server_that_is_away_is_told_once_and_comes_back(
     put(cache, "a")
     own_server.crash()
     put(cache, "b")
-    assert asyncio.run(kept(cache, "ab")) == ""
+    assert asyncio.run(stored_in(cache, "ab")) == ""
     own_server.start()
     cache.close()
     cache = PostgresqlCache(open_beside(url))
     put(cache, "c")
-    assert asyncio.run(kept(cache, "bc")) == "c", "what was just put may be lost, and no more"
-    (told,) = caplog.records
-    assert "passed over for now: PostgreSQL at /tmp" in told.getMessage()
+    assert asyncio.run(stored_in(cache, "bc")) == "c", "what was just put may be lost, and no more"
+    (record,) = caplog.records
+    assert "passed over for now: PostgreSQL at /tmp" in record.getMessage()
     cache.close()
 
 
@@ -127,7 +127,7 @@ class Fleet:
         self.clock = Clock()
         self.seq = 10
         """The newest commit of the store."""
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.gate: Callable[[], None] = lambda: None
         """Called while a question is being answered."""
         self._running: list[FleetAnswers] = []
@@ -136,7 +136,7 @@ class Fleet:
         """One more process."""
 
         def answer(request: JudgeRequest) -> str:
-            self.asked.append(request.task_id)
+            self.calls.append(request.task_id)
             gate, self.gate = self.gate, lambda: None
             gate()
             return f"about {request.messages[0]['content']}"
@@ -169,15 +169,15 @@ def fleet(url: str) -> Iterator[Fleet]:
     made.close()
 
 
-def test_what_one_process_asked_the_others_know(fleet: Fleet) -> None:
+def test_what_one_process_requested_the_others_know(fleet: Fleet) -> None:
     """Within a space."""
     one, other = fleet.start(), fleet.start()
     assert [fleet.ask(each, "a") for each in (one, other, fleet.start())] == [False, True, True]
     assert fleet.ask(other, "a", space="bank") is False
-    assert len(fleet.asked) == 2
+    assert len(fleet.calls) == 2
     assert isinstance(one.judge_of("shop", 10), CachedJudge)
-    assert one.kept() == other.kept()
-    assert one.kept().answers == 2
+    assert one.stored() == other.stored()
+    assert one.stored().answers == 2
 
 
 def test_clients_read_both_shelves_and_judges_only_their_own(fleet: Fleet) -> None:
@@ -194,17 +194,17 @@ def test_clients_read_both_shelves_and_judges_only_their_own(fleet: Fleet) -> No
     assert fleet.ask(other, "a") is False, "a judge reads nothing of a client"
     found = asyncio.run(one.find("shop", key))
     assert found is not None
-    assert found.response == "about a", "what was really asked goes before"
+    assert found.response == "about a", "what was really called for goes before"
 
 
 def test_an_erasure_takes_the_answers_of_its_space_for_all(fleet: Fleet) -> None:
-    """What is read after it is kept again, also by processes that did not hear of it."""
+    """What is read after it is stored again, also by processes that did not hear of it."""
     api, worker = fleet.start(), fleet.start()
     fleet.ask(worker, "a")
     fleet.ask(worker, "a", space="bank")
     asyncio.run(api.keep("shop", b"k", JudgeReply(response=1)))
     api.begin_erasing("shop")
-    assert api.kept().answers == 1
+    assert api.stored().answers == 1
     api.end_erasing("shop", 11)
     assert asyncio.run(api.find("shop", b"k")) is None
     assert fleet.ask(worker, "a", space="bank") is True
@@ -214,8 +214,8 @@ def test_an_erasure_takes_the_answers_of_its_space_for_all(fleet: Fleet) -> None
     assert [fleet.ask(fleet.start(), text, seq=11) for text in "bab"] == [False, True, True]
 
 
-def test_what_was_read_before_an_erasure_is_not_kept(fleet: Fleet) -> None:
-    """The judge is asked while its record is erased elsewhere; the answer comes afterwards."""
+def test_what_was_read_before_an_erasure_is_not_stored(fleet: Fleet) -> None:
+    """The judge is called while its record is erased elsewhere; the answer comes afterwards."""
     api, worker = fleet.start(), fleet.start()
 
     def erase() -> None:
@@ -224,14 +224,14 @@ def test_what_was_read_before_an_erasure_is_not_kept(fleet: Fleet) -> None:
 
     fleet.gate = erase
     fleet.ask(worker, "a")
-    assert api.kept().answers == 0
+    assert api.stored().answers == 0
     fleet.ask(worker, "a")
-    assert api.kept().answers == 0, "asked after it, about what was read before"
+    assert api.stored().answers == 0, "called after it, about what was read before"
     fleet.ask(worker, "a", seq=11)
-    assert api.kept().answers == 1
+    assert api.stored().answers == 1
 
 
-def test_nothing_is_kept_while_it_is_erased(fleet: Fleet) -> None:
+def test_nothing_is_stored_while_it_is_erased(fleet: Fleet) -> None:
     """By no process, and also not what clients send; other spaces go on."""
     api, worker = fleet.start(), fleet.start()
     api.begin_erasing("shop")
@@ -239,17 +239,19 @@ def test_nothing_is_kept_while_it_is_erased(fleet: Fleet) -> None:
     api.end_erasing("shop", 11)
     asyncio.run(worker.keep("shop", b"k", JudgeReply(response=1)))
     fleet.ask(worker, "a", seq=12)
-    assert worker.kept().answers == 0
+    assert worker.stored().answers == 0
     fleet.ask(worker, "a", space="bank")
-    assert worker.kept().answers == 1
+    assert worker.stored().answers == 1
     api.end_erasing("shop", 0)
     asyncio.run(worker.keep("shop", b"k", JudgeReply(response=1)))
     fleet.ask(worker, "a", seq=12)
     fleet.ask(worker, "a", seq=12)
-    assert worker.kept().answers == 3
+    assert worker.stored().answers == 3
 
 
-def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet, url: str) -> None:
+def test_whatever_comes_together_nothing_is_stored_of_what_was_erased(
+    fleet: Fleet, url: str
+) -> None:
     """Three processes ask about what they read, and a fourth erases all the time.
 
     Each answer says after which commit its data was read; with the last erasure, those of before
@@ -268,7 +270,7 @@ def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet
     threads = [
         threading.Thread(target=work, args=(each, number)) for number, each in enumerate(workers)
     ]
-    session, kept_at_all = open_beside(url), 0
+    session, stored = open_beside(url), 0
     for each in threads:
         each.start()
     try:
@@ -276,33 +278,33 @@ def test_whatever_comes_together_nothing_is_kept_of_what_was_erased(fleet: Fleet
             api.begin_erasing("shop")
             fleet.seq += 1  # the commit that erases
             api.end_erasing("shop", fleet.seq)
-            asked = len(fleet.asked)
-            wait_until(lambda asked=asked: len(fleet.asked) > asked + 20, what="questions")
+            calls = len(fleet.calls)
+            wait_until(lambda calls=calls: len(fleet.calls) > calls + 20, what="questions")
             rows = session.read("SELECT reply FROM judge_answers")
             replies = [str(json.loads(text)[0]) for (text,) in rows]
             assert [each for each in replies if int(each.split()[-1]) < fleet.seq] == []
-            kept_at_all += len(replies)
+            stored += len(replies)
     finally:
         stopping.set()
         for each in threads:
             each.join()
         session.close()
-    assert kept_at_all > 40
+    assert stored > 40
 
 
 def test_an_erasure_of_a_process_that_died_ends_after_an_hour(fleet: Fleet) -> None:
-    """What was read before anybody can know that it is over is not kept."""
+    """What was read before anybody can know that it is over is not stored."""
     api, worker = fleet.start(), fleet.start()
     api.begin_erasing("shop")
     fleet.seq = 20
     fleet.clock.now += 3_590
     fleet.ask(worker, "a", seq=20)
-    assert worker.kept().answers == 0
+    assert worker.stored().answers == 0
     fleet.clock.now += 20
     fleet.ask(worker, "a", seq=19)
-    assert worker.kept().answers == 0
+    assert worker.stored().answers == 0
     fleet.ask(worker, "a", seq=20)
-    assert worker.kept().answers == 1
+    assert worker.stored().answers == 1
     api.end_erasing("shop", 11)
     assert fleet.ask(worker, "a", seq=20) is True
 
@@ -317,10 +319,10 @@ def test_an_end_that_cannot_be_written_is_owed(
     api.begin_erasing("shop")
     own_server.crash()
     api.end_erasing("shop", 11)
-    assert "no answers of space 'shop' are kept for now: PostgreSQL at" in caplog.text
+    assert "no answers of space 'shop' are stored for now: PostgreSQL at" in caplog.text
     own_server.start()
     api.close()
     worker = fleet.start()
     fleet.ask(worker, "a", seq=11)
-    assert worker.kept().answers == 1
+    assert worker.stored().answers == 1
     fleet.close()

@@ -52,13 +52,13 @@ async def one():
         most = draw.randrange(1, 2_000_000)
         try:
             found = await ledger.reserve(accounts, most)
-        except LedgerError:  # the server is away: nothing is asked
+        except LedgerError:  # the server is away: nothing is called
             await asyncio.sleep(0.05)
             continue
         if isinstance(found, Refused):
             return
         cost = draw.randrange(0, most + 1)
-        os.write(bills, b"%d\\n" % cost)  # asked: from here on it is to be paid for
+        os.write(bills, b"%d\\n" % cost)  # called: from here on it is to be paid for
         await asyncio.sleep(0.001)
         try:
             await ledger.settle(found, cost)
@@ -94,11 +94,11 @@ class Spenders:
         """Until something more is billed, or all have ended."""
         before = self._bill.stat().st_size if self._bill.exists() else 0
 
-        def has_grown() -> bool:
+        def has_increased() -> bool:
             size = self._bill.stat().st_size if self._bill.exists() else 0
             return size > before + 200 or all(each.poll() is not None for each in self._running)
 
-        wait_until(has_grown, what="spending")
+        wait_until(has_increased, what="spending")
 
     def replace(self, number: int) -> None:
         """Kill one, and start another in its place."""
@@ -156,7 +156,7 @@ def test_processes_that_are_killed_never_overspend(url: str, tmp_path: Path) -> 
 def test_a_crash_of_the_server_takes_no_reservation_back(
     own_server: PostgresqlServer, tmp_path: Path
 ) -> None:
-    """Twice in the middle of spending; those that are asked meanwhile are refused for now."""
+    """Twice in the middle of spending; those that are called meanwhile are refused for now."""
     url = own_server.new_database("own")
     spenders = Spenders(url, tmp_path / "bill")
     for _ in range(2):

@@ -64,9 +64,9 @@ from collector.fleet import copy_command, copying
 from collector.fleet.copy_command import store
 copying.PART_ROWS = 10
 real = copy_command.copy_store
-def told(source, target, tell):
+def reported(source, target, tell):
     return real(source, target, lambda done, total: print(done, flush=True))
-copy_command.copy_store = told
+copy_command.copy_store = reported
 store()
 """
 """The command, which says after each part how far it is."""
@@ -75,7 +75,7 @@ import sys
 from pathlib import Path
 from collector.store.file_store import FileStore
 store = FileStore(Path(sys.argv[1]))
-print("held", flush=True)
+print("waits", flush=True)
 sys.stdin.read()
 store.close()
 """
@@ -126,7 +126,7 @@ def _fill(folder: Path, records: int = 30) -> None:
                 evaluation(f"of s{each}", session_id=f"s{each}", scope=Judged.SESSION)
                 for each in range(5)
             ],
-            begun=[
+            started=[
                 RecordId(SPACE, "u8"),
                 RecordId(SPACE, session_uid(PROFILE, "s2")),
                 RecordId(SPACE, session_uid(PROFILE, "nobody's")),
@@ -294,7 +294,7 @@ def test_each_partition_has_what_is_its_own(
     """What waits is found by the owner of its partition, and nothing by two of them."""
     store = FileStore(folder)
     waiting = {each.record.uid: each.record for each in store.waiting_records(100)}
-    begun = store.begun(store.low_seq)
+    starts = store.started(store.low_seq)
     store.close()
     assert waiting
     run(folder, url)
@@ -306,9 +306,9 @@ def test_each_partition_has_what_is_its_own(
         uid: partition_of((row.trace_id or uid).encode(), PARTITIONS)
         for uid, row in waiting.items()
     }
-    noted = {key: share.part for share in shares for key in share.begun(share.low_seq)}
+    noted = {key: share.part for share in shares for key in share.started(share.low_seq)}
     lost = RecordId(SPACE, session_uid(PROFILE, "nobody's"))
-    assert {*noted, lost, RecordId("", "log:7")} == set(begun)
+    assert {*noted, lost, RecordId("", "log:7")} == set(starts)
     assert noted == {
         RecordId(SPACE, "u8"): found["u8"],
         RecordId(SPACE, session_uid(PROFILE, "s2")): share_of(SPACE, "s2", PARTITIONS),
@@ -414,7 +414,7 @@ def _answers(service: Service) -> dict[str, Any]:
 
 
 @contextmanager
-def _held(folder: Path) -> Generator[None]:
+def _open(folder: Path) -> Generator[None]:
     """Have another process hold a store, as a collector does."""
     words = [sys.executable, "-c", _HOLDER, str(folder)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as child:
@@ -428,7 +428,7 @@ def test_what_is_in_the_way_is_refused_with_what_to_do(
     folder: Path, url: str, tmp_path: Path, opened: Callable[[], FleetStore]
 ) -> None:
     """A collector that runs, a target with other data, two of one kind, a fleet that runs."""
-    with _held(folder), pytest.raises(ConfigError, match=r"another collector .* has it open"):
+    with _open(folder), pytest.raises(ConfigError, match=r"another collector .* has it open"):
         run(folder, url)
     with pytest.raises(ConfigError, match="one of them is a data folder"):
         run(folder, tmp_path / "x")
@@ -478,7 +478,7 @@ def test_a_source_that_changed_meanwhile_is_refused(folder: Path, url: str) -> N
         run(other, url)
 
 
-def test_a_database_that_goes_away_is_told_with_what_to_do(
+def test_a_database_that_goes_away_is_reported_with_what_to_do(
     folder: Path, own_server: PostgresqlServer
 ) -> None:
     """Nothing goes on by itself, as it does in a fleet."""
@@ -487,13 +487,13 @@ def test_a_database_that_goes_away_is_told_with_what_to_do(
     parts: list[int] = []
 
     def crash(source: Any, target: Any, tell: Callable[[int, int], None]) -> Plan:
-        def told(done: int, total: int) -> None:
+        def tell_once(done: int, total: int) -> None:
             tell(done, total)
             parts.append(done)
             if len(parts) == 3:
                 own_server.crash()
 
-        return copy_store(source, target, told)
+        return copy_store(source, target, tell_once)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copying, "PART_ROWS", 10)
@@ -504,7 +504,7 @@ def test_a_database_that_goes_away_is_told_with_what_to_do(
     assert "both sides are alike" in run(folder, url)
 
 
-def test_what_differs_is_told_with_exit_code_1(folder: Path, url: str) -> None:
+def test_what_differs_is_reported_with_exit_code_1(folder: Path, url: str) -> None:
     """The words name table, total and sheet."""
     run(folder, url)
     with psycopg.connect(url) as connection:

@@ -79,7 +79,7 @@ def test_a_server_that_was_started_again_is_not_noticed(own_server: PostgresqlSe
     session.close()
 
 
-def test_a_session_that_was_ended_is_begun_anew(
+def test_a_session_that_was_ended_is_started_anew(
     postgresql_server: PostgresqlServer, session: Session
 ) -> None:
     pid = session.run(pid_of)

@@ -20,7 +20,7 @@ from collector.metrics import TotalKey, TotalName
 from collector.store.commit import Commit
 from collector.store.reads import Connection
 from scouter.errors import TransientError
-from tests.collector.fleet.store_support import rows, standing
+from tests.collector.fleet.store_support import frozen, rows
 from tests.contracts.store_data import SPACE, record, span
 from tests.support.postgresql_server import PostgresqlServer
 from tests.support.processes import wait_until
@@ -100,7 +100,7 @@ def test_the_store_goes_on_by_itself_once_postgresql_is_back(
     first = share.commit(rows(SPACE, [span(1)], [record("u1")], offset=1, low_seq=1))
     assert own.totals()[RECEIVED] == 1
     again = rows(SPACE, [span(2)], [record("u2")], offset=2, low_seq=1)
-    with standing(share) as done:
+    with frozen(share) as done:
         own_server.crash()
     with pytest.raises(TransientError, match="takes or gives nothing now"):
         done.result(120)

@@ -1,4 +1,4 @@
-"""The log of a fleet on brokers with TLS and passwords: its clients are let in, or told why."""
+"""The log of a fleet on brokers with TLS and passwords: its clients are let in, or learn why."""
 
 import gc
 import json
@@ -75,7 +75,7 @@ def test_what_is_appended_is_read(settings: KafkaSettings) -> None:
 
 
 @pytest.mark.parametrize("fault", ["password", "authority", "file"])
-def test_who_is_not_let_in_is_told_why(
+def test_who_is_not_let_in_learns_why(
     fault: str, settings: KafkaSettings, security: BrokerSecurity, tmp_path: Path
 ) -> None:
     wrong = {

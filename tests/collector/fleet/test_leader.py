@@ -22,15 +22,15 @@ from collector.fleet.leader import Leader
 from collector.fleet.store import FleetStore
 
 store = FleetStore(sys.argv[1], idle_s=1.0)
-begun = threading.Event()
-leader = Leader(sys.argv[1], lambda epoch: (store.have_duties(epoch), begun.set()), frozen_s=5.0)
+started = threading.Event()
+leader = Leader(sys.argv[1], lambda epoch: (store.have_duties(epoch), started.set()), frozen_s=5.0)
 
 def stand(connection):
     print("inside", flush=True)
     sys.stdin.readline()
 
 leader.start()
-begun.wait()
+started.wait()
 for changes in ([stand], []):
     try:
         store.write({"begun": [("default", "frozen")]}, changes)
@@ -110,7 +110,7 @@ def test_who_loses_the_lock_is_to_end(own_server: PostgresqlServer, url: str) ->
     second.close()
 
 
-def test_duties_that_cannot_be_begun_are_let_go(own_server: PostgresqlServer, url: str) -> None:
+def test_duties_that_cannot_be_started_are_let_go(own_server: PostgresqlServer, url: str) -> None:
     """Whatever it is: another process may do better."""
 
     def fail(epoch: str) -> None:
@@ -126,11 +126,11 @@ def test_duties_that_cannot_be_begun_are_let_go(own_server: PostgresqlServer, ur
 def test_a_frozen_process_loses_the_duties_and_writes_nothing_once_it_wakes_up(url: str) -> None:
     """Neither what it was about to commit, nor anything anew; another one goes on meanwhile."""
     store = FleetStore(url)
-    begun = threading.Event()
+    started = threading.Event()
 
     def begin(epoch: str) -> None:
         store.have_duties(epoch)
-        begun.set()
+        started.set()
 
     second = Leader(url, begin)
     with subprocess.Popen(
@@ -143,7 +143,7 @@ def test_a_frozen_process_loses_the_duties_and_writes_nothing_once_it_wakes_up(u
         assert process.stdout.readline() == "inside\n"
         os.kill(process.pid, signal.SIGSTOP)
         second.start()
-        assert begun.wait(240)
+        assert started.wait(240)
         store.write({"begun": [("default", "second")]})
         os.kill(process.pid, signal.SIGCONT)
         said, _ = process.communicate("\n", timeout=120)

@@ -51,8 +51,8 @@ class Stored:
         self.offsets: dict[int, int] = {}
         self.epochs: dict[int, int] = {}
         self.entries: list[tuple[int, Entry]] = []
-        self.told: list[tuple[str, int]] = []
-        """What the workers of all processes were told, in order."""
+        self.calls: list[tuple[str, int]] = []
+        """Calls of the workers of all processes, in order."""
 
     def uids(self) -> list[str]:
         """Uids of the stored records, in order."""
@@ -73,7 +73,7 @@ class Desk:
     def __init__(self, stored: Stored, log: TopicLog, settings: KafkaSettings, name: str) -> None:
         self.stored, self.name = stored, name
         self.logs: dict[int, PartitionLog] = {}
-        self.told: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
         self.works = threading.Event()
         self.works.set()
         self.before_give_up: Callable[[], object] = lambda: None
@@ -102,8 +102,8 @@ class Desk:
             self._tell("give up", part)
 
     def _tell(self, what: str, part: int) -> None:
-        self.told.append((what, part))
-        self.stored.told.append((what, part))
+        self.calls.append((what, part))
+        self.stored.calls.append((what, part))
 
     def _work(self, part: int, epoch: int, offset: int | None, end: threading.Event) -> None:
         log, at = self.logs[part], offset or 0
@@ -222,7 +222,7 @@ def test_a_process_goes_on_where_the_store_is(room: Room) -> None:
     desk = room.desk()
     room.wait_stored(*first)
     desk.member.stop()
-    assert sorted(part for what, part in desk.told if what == "give up") == [0, 1, 2, 3]
+    assert sorted(part for what, part in desk.calls if what == "give up") == [0, 1, 2, 3]
     assert desk.member.parts == ()
     room.append(*second)
     room.desk()
@@ -287,18 +287,18 @@ def test_a_partition_moves_once_its_owner_has_finished_with_it(room: Room) -> No
     second = room.desk()
     assert is_ending.wait(120)
     room.append(*named("meanwhile", 20))
-    assert second.told == []
+    assert second.calls == []
     may_end.set()
     wait_until(has_all(second, 2), what="two partitions have moved")
     assert set(first.member.parts) | set(second.member.parts) == set(range(PARTITIONS))
     room.append(*named("after", 20))
     room.wait_stored(*named("meanwhile", 20), *named("after", 20))
-    moved = {part for what, part in first.told if what == "give up"}
+    moved = {part for what, part in first.calls if what == "give up"}
     assert moved == set(second.member.parts)
     assert room.stored.epochs == {p: 1 + (p in moved) for p in range(PARTITIONS)}
     for part in moved:
-        assert room.stored.told.index(("give up", part)) < len(room.stored.told) - 1 - (
-            room.stored.told[::-1].index(("take", part))
+        assert room.stored.calls.index(("give up", part)) < len(room.stored.calls) - 1 - (
+            room.stored.calls[::-1].index(("take", part))
         )
 
 
@@ -362,7 +362,7 @@ def test_a_partition_that_cannot_be_taken_is_tried_again(room: Room) -> None:
     desk.before_take = fail
     room.append(*named("u", 10))
     desk.member.start()
-    wait_until(lambda: "PostgreSQL is away" in desk.member.fault, what="the fault is told")
+    wait_until(lambda: "PostgreSQL is away" in desk.member.fault, what="the fault is reported")
     assert desk.member.parts == ()
     desk.before_take = lambda: None
     wait_until(has_all(desk), what="all partitions are taken")
@@ -377,21 +377,21 @@ def test_a_worker_that_was_fenced_takes_its_partition_again(room: Room) -> None:
         room.stored.epochs[2] += 1
     uid = next(uid for uid in named("u", 99) if partition_of(uid.encode(), PARTITIONS) == 2)
     room.append(uid)
-    wait_until(lambda: ("fenced", 2) in desk.told, what="the worker is fenced")
+    wait_until(lambda: ("fenced", 2) in desk.calls, what="the worker is fenced")
     desk.member.retake(2)
     room.wait_stored(uid)
-    assert desk.told[-2:] == [("give up", 2), ("take", 2)]
+    assert desk.calls[-2:] == [("give up", 2), ("take", 2)]
     wait_until(has_all(desk), what="all partitions are read")
     assert room.stored.epochs[2] == 3
 
 
-def test_two_workers_of_one_name_are_told_so(room: Room) -> None:
+def test_two_workers_of_one_name_learn_it(room: Room) -> None:
     first = room.desk("same")
     wait_until(has_all(first), what="all partitions are taken")
     room.desk("same")
     wait_until(
         lambda: any("another worker has the name 'same'" in d.member.fault for d in room.desks),
-        what="the fault is told",
+        what="the fault is reported",
         timeout_s=120,
     )
 
@@ -489,7 +489,7 @@ def test_a_topic_that_ends_before_the_store_is_refused(room: Room) -> None:
     room.stored.offsets[part] = 50
     desk = room.desk()
     wait_until(has_all(desk, PARTITIONS - 1), what="the others are read")
-    wait_until(lambda: "up to offset 50" in desk.member.fault, what="the fault is told")
+    wait_until(lambda: "up to offset 50" in desk.member.fault, what="the fault is reported")
     assert "log_offset" in desk.member.fault
     with room.stored.lock:
         room.stored.offsets[part] = 0
@@ -503,7 +503,9 @@ def test_a_topic_made_anew_is_refused(room: Room) -> None:
     room.wait_stored(*named("u", 10))
     delete_topics(room.bootstrap, [room.settings.topic])
     create_topics(room.bootstrap, [room.settings.topic], partitions=PARTITIONS)
-    wait_until(lambda: "made anew" in desk.member.fault, what="the fault is told", timeout_s=120)
+    wait_until(
+        lambda: "made anew" in desk.member.fault, what="the fault is reported", timeout_s=120
+    )
     assert desk.member.parts == ()
     other = TopicLog(room.settings, None)
     try:
@@ -554,7 +556,7 @@ def test_brokers_that_are_not_there_yet_are_waited_for(
     room.append("u")
     broker.stop()
     desk = room.desk()
-    wait_until(lambda: bool(desk.member.fault), what="the fault is told", timeout_s=120)
+    wait_until(lambda: bool(desk.member.fault), what="the fault is reported", timeout_s=120)
     assert not desk.member.is_connected
     broker.start()
     wait_until(has_all(desk), what="all partitions are taken", timeout_s=120)

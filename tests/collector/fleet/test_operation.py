@@ -16,8 +16,8 @@ ERASED = Erased(
 )  # fmt: skip
 
 
-class Told:
-    """An eraser and answers that write down, in order, what they are told."""
+class Noting:
+    """An eraser and answers that write down, in order, how they are called."""
 
     def __init__(self, outcome: Erased | Exception) -> None:
         self.lines: list[str] = []
@@ -39,23 +39,23 @@ class Told:
         self.lines.append(f"end {space} {seq}")
 
 
-def test_answers_go_before_and_are_kept_again_behind_the_commit() -> None:
-    told: Any = Told(ERASED)
-    done = FleetOperation(told, told).erase(TARGET)
-    assert told.lines == ["begin shop", "erase u1", "end shop 7"]
+def test_answers_go_before_and_are_stored_again_behind_the_commit() -> None:
+    noting: Any = Noting(ERASED)
+    done = FleetOperation(noting, noting).erase(TARGET)
+    assert noting.lines == ["begin shop", "erase u1", "end shop 7"]
     assert (done.erased, done.is_gone, done.backups) == (ERASED, False, ())
 
 
-def test_answers_are_kept_again_where_nothing_was_erased() -> None:
-    told: Any = Told(TransientError("PostgreSQL is away"))
+def test_answers_are_stored_again_where_nothing_was_erased() -> None:
+    noting: Any = Noting(TransientError("PostgreSQL is away"))
     with pytest.raises(TransientError, match="PostgreSQL is away"):
-        FleetOperation(told, told).erase(TARGET)
-    assert told.lines == ["begin shop", "erase u1", "end shop 0"]
+        FleetOperation(noting, noting).erase(TARGET)
+    assert noting.lines == ["begin shop", "erase u1", "end shop 0"]
 
 
 def test_it_makes_no_backups() -> None:
-    told = Told(ERASED)
+    noting = Noting(ERASED)
     with pytest.raises(ConfigError, match=r"'monday'.*in PostgreSQL; back that up"):
-        FleetOperation(told, None).back_up("monday")
-    assert FleetOperation(told, None).erase(TARGET).backups == ()
-    assert told.lines == ["erase u1"]
+        FleetOperation(noting, None).back_up("monday")
+    assert FleetOperation(noting, None).erase(TARGET).backups == ()
+    assert noting.lines == ["erase u1"]

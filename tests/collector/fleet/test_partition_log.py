@@ -106,7 +106,7 @@ def test_messages_are_read_at_their_offsets_and_again_until_they_are_stored() ->
         log.read(6, 10**6)
 
 
-def test_a_chunk_has_one_entry_at_least_and_no_more_than_asked_for() -> None:
+def test_a_chunk_has_one_entry_at_least_and_no_more_than_requested() -> None:
     log = log_of()
     log.start(None)
     log.put([message(each, b" " * 1_000 + b"[]") for each in range(5)], 0)

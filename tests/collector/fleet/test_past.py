@@ -71,7 +71,7 @@ def open_past(fleet: FleetStore, url: str, folder: Path) -> Iterator[Open]:
         each.close()
 
 
-def told(uid: str, text: str, **fields: Any) -> Any:
+def row_of(uid: str, text: str, **fields: Any) -> Any:
     """An evaluation whose task quotes a text."""
     task = TaskRow(
         task_id="t1", task_type="Assertion", outcome=Outcome.PASSED,
@@ -108,7 +108,7 @@ def put(
         uid, trace_id=trace(number), received_ns=at, session_id=session,
         context={"answer": text}, tags=tags or {},
     )  # fmt: skip
-    row = told(
+    row = row_of(
         uid, text, trace_id=trace(number), session_id=session or uid, evaluated_ns=at + late_ns,
         reads_spans=True,
     )  # fmt: skip
@@ -340,7 +340,7 @@ def test_what_is_erased_is_in_no_file(
     alice = {"user": "alice"}
     put(fleet, FIRST, 1, session="alice", text="secret 1", tags=alice)
     put(fleet, SECOND, 2, session="alice", text="secret 2", tags=alice)
-    put(fleet, SECOND, 3, session="bob", text="kept 3")
+    put(fleet, SECOND, 3, session="bob", text="stays 3")
     past = open_past()
     assert past.write_days(LATER * DAY_NS) == 2
     if not is_stored:
@@ -357,7 +357,7 @@ def test_what_is_erased_is_in_no_file(
         assert read(folder, table, column) == [(uid,) for uid in stays]
     assert len(read(folder, "spans", "span_id")) == 2 * len(stays)
     assert read(folder, "task_results", "record_uid, message") == [
-        (uid, f"it said {'kept' if uid == 'u3' else 'secret'} {uid[1]}") for uid in stays
+        (uid, f"it said {'stays' if uid == 'u3' else 'secret'} {uid[1]}") for uid in stays
     ]
     assert erased.uids == gone
     assert erased.traces == {trace(int(uid[1])) for uid in gone}
@@ -387,11 +387,11 @@ def test_results_that_stay_lose_texts_that_quote_what_went(
 ) -> None:
     """A session's evaluation whose session has another record, and one that has read spans."""
     put(fleet, FIRST, 1, session="s", text="secret")
-    put(fleet, FIRST, 2, session="s", text="kept")
+    put(fleet, FIRST, 2, session="s", text="stays")
     at = SECOND * DAY_NS
-    reads_trace = told("u2", "secret", evaluation_id="reads", trace_id=trace(1), reads_spans=True,
+    reads_trace = row_of("u2", "secret", evaluation_id="reads", trace_id=trace(1), reads_spans=True,
                        revision=2, evaluated_ns=at, session_id="x")  # fmt: skip
-    of_session = told("s uid", "secret", evaluation_id="session", session_id="s", trace_id=None,
+    of_session = row_of("s uid", "secret", evaluation_id="session", session_id="s", trace_id=None,
                       scope=Scope.SESSION, evaluated_ns=at)  # fmt: skip
     fleet.commit(Commit(evaluations=[reads_trace, of_session]))
     past = open_past()
@@ -402,7 +402,7 @@ def test_results_that_stay_lose_texts_that_quote_what_went(
     assert read(folder, "task_results", "record_uid, message, actual, expected, outcome") == [
         ("s uid", "", "null", "null", "passed"),
         ("u2", "", "null", "null", "passed"),
-        ("u2", "it said kept", '["kept"]', '"kept"', "passed"),
+        ("u2", "it said stays", '["stays"]', '"stays"', "passed"),
     ]
     erase(past, fleet, EraseTarget(space=SPACE, session_id="s"))
     assert read(folder, "evaluations", "evaluation_id") == []
@@ -411,9 +411,9 @@ def test_results_that_stay_lose_texts_that_quote_what_went(
 def test_what_is_erased_while_its_day_is_written_is_not_in_it(
     fleet: FleetStore, open_past: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The day stands complete, but for its name; then the session goes; the day is begun anew."""
+    """The day stands complete, but for its name; then the session goes; the day is started anew."""
     put(fleet, FIRST, 1, session="alice", text="secret")
-    put(fleet, FIRST, 2, text="kept")
+    put(fleet, FIRST, 2, text="stays")
     past = open_past()
     is_written, go = threading.Event(), threading.Event()
     write = past._evaluations  # pyright: ignore[reportPrivateUsage] - stands still behind it
@@ -443,7 +443,7 @@ def test_an_erasure_that_was_interrupted_is_finished(
 ) -> None:
     """The store has erased, and the disk failed before the files were written."""
     put(fleet, FIRST, 1, text="secret")
-    put(fleet, FIRST, 2, text="kept")
+    put(fleet, FIRST, 2, text="stays")
     past = open_past()
     past.write_days(LATER * DAY_NS)
 

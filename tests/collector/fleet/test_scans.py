@@ -25,18 +25,18 @@ MINUTE_NS: Final = 60 * 10**9
 
 
 class Watched(FleetStore):
-    """Remembers what was asked."""
+    """Remembers the queries."""
 
-    asked: list[tuple[str, list[object]]]
+    queries: list[tuple[str, list[object]]]
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        self.asked.append((sql, list(parameters)))
+        self.queries.append((sql, list(parameters)))
         return super().read(sql, parameters)
 
     def scanned(self) -> Counter[str]:
         """Rows of each table that were looked at since the last call, taken or not."""
-        asked, self.asked, found = self.asked, [], Counter[str]()
-        for sql, parameters in asked:
+        queries, self.queries, found = self.queries, [], Counter[str]()
+        for sql, parameters in queries:
             if sql.lstrip().startswith(("SELECT", "WITH")) and "last_commit" not in sql:
                 ((plan,),) = super().read(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters)
                 for node in nodes(json.loads(plan) if isinstance(plan, str) else plan):
@@ -68,7 +68,7 @@ def analyze(connection: Connection) -> None:
 def filled(postgresql_server: PostgresqlServer) -> Iterator[Watched]:
     """8,000 results over a hundred hours, of 4,000 records with a span each."""
     store = Watched(postgresql_server.new_database("scans"))
-    store.asked = []
+    store.queries = []
     store.fix_partitions(1)
     share = store.take(0, "me")
     for hour in range(HOURS):
@@ -120,7 +120,7 @@ def test_charts_and_rates_look_at_results_of_the_outer_hours_alone(
         lambda: filled.rate_lines(series),
         lambda: filled.extent(rates, 0),
     ):
-        filled.asked.clear()
+        filled.queries.clear()
         assert ask()
         scanned = filled.scanned()
         assert scanned["task_results"] <= edges * EACH * 2
@@ -131,7 +131,7 @@ def test_charts_and_rates_look_at_results_of_the_outer_hours_alone(
 
 def test_versions_come_from_rollups_and_their_moments_from_an_hour(filled: Watched) -> None:
     """Four versions, each with a first and a last hour."""
-    filled.asked.clear()
+    filled.queries.clear()
     found = filled.versions(SPACE, "answers")
     assert [(each.version, each.records) for each in found] == [
         ("3", 10 * EACH), ("2", 30 * EACH), ("1", 30 * EACH), ("0", 30 * EACH)
@@ -152,12 +152,12 @@ def test_revisions_are_found_without_a_look_at_all_evaluations(filled: Watched) 
             EvaluationQuery(space=SPACE, profile="answers", until_ns=9 * HOUR_NS, limit=9)
         ),
     ):
-        filled.asked.clear()
+        filled.queries.clear()
         assert ask()
         scanned = filled.scanned()
         of = scanned["evaluations"], scanned["task_results"], scanned["records"]
         assert 0 < max(of) <= 10 * EACH, scanned
-    filled.asked.clear()
+    filled.queries.clear()
     assert filled.record_sheet(SPACE).evaluated == HOURS * EACH
     assert filled.scanned()["evaluations"] <= HOURS * EACH  # once, in an index
 
@@ -179,7 +179,7 @@ def test_one_thing_is_found_by_its_key(filled: Watched) -> None:
         lambda: filled.traces_since(HOURS - 1),
         lambda: filled.waiting_records(9) or True,
     ):
-        filled.asked.clear()
+        filled.queries.clear()
         assert ask()
         scanned = filled.scanned()
         assert scanned

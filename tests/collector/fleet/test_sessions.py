@@ -14,7 +14,7 @@ from collector.store.rows import Completeness, EvaluationRow
 from collector.worker.late import LateSpans, LateWindow
 from collector.worker.open_trace import JoinTimes
 from collector.worker.profiles import ProfileRegistry
-from collector.worker.recover import Begun
+from collector.worker.recover import Starts
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.fleet.store_support import rows
@@ -22,7 +22,7 @@ from tests.contracts.store_data import SPACE, record
 
 TALK: Final = AgentEvalProfile(
     [AssertionTask("turns", "records[*].context.turn", 2, "HasLengthEqual", scope="session")],
-    alias="talk",
+    alias="chat",
 )
 TIMES: Final = JoinTimes(session_quiet_s=10, session_deadline_s=100)
 
@@ -38,9 +38,9 @@ class Here:
         self.registry = ProfileRegistry(fleet)
         self.profile_uid = self.registry.register(SPACE, TALK, activate=True).uid
         self.brokers = Brokers(lambda: self.now)
-        self.sessions = self.begun()
+        self.sessions = self.started()
 
-    def begun(self) -> FleetSessions:
+    def started(self) -> FleetSessions:
         """The sessions as a process that begins finds them."""
         late = LateSpans(self.mine, LateWindow(1000.0, 0.0, 0))
         return FleetSessions(
@@ -50,7 +50,7 @@ class Here:
 
     def say(self, share: Share, turn: int, session_id: str = "s") -> None:
         row = record(
-            f"u{turn}", session_id=session_id, profile_uid=self.profile_uid, alias="talk",
+            f"u{turn}", session_id=session_id, profile_uid=self.profile_uid, alias="chat",
             context={"turn": turn},
         )  # fmt: skip
         share.commit(rows(SPACE, records=[row]))
@@ -62,8 +62,8 @@ class Here:
             self.now += 1
             self.sessions.look(self.now)
             while self.sessions.has_due:
-                part = self.sessions.take(Begun({}, is_unfinished=False))
-                made += self.sessions.judge(part, Begun({}, is_unfinished=False), self.now + 9)[0]
+                part = self.sessions.take(Starts({}, is_unfinished=False))
+                made += self.sessions.judge(part, Starts({}, is_unfinished=False), self.now + 9)[0]
         return made
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ def test_records_of_other_partitions_belong_to_it(here: Here) -> None:
 def test_the_other_share_does_not_evaluate_it(here: Here) -> None:
     own = here.mine
     here.mine, here.other = here.other, here.mine
-    here.sessions = here.begun()
+    here.sessions = here.started()
     here.say(own, 1)
     here.say(own, 2)
     assert here.after(30) == []
@@ -100,7 +100,7 @@ def test_the_other_share_does_not_evaluate_it(here: Here) -> None:
 def test_what_came_before_the_start_is_found(here: Here) -> None:
     here.say(here.other, 1)
     here.say(here.other, 2)
-    here.sessions = here.begun()
+    here.sessions = here.started()
     assert [row.outcome.value for row in here.after(12)] == ["passed"]
 
 

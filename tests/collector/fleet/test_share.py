@@ -25,7 +25,7 @@ from collector.store.rows import FIRST_RESULT, RecordState, ResultPlace, Settled
 from scouter.drift.series.observed import Place
 from scouter.errors import DataError, TransientError
 from scouter.evaluate.outcome import Outcome
-from tests.collector.fleet.store_support import rows, standing, waits
+from tests.collector.fleet.store_support import frozen, rows, waits
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
 
 ONE, TWO = f"{1:032x}", f"{2:032x}"
@@ -64,14 +64,14 @@ def test_a_share_sees_its_own_and_the_whole_sees_all(fleet: FleetStore, take: Ta
             Commit(
                 evaluations=[evaluation(uid, trace_id=trace_id, reads_spans=True)],
                 letters=[letter(uid=f"{uid} waits", was_accepted=True)],
-                begun=[RecordId(SPACE, f"{uid} begun")],
+                started=[RecordId(SPACE, f"{uid} started")],
             )
         )
     for share, uid, trace_id in zip(shares, ("a", "b"), (ONE, TWO), strict=True):
         assert share.undecided(1) == []
         assert set(share.traces_since(1)) == {(SPACE, trace_id)}
         assert set(share.stored_spans(SPACE, [ONE, TWO])) == {trace_id}
-        assert set(share.begun(1)) == {(SPACE, f"{uid} begun")}
+        assert set(share.started(1)) == {(SPACE, f"{uid} started")}
         assert [row.uid for row in share.records_of(SPACE, ["a", "b"])] == [uid]
         found = share.evaluated_since(SPACE, [ONE, TWO], 0)
         assert [each.uid for each in found] == [uid]
@@ -105,7 +105,7 @@ def test_changes_of_a_share_leave_others_alone(fleet: FleetStore, take: Take) ->
 
 
 def test_sessions_are_noted_for_the_share_that_owns_them(fleet: FleetStore, take: Take) -> None:
-    """Once they are known: with the record, or when its trace has told."""
+    """Once they are known: with the record, or when its trace has reported it."""
     share = take(0)
     share.commit(
         rows(
@@ -113,21 +113,21 @@ def test_sessions_are_noted_for_the_share_that_owns_them(fleet: FleetStore, take
             records=[
                 record("named", session_id="ann", trace_id=ONE),
                 record("alone"),
-                record("told later", trace_id=ONE),
+                record("later", trace_id=ONE),
             ],
         )
     )
     last = share.commit(
         Commit(
-            settled=[SettledRecord(space=SPACE, uid="told later", seq=0, session_id="bob")],
+            settled=[SettledRecord(space=SPACE, uid="later", seq=0, session_id="bob")],
             evaluations=[evaluation("named")],
         )
     )
-    for session, uid in (("ann", "named"), ("alone", "alone"), ("bob", "told later")):
+    for session, uid in (("ann", "named"), ("alone", "alone"), ("bob", "later")):
         news = fleet.session_news(share_of(SPACE, session, 4), 0, last)
         assert uid in [row.uid for row in news]
     noted = fleet.read("SELECT uid FROM session_news ORDER BY seq, uid")
-    assert noted == [("alone",), ("named",), ("told later",)]
+    assert noted == [("alone",), ("named",), ("later",)]
 
 
 def test_rows_of_the_api_are_of_the_partition_of_their_record(
@@ -175,7 +175,7 @@ def test_a_new_owner_waits_for_the_commit_that_is_under_way(fleet: FleetStore, t
     """And goes on behind it."""
     old = take(0, "old")
     with ThreadPoolExecutor(1) as pool:
-        with standing(old) as done:
+        with frozen(old) as done:
             taken = pool.submit(take, 0, "new")
             waits(fleet, "scouter share 0 write")
         assert taken.result(120).last_seq() == done.result(120)
@@ -188,7 +188,7 @@ def test_lags_are_stored_at_once_and_with_commits(fleet: FleetStore, take: Take)
     share.report_behind(5)
     other.report_behind(None)
     assert fleet.lags() == {0: 5, 3: 0}
-    with standing(share):
+    with frozen(share):
         share.report_behind(7)
         assert fleet.lags()[0] == 5
     share.commit(Commit(offset=1))
@@ -234,7 +234,7 @@ def test_no_reader_passes_over_a_commit_that_is_under_way(fleet: FleetStore, tak
     """Its number is lower than that of one which is stored before it."""
     slow, quick = take(0), take(1)
     first = quick.commit(Commit(evaluations=[evaluation("u1", evaluation_id="1")]))
-    with standing(slow) as done:
+    with frozen(slow) as done:
         second = quick.commit(Commit(evaluations=[evaluation("u2", evaluation_id="2")]))
         assert fleet.last_seq() == first
         assert [row.record_uid for _, row in fleet.results_after(FIRST_RESULT, 9)] == ["u1"]
@@ -315,7 +315,7 @@ def test_an_erasure_waits_for_commits_that_are_under_way(fleet: FleetStore, take
     share = take(0)
     share.commit(rows(SPACE, [span(1, trace_id=ONE)], [record(trace_id=ONE)], low_seq=1))
     with ThreadPoolExecutor(1) as pool:
-        with standing(share):
+        with frozen(share):
             erased = pool.submit(fleet.erase, EraseTarget(space=SPACE, trace_id=ONE))
             waits(fleet, "scouter")
         assert erased.result(120).spans == 1
@@ -348,7 +348,7 @@ def test_an_erasure_of_another_share_is_known(fleet: FleetStore, take: Take) -> 
     assert fleet.conservation(SPACE).records.superseded == 1
 
 
-def test_a_record_that_waits_again_is_told_to_its_owner(fleet: FleetStore, take: Take) -> None:
+def test_a_record_that_waits_again_is_reported_to_its_owner(fleet: FleetStore, take: Take) -> None:
     """By its next commit; without one by the next report of how far it is behind."""
     share = take(0)
     seq = share.commit(rows(SPACE, records=[record("u1"), record("u2")], low_seq=1))
@@ -430,7 +430,7 @@ def test_oldest_days_go_where_there_is_too_little_room(fleet: FleetStore, take: 
 
 
 def test_a_nul_becomes_the_sign_for_what_is_no_text(fleet: FleetStore, take: Take) -> None:
-    """In what is stored and in what is asked for: PostgreSQL has no text with one."""
+    """In what is stored and in what is requested: PostgreSQL has no text with one."""
     share = take(0)
     sent = record("u\0 1", session_id="s\0", tags={"k\0": "v\0"}, context={"a\0": ["b\0"]})
     share.commit(
@@ -448,14 +448,14 @@ def test_a_nul_becomes_the_sign_for_what_is_no_text(fleet: FleetStore, take: Tak
     (row,) = fleet.records_of(SPACE, ["u\0 1"])
     assert row.context == {"a\0": ["b\0"]}  # JSON says it in another way
     assert fleet.evaluation(SPACE, "e\0") is not None
-    (kept,) = fleet.dead_letters(LetterQuery(space=SPACE))
-    assert (kept.letter.message, kept.letter.payload) == ("no\ufffd", b"\0")
+    (stored,) = fleet.dead_letters(LetterQuery(space=SPACE))
+    assert (stored.letter.message, stored.letter.payload) == ("no\ufffd", b"\0")
     assert fleet.read("SELECT name FROM spans") == [("step\ufffd",)]
     assert json.loads(fleet.read("SELECT attributes FROM spans")[0][0]) == {"a\0": "b\0"}
 
 
 @pytest.mark.parametrize("fields", [{"record_id": "half \ud83d"}, {"created_ns": 2**63}])
-def test_what_no_database_stores_is_told_from_what_has_to_wait(
+def test_what_no_database_stores_differs_from_what_has_to_wait(
     fleet: FleetStore, take: Take, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(DataError, match="cannot be stored"):

@@ -373,9 +373,9 @@ def test_records_are_cut_by_their_bytes() -> None:
         row for row in read(Part(0, b"", item_of(Kind.RECORDS, body))).records if row.uid != "large"
     )
     (letter,) = [part for part in parts if part.item.kind == Kind.LETTER]
-    (told,) = read(letter).letters
-    assert (told.reason, told.kind, told.source) == (TOO_LARGE, LetterKind.RECORD, "http")
-    assert "of Kafka" in told.message
+    (stored,) = read(letter).letters
+    assert (stored.reason, stored.kind, stored.source) == (TOO_LARGE, LetterKind.RECORD, "http")
+    assert "of Kafka" in stored.message
 
 
 def test_the_letter_of_a_large_span_names_its_trace() -> None:

@@ -60,7 +60,7 @@ def test_password_is_in_no_text(bad: str, kind: type[Exception]) -> None:
     assert "secret" not in str(found.value)
 
 
-def test_a_server_that_refuses_is_told_from_one_that_is_away(
+def test_a_server_that_refuses_differs_from_one_that_is_away(
     own_server: PostgresqlServer,
 ) -> None:
     """Waiting helps only where it is away, or has no room for one more connection."""

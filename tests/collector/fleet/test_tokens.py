@@ -69,7 +69,7 @@ def test_a_thread_follows(url: str) -> None:
 def test_what_is_known_stays_good_while_the_database_is_away(
     own_server: PostgresqlServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However long that is; only the end of a token counts. It is told once, and so is the end."""
+    """However long that is; only the end of a token counts. It and its end are reported once."""
     url = own_server.new_database("own")
     caplog.set_level(logging.INFO)
     clock = Clock()
@@ -91,8 +91,8 @@ def test_what_is_known_stays_good_while_the_database_is_away(
         tokens.all()
     with pytest.raises(TransientError, match="PostgreSQL at "):
         tokens.create("", [Scope.READ], "shop")
-    (told,) = caplog.records
-    assert "those that are known stay good: PostgreSQL at" in told.getMessage()
+    (line,) = caplog.records
+    assert "those that are known stay good: PostgreSQL at" in line.getMessage()
     own_server.start()
 
     def is_read() -> bool:
@@ -105,7 +105,7 @@ def test_what_is_known_stays_good_while_the_database_is_away(
     tokens.close()
 
 
-def test_nobody_waits_while_a_frozen_server_is_asked(url: str) -> None:
+def test_nobody_waits_while_a_frozen_server_is_called(url: str) -> None:
     """Requests are answered in an event loop: it stands still for no look at the table."""
     session = open_beside(url)
     tokens = FleetTokens(session)
@@ -161,7 +161,7 @@ def test_that_there_are_none_does_not_stay_good(own_server: PostgresqlServer) ->
     tokens.close()
 
 
-def test_secrets_are_not_kept(url: str) -> None:
+def test_secrets_are_not_stored(url: str) -> None:
     session = open_beside(url)
     tokens = FleetTokens(session)
     _, text = tokens.create("ci", [Scope.READ], "default")

@@ -141,7 +141,9 @@ def test_a_model_without_a_price_is_refused(start: Start, tmp_path: Path) -> Non
     assert "no price for the model 'model-2'" in answer.json()["detail"]
 
 
-def test_a_ledger_that_cannot_be_used_is_told_at_the_start(start: Start, tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_used_is_reported_at_the_start(
+    start: Start, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
     (tmp_path / "data" / LEDGER_NAME).write_text("no database " * 100)
     start()  # nothing is bounded

@@ -1,4 +1,4 @@
-"""Answers of the collector's judges are kept: by space, bounded, and gone when erased."""
+"""Answers of the collector's judges are stored: by space, bounded, and gone when erased."""
 
 import asyncio
 import json
@@ -88,7 +88,7 @@ def test_the_same_question_is_paid_for_once(start: Start, tmp_path: Path) -> Non
 def test_an_answer_of_no_use_costs_one_evaluation(
     start: Start, tmp_path: Path, useless: dict[str, Any]
 ) -> None:
-    """The next record with the same question is asked about anew; what is of use is kept."""
+    """The next record with the same question is sent anew; what is of use is stored."""
     with LLMTestServer({"score": 4, "reason": "r"}, script=[useless]) as server:
         service = begin(start, tmp_path, server)
         for at, outcome in enumerate(["errored", "passed", "passed"], start=1):
@@ -102,11 +102,11 @@ def test_an_answer_of_no_use_costs_one_evaluation(
 
 def test_a_question_is_remembered_whoever_asks_it() -> None:
     """The task's use of an answer is no part of the question."""
-    asked: list[JudgeRequest] = []
+    requests: list[JudgeRequest] = []
 
     def answer(request: JudgeRequest) -> int:
-        asked.append(request)
-        return len(asked)
+        requests.append(request)
+        return len(requests)
 
     judge = RememberingJudge(as_judge(answer), {})
     first, second = (
@@ -122,7 +122,7 @@ def test_a_question_is_remembered_whoever_asks_it() -> None:
 
 
 def test_attempts_before_an_answer_are_remembered_with_it() -> None:
-    """The asker adds them up itself; a caller that finds the answer later is told."""
+    """The asker adds them up itself; a caller that finds the answer later gets them."""
     slow = JudgeError(Reason.PROVIDER, "504")
     paid = JudgeReply(response=1, input_tokens=10, cost_usd=0.25)
     script: list[JudgeError | JudgeReply] = [slow, slow, paid]
@@ -152,17 +152,17 @@ def test_attempts_before_an_answer_are_remembered_with_it() -> None:
 
 def test_off_asks_everything_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     with LLMTestServer({"score": 4, "reason": "r"}) as server:
-        for kept, calls in (("256MiB", 1), ("off", 3)):
-            service = begin(start, tmp_path, server, judge_cache_bytes=kept)
-            send(service, (f"{kept} 1", 42), (f"{kept} 2", 42))
-            service.wait_for(2 if kept == "256MiB" else 4)
+        for size, calls in (("256MiB", 1), ("off", 3)):
+            service = begin(start, tmp_path, server, judge_cache_bytes=size)
+            send(service, (f"{size} 1", 42), (f"{size} 2", 42))
+            service.wait_for(2 if size == "256MiB" else 4)
             wait_decided(service)
             assert server.calls == calls
-            assert (tmp_path / "data" / FILE_NAME).exists() is (kept == "256MiB")
+            assert (tmp_path / "data" / FILE_NAME).exists() is (size == "256MiB")
 
 
 def test_spaces_share_nothing(start: Start, tmp_path: Path) -> None:
-    """The same question of two spaces is asked twice; a client of one cannot read the other's."""
+    """The same question of two spaces is sent twice; a client of one cannot read the other's."""
     tokens = TokenFile(tmp_path / "data")
     head = {
         space: {"Authorization": f"Bearer {tokens.create('', Scope, space)[1]}"}
@@ -183,14 +183,14 @@ def test_spaces_share_nothing(start: Start, tmp_path: Path) -> None:
         assert server.calls == 2
 
 
-def test_clients_read_what_the_collector_asked_and_it_reads_nothing_of_theirs(
+def test_clients_read_what_the_collector_stored_and_it_reads_nothing_of_theirs(
     start: Start, tmp_path: Path
 ) -> None:
     """A planted answer is for other clients; the evaluation is what the model says."""
-    asked: list[LLMRequest] = []
+    requests: list[LLMRequest] = []
 
     def answer(request: LLMRequest) -> Any:
-        asked.append(request)
+        requests.append(request)
         return {"score": 1, "reason": "the model's"}
 
     with LLMTestServer(answer) as server:
@@ -220,10 +220,10 @@ def test_clients_read_what_the_collector_asked_and_it_reads_nothing_of_theirs(
         send(service, ("u2", 42))
         service.wait_for(2)
         wait_decided(service)
-        assert len(asked) == 2
+        assert len(requests) == 2
         assert items(service)["u2"]["outcome"] == "failed"
         assert "planted" not in json.dumps(items(service))
-        assert "the model" in service.get(path)["response"], "what was really asked goes before"
+        assert "the model" in service.get(path)["response"], "what was really sent goes before"
 
 
 @pytest.mark.parametrize(
@@ -241,13 +241,13 @@ def test_clients_read_what_the_collector_asked_and_it_reads_nothing_of_theirs(
         ("0" * 64, {"response": " " * 2_000_000}, 413),
     ],
 )  # fmt: skip
-def test_what_cannot_be_kept(untouched: Service, key: str, body: object, status: int) -> None:
+def test_what_cannot_be_stored(untouched: Service, key: str, body: object, status: int) -> None:
     answer = untouched.http.put(f"/api/v1/judge-answers/{key}", json=body)
     assert answer.status_code == status, answer.text
 
 
 def test_an_erasure_takes_the_answers_of_its_space(start: Start, tmp_path: Path) -> None:
-    """No file has a byte of them, also where a client sent them; other records are asked anew."""
+    """No file has a byte of them, also where a client sent them; other records are sent anew."""
     with LLMTestServer(quotes) as server:
         service = begin(start, tmp_path, server)
         send(service, ("u1", SECRET), ("u2", "stays"))
@@ -267,11 +267,11 @@ def test_an_erasure_takes_the_answers_of_its_space(start: Start, tmp_path: Path)
         send(service, ("u3", "stays"), ("u4", "stays"))
         service.wait_for(3)
         wait_decided(service)
-        assert server.calls == 3, "asked anew once, and kept again"
+        assert server.calls == 3, "called anew once, and stored again"
 
 
-def test_an_answer_that_comes_after_the_erasure_is_not_kept(start: Start, tmp_path: Path) -> None:
-    """The judge is asked while its record is erased; so is one that waited for its turn."""
+def test_an_answer_that_comes_after_the_erasure_is_not_stored(start: Start, tmp_path: Path) -> None:
+    """The judge is called while its record is erased; so is one that waited for its turn."""
     gate = Gate()
 
     async def answer(request: LLMRequest) -> Any:
@@ -283,7 +283,7 @@ def test_an_answer_that_comes_after_the_erasure_is_not_kept(start: Start, tmp_pa
         service = begin(start, tmp_path, server, judge_concurrency=2, providers=one)
         send(service, ("u1", f"{SECRET} 1"))
         service.wait_for(1)
-        wait_until(lambda: server.calls == 1, what="it is asked")
+        wait_until(lambda: server.calls == 1, what="it is called")
         # The other one's context is in memory, and it waits for the entry's one place.
         worker = service.collector.judging
         send(service, ("u2", f"{SECRET} 2"))
@@ -299,7 +299,9 @@ def test_an_answer_that_comes_after_the_erasure_is_not_kept(start: Start, tmp_pa
         send(service, ("u3", 42))
         service.wait_for(1)
         wait_decided(service)
-        wait_until(lambda: service.sample("scouter_judge_cache_answers") == 1.0, what="kept again")
+        wait_until(
+            lambda: service.sample("scouter_judge_cache_answers") == 1.0, what="stored again"
+        )
 
 
 def test_retention_bounds_what_is_used(start: Start, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def evaluations(first: int, good: str, bad: str) -> list[GoldOutcome]:
     ]  # fmt: skip
 
 
-def test_only_a_whole_window_is_held_against_the_calibration() -> None:
+def test_only_a_whole_window_is_compared_with_the_calibration() -> None:
     """Slots of a second, windows of 20. The first: 9 of 10 and 8 of 10, as calibrated."""
     schedule = Schedule(per_day=86_400, window=20)
     known = Calibrations([calibration(DESK, NINE_OF_TEN)])
@@ -212,13 +212,13 @@ def test_false_alarms_of_a_steady_judge(
 def test_in_a_running_collector(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A judge that turns is told from a steady one; sheet, rates and totals know nothing of it."""
+    """A judge that turns differs from a steady one; sheet, rates and totals know nothing of it."""
     monkeypatch.setenv("HOUSE_KEY", "of-a-test")
     turned: list[bool] = []
-    asked: list[str] = []
+    called: list[str] = []
 
     def rate(request: LLMRequest) -> dict[str, Any]:
-        asked.append(request.text)
+        called.append(request.text)
         return {"score": 5 if ("fine" in request.text) is not bool(turned) else 1, "reason": "so"}
 
     folder = tmp_path / "known"
@@ -256,7 +256,7 @@ def test_in_a_running_collector(
     decided = sum(
         each["sensitivity"]["items"] + each["specificity"]["items"] for each in judge["windows"]
     )
-    assert 0 < decided <= len(asked) - 8, "the rest of the calls were for gold items"
+    assert 0 < decided <= len(called) - 8, "the rest of the calls were for gold items"
     assert (judge["items"], judge["window"], judge["task_id"]) == (20, 10, "tone")
     steady = [each for each in judge["windows"] if each["has_drifted"] is False]
     moved = [each for each in judge["windows"] if each["has_drifted"]]
@@ -276,11 +276,11 @@ def test_in_a_running_collector(
 
     _, foreign = TokenFile(tmp_path / "data").create("", Scope, "elsewhere")
 
-    def told() -> Any:
+    def lanes() -> Any:
         bearer = {"Authorization": f"Bearer {foreign}"}
         return service.http.get("/api/v1/judges/gold", headers=bearer).json()
 
-    wait_until(lambda: told() == {"items": []}, what="another space has no judge")
+    wait_until(lambda: lanes() == {"items": []}, what="another space has no judge")
 
 
 def test_a_restart_does_not_ask_again(
@@ -295,12 +295,12 @@ def test_a_restart_does_not_ask_again(
             "gold": str(gold_file(tmp_path)), "gold_per_day": 0.01,
         }  # fmt: skip
         service = start(**given)
-        asked = (
+        called = (
             'scouter_judge_gold_verdicts_total{alias="judged",label="%s",outcome="passed",'
             'space="default",task="tone"}'
         )
         wait_until(
-            lambda: any(service.sample(asked % label) for label in ("good", "bad")),
+            lambda: any(service.sample(called % label) for label in ("good", "bad")),
             what="an item is judged",
         )
         service.stop()
@@ -319,7 +319,7 @@ def test_a_restart_does_not_ask_again(
 class OneItem:
     """A collector with a budget and one gold item, whose very question records ask as well.
 
-    The item is asked for once, at the start: its slot lasts a hundred days.
+    The item is sent once, at the start: its slot lasts a hundred days.
     """
 
     def __init__(self, start: Start, folder: Path, server: LLMTestServer) -> None:
@@ -363,8 +363,8 @@ def house_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("house_key")
-def test_what_is_said_of_a_gold_item_is_not_kept(start: Start, tmp_path: Path) -> None:
-    """The first record is asked about for all that, the second no more; both calls are paid for."""
+def test_what_is_said_of_a_gold_item_is_not_stored(start: Start, tmp_path: Path) -> None:
+    """The first record is evaluated for all that, the second no more; both calls are paid for."""
     with LLMTestServer({"score": 5, "reason": "so"}) as server:
         one = OneItem(start, tmp_path, server)
         one.begin(has_gold=True)
@@ -380,7 +380,7 @@ def test_what_is_said_of_a_gold_item_is_not_kept(start: Start, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("house_key")
-def test_a_gold_item_is_asked_for_though_the_answer_is_known(start: Start, tmp_path: Path) -> None:
+def test_a_gold_item_is_sent_though_the_answer_is_known(start: Start, tmp_path: Path) -> None:
     """Else a judge that drifts would be answered for by what it said before."""
     lookups = 'scouter_judge_cache_lookups_total{entry="house",model="model-1",result="%s"}'
     with LLMTestServer({"score": 5, "reason": "so"}) as server:
@@ -400,7 +400,7 @@ def test_a_gold_item_is_asked_for_though_the_answer_is_known(start: Start, tmp_p
 
 
 @pytest.mark.usefixtures("house_key")
-def test_a_gold_item_is_not_asked_for_without_money(start: Start, tmp_path: Path) -> None:
+def test_a_gold_item_is_not_sent_without_money(start: Start, tmp_path: Path) -> None:
     """It is counted as such, and tells nothing of the judge."""
     with LLMTestServer({"score": 5, "reason": "so"}) as server:
         one = OneItem(start, tmp_path, server)

@@ -52,10 +52,10 @@ def decided(service: Service, alias: str) -> int:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_one_entry_hangs_and_the_others_are_asked(
+def test_one_entry_hangs_and_the_others_are_called(
     start: Start, tmp_path: Path, is_restarted: bool
 ) -> None:
-    """Far more wait for it than are asked for at a time, and they came first.
+    """Far more wait for it than are called at a time, and they came first.
 
     Those that ask both wait with it, and are not in the way of those that ask the other one only.
     """
@@ -88,7 +88,7 @@ def test_one_entry_hangs_and_the_others_are_asked(
         assert (decided(service, "slow"), decided(service, "both")) == (0, 0)
         assert hanging.most_at_once <= 4 * (2 if is_restarted else 1), "four questions to an entry"
 
-        # A profile that comes later, with a set of entries that nobody has asked so far.
+        # A profile that comes later, with a set of entries that nobody has called so far.
         later = profile("later", "works", "spare")
         media = {"Content-Type": "application/json"}
         posted = service.http.post(
@@ -142,7 +142,7 @@ def test_a_lane_leaves_as_much_room_as_it_takes(tmp_path: Path) -> None:
     assert lanes.is_full(first)
     assert fitting(first, 1) == 0
     assert fitting(second, *[5] * 9) == 5
-    assert fitting(second, 4000, 1) == 1, "else it would never be asked for"
+    assert fitting(second, 4000, 1) == 1, "else it would never be called"
     second.inside = {("shop", "large"): 4000}
     assert fitting(second, 1) == 0
     store.close()

@@ -123,7 +123,7 @@ def test_other_tasks_are_seen_while_the_judge_hangs(
         service = begin(start, tmp_path, server)
         send(service, 42, 41)
         service.wait_for(2)
-        wait_until(lambda: server.calls == 2, what="both are asked")
+        wait_until(lambda: server.calls == 2, what="both are called")
         found = items(service)
         assert {uid: each["outcome"] for uid, each in found.items()} == {
             "u42": "pending", "u41": "pending",
@@ -151,7 +151,7 @@ def test_other_tasks_are_seen_while_the_judge_hangs(
 
 
 @pytest.mark.usefixtures("key")
-def test_what_the_answers_took_is_told_everywhere(start: Start, tmp_path: Path) -> None:
+def test_what_the_answers_took_is_reported_everywhere(start: Start, tmp_path: Path) -> None:
     """The server says what each answer took; a price makes dollars of it."""
     with LLMTestServer({"score": 4, "reason": "r"}) as server:
         service = begin(start, tmp_path, server)
@@ -181,7 +181,7 @@ def test_what_the_answers_took_is_told_everywhere(start: Start, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("key")
-def test_an_attempt_that_failed_is_told_and_counted_once(start: Start, tmp_path: Path) -> None:
+def test_an_attempt_that_failed_is_reported_and_counted_once(start: Start, tmp_path: Path) -> None:
     """The cost of a broken connection is not known; the answer behind it has its price."""
     script: list[Any] = [Fault(kind="cut"), {"score": 4, "reason": "r"}]
     with LLMTestServer({"score": 4, "reason": "r"}, script=script) as server:
@@ -214,7 +214,7 @@ FAULTS: Final = {
 
 @pytest.mark.usefixtures("key")
 def test_faults_of_the_provider_end_decided(start: Start, tmp_path: Path) -> None:
-    """Each record meets one; 429 goes away when it is asked again, 500 does not."""
+    """Each record meets one; 429 goes away when it is called again, 500 does not."""
     names = list(FAULTS)
     seen: list[str] = []
 
@@ -260,18 +260,18 @@ def test_a_judge_that_hangs_holds_up_no_record(start: Start, tmp_path: Path, gat
             send(service, *range(first, first + 500))
         service.wait_for(2000)
         assert service.collector.store.pending_count() == 4000
-        wait_until(lambda: server.calls >= 8, what="as many are asked as may")
+        wait_until(lambda: server.calls >= 8, what="as many are called as may")
         assert server.calls == 8
 
 
 @pytest.mark.usefixtures("key")
 def test_a_restart_takes_up_what_is_pending(start: Start, tmp_path: Path, gate: Gate) -> None:
-    """In pages: four evaluations are in flight at a time; each is asked for once more at most."""
+    """In pages: four evaluations are in flight at a time; each is called for once more at most."""
     with LLMTestServer(gate) as server:
         service = begin(start, tmp_path, server, judge_concurrency=4, drain_s="50ms")
         send(service, *range(30))
         service.wait_for(30)
-        wait_until(lambda: server.calls == 4, what="some are asked")
+        wait_until(lambda: server.calls == 4, what="some are called")
         again = begin(start, tmp_path, server, judge_concurrency=4)
         assert again.collector.store.pending_count() == 60
         gate.open()
@@ -283,12 +283,12 @@ def test_a_restart_takes_up_what_is_pending(start: Start, tmp_path: Path, gate: 
 
 @pytest.mark.usefixtures("key")
 def test_an_erased_record_is_not_decided(start: Start, tmp_path: Path, gate: Gate) -> None:
-    """Its answer is dropped; that of the other is not asked for again."""
+    """Its answer is dropped; that of the other is not requested again."""
     with LLMTestServer(gate) as server:
         service = begin(start, tmp_path, server)
         send(service, 1, 2)
         service.wait_for(2)
-        wait_until(lambda: server.calls == 2, what="both are asked")
+        wait_until(lambda: server.calls == 2, what="both are called")
         answer = service.http.post("/api/v1/erase", json={"record_uid": "u1"})
         assert (answer.status_code, answer.json()["records"]) == (200, 1)
         gate.open()
@@ -302,7 +302,9 @@ def test_an_erased_record_is_not_decided(start: Start, tmp_path: Path, gate: Gat
 
 
 @pytest.mark.usefixtures("key")
-def test_a_span_that_comes_while_a_judge_is_asked(start: Start, tmp_path: Path, gate: Gate) -> None:
+def test_a_span_that_comes_while_a_judge_is_called(
+    start: Start, tmp_path: Path, gate: Gate
+) -> None:
     """The evaluation is another one when the answer comes: the same question is not put again."""
     steps = TraceAssertionTask(
         "steps", TraceAssertion.span_count(SpanFilter.by_name("step")), 2, "Equals"
@@ -321,7 +323,7 @@ def test_a_span_that_comes_while_a_judge_is_asked(start: Start, tmp_path: Path, 
         post_span(1)
         record = {"uid": "u42", "profile": "judged", "trace_id": TRACE, "context": {"answer": 42}}
         service.send(record)
-        wait_until(lambda: server.calls == 1, what="the judge is asked")
+        wait_until(lambda: server.calls == 1, what="the judge is called")
         post_span(2)
         wait_until(lambda: items(service)["u42"]["revision"] == 2, what="it is judged again")
         assert ingest.pending_count() == 2
@@ -353,8 +355,8 @@ def test_another_version_asks_only_what_is_new(start: Start, tmp_path: Path) -> 
         more = [*profile().tasks, AssertionTask("small", "answer", 9, "LessThan")]
         for changed, calls in ((more, 1), ([*profile(threshold=5).tasks], 2)):
             version = AgentEvalProfile(changed, alias="judged")
-            told = {"profile_body": json.loads(version.model_dump_json())}
-            answer = service.http.post("/api/v1/reevaluations", json=told)
+            request = {"profile_body": json.loads(version.model_dump_json())}
+            answer = service.http.post("/api/v1/reevaluations", json=request)
             assert (answer.status_code, answer.json()["checked"]) == (200, 1), answer.text
             posted = post(service, version)
             assert posted.status_code == 201, posted.text
@@ -400,8 +402,8 @@ def test_a_profile_that_cannot_be_judged_is_refused(
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
     assert re.search(message, answer.json()["detail"])
-    told = {"profile_body": json.loads(profile(provider).model_dump_json())}
-    reported = service.http.post("/api/v1/reevaluations", json=told)
+    request = {"profile_body": json.loads(profile(provider).model_dump_json())}
+    reported = service.http.post("/api/v1/reevaluations", json=request)
     assert (reported.status_code, reported.json()) == (422, answer.json())
     assert service.get("/api/v1/profiles")["items"] == []
     file = profile(provider).save_to_json(tmp_path / "other.json")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from collector.items.drop_reports import read_dropped
 from collector.items.record_items import check_record, read_records_body
-from collector.items.times import format_time, parse_asked_ns, parse_time_ns
+from collector.items.times import format_time, parse_query_ns, parse_time_ns
 from scouter.errors import DataError
 from scouter.model.json_value import plain_text
 from scouter.model.otlp import encode_request
@@ -38,7 +38,7 @@ def service(start: Start, answers: Path) -> Service:
 
 def test_every_record_is_in_one_of_three_counts(service: Service) -> None:
     good = {"uid": "u1", "profile": "answers", "context": {"answer": 42}}
-    told = service.send(
+    outcome = service.send(
         good,
         {"uid": "u2", "profile": "answers", "trace_id": "xyz"},
         good,
@@ -46,16 +46,16 @@ def test_every_record_is_in_one_of_three_counts(service: Service) -> None:
         "not even an object",
         {"uid": "u3", "profile": "answers"},
     )
-    assert (told["accepted"], told["duplicates"], told["rejected"]) == (2, 1, 3)
-    assert [(e["index"], e["reason"]) for e in told["errors"]] == [
+    assert (outcome["accepted"], outcome["duplicates"], outcome["rejected"]) == (2, 1, 3)
+    assert [(e["index"], e["reason"]) for e in outcome["errors"]] == [
         (1, "invalid_record"),
         (3, "conflict"),
         (4, "invalid_record"),
     ]
-    assert told["errors"][0]["message"] == "trace_id: expected 32 hex digits, not all zero"
-    assert told["errors"][1]["uid"] == "u1"
-    assert told["partialSuccess"]["rejectedRecords"] == 3
-    assert told["partialSuccess"]["errorMessage"].startswith("record 1: trace_id")
+    assert outcome["errors"][0]["message"] == "trace_id: expected 32 hex digits, not all zero"
+    assert outcome["errors"][1]["uid"] == "u1"
+    assert outcome["partialSuccess"]["rejectedRecords"] == 3
+    assert outcome["partialSuccess"]["errorMessage"].startswith("record 1: trace_id")
 
     service.wait_for(2)
     sheet = service.get("/api/v1/conservation")
@@ -114,18 +114,18 @@ def test_a_record_comes_back_as_it_was_sent(service: Service) -> None:
 def test_records_of_one_request_keep_their_order_in_a_session(start: Start, tmp_path: Path) -> None:
     """They say no time; their uids, by which equal times are ordered, are hashes."""
     profile = {
-        "alias": "talk",
+        "alias": "chat",
         "tasks": [
             {"id": "order", "task_type": "Assertion", "scope": "session",
              "context_path": "records[*].context.turn", "operator": "Equals",
              "expected_value": list(range(10))},
         ],
     }  # fmt: skip
-    path = tmp_path / "talk.json"
+    path = tmp_path / "chat.json"
     path.write_text(json.dumps(profile), encoding="utf-8")
     service = start(profile=[str(path)], session_quiet_s=0.2)
     service.send(
-        *({"profile": "talk", "session_id": "s", "context": {"turn": n}} for n in range(10))
+        *({"profile": "chat", "session_id": "s", "context": {"turn": n}} for n in range(10))
     )
 
     def sessions() -> list[Any]:
@@ -284,9 +284,9 @@ def test_what_the_sdk_would_have_sent_is_stored(given: Any, stored: dict[str, An
 
 def test_records_meet_the_traces_that_name_their_session(start: Start, tmp_path: Path) -> None:
     """One record names the session itself, of the other one the trace does: one conversation."""
-    path = tmp_path / "talk.json"
+    path = tmp_path / "chat.json"
     path.write_text(
-        json.dumps({"alias": "talk", "tasks": [
+        json.dumps({"alias": "chat", "tasks": [
             {"id": "two", "task_type": "Assertion", "scope": "session",
              "context_path": "records", "operator": "HasLengthEqual", "expected_value": 2},
         ]})
@@ -302,15 +302,15 @@ def test_records_meet_the_traces_that_name_their_session(start: Start, tmp_path:
     headers = {"Content-Type": "application/x-protobuf"}
     assert service.http.post("/v1/traces", content=request, headers=headers).status_code == 200
     records = [
-        {"profile": "talk", "uid": uid + trace_id, **named}
+        {"profile": "chat", "uid": uid + trace_id, **named}
         for trace_id, (text, _) in forms.items()
         for uid, named in (("own ", {"session_id": text}), ("its ", {"trace_id": trace_id}))
     ]
     body = json.dumps({"records": records})  # escapes what UTF-8 cannot carry
-    told = service.http.post(
+    outcome = service.http.post(
         "/v1/records", content=body, headers={"Content-Type": "application/json"}
     ).json()
-    assert (told["accepted"], told["rejected"]) == (len(records), 0)
+    assert (outcome["accepted"], outcome["rejected"]) == (len(records), 0)
 
     def sessions() -> list[Any]:
         items = service.get("/api/v1/evaluations?limit=500")["items"]
@@ -459,8 +459,8 @@ def test_rubbish_gets_an_answer_and_never_5xx(
     )
     assert answer.status_code in (200, 400)
     if answer.status_code == 200:
-        told = answer.json()
-        assert told["accepted"] + told["duplicates"] + told["rejected"] == len(items)
+        outcome = answer.json()
+        assert outcome["accepted"] + outcome["duplicates"] + outcome["rejected"] == len(items)
     else:
         with pytest.raises(DataError):
             read_records_body(text.encode())
@@ -516,7 +516,7 @@ def test_a_number_in_a_question_is_of_the_unit_that_its_size_says(
     text: str, ns: int | None
 ) -> None:
     if ns is not None:
-        assert parse_asked_ns(text) == ns
+        assert parse_query_ns(text) == ns
         return
     with pytest.raises(DataError, match="no time"):
-        parse_asked_ns(text)
+        parse_query_ns(text)

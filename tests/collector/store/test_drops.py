@@ -1,4 +1,4 @@
-"""Drops that senders told of, on either database."""
+"""Drops that senders reported, on either database."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -29,26 +29,26 @@ def test_each_drop_counts_once(open_store: Open) -> None:
     """However often a sender tells of it; of one that has no name, whenever it comes."""
     store = open_store()
 
-    def told(space: str = SPACE, **totals: tuple[int, int]) -> int:
+    def reported(space: str = SPACE, **totals: tuple[int, int]) -> int:
         report = {(sender.strip("_"), "full"): Count(*each) for sender, each in totals.items()}
         store.add_drops(space, report, 1)
         return store.totals()[FULL]
 
-    assert told(a=(0, 3)) == 3
-    assert told(a=(0, 3)) == 3
-    assert told(a=(3, 5), b=(0, 1)) == 6
-    assert told(a=(0, 4)) == 6
-    assert told(late=(2, 3)) == 7
-    assert told(late=(0, 2)) == 9
-    assert told(late=(0, 3)) == 9
-    assert told(_=(0, 2)) == 11
-    assert told(_=(0, 2)) == 13
-    assert told("else", a=(0, 7)) == 13
+    assert reported(a=(0, 3)) == 3
+    assert reported(a=(0, 3)) == 3
+    assert reported(a=(3, 5), b=(0, 1)) == 6
+    assert reported(a=(0, 4)) == 6
+    assert reported(late=(2, 3)) == 7
+    assert reported(late=(0, 2)) == 9
+    assert reported(late=(0, 3)) == 9
+    assert reported(_=(0, 2)) == 11
+    assert reported(_=(0, 2)) == 13
+    assert reported("else", a=(0, 7)) == 13
     assert store.totals()[TotalKey(TotalName.DROPPED, "else", label="full")] == 7
     store.close()
     store = open_store()
-    assert told(a=(5, 6)) == 14
-    assert told(new=(5, 6)) == 15
+    assert reported(a=(5, 6)) == 14
+    assert reported(new=(5, 6)) == 15
     store.close()
 
 
@@ -80,20 +80,20 @@ def test_senders_are_forgotten_after_a_day_or_behind_many(
     monkeypatch.setattr(drops, "MAX_SENDERS", 3)
     store = open_store()
 
-    def told(sender: str, told: int, total: int, at_ns: int = 0) -> int:
+    def reported(sender: str, reported: int, total: int, at_ns: int = 0) -> int:
         before = store.totals().get(FULL, 0)
-        store.add_drops(SPACE, {(sender, "full"): Count(told, total)}, at_ns)
+        store.add_drops(SPACE, {(sender, "full"): Count(reported, total)}, at_ns)
         return store.totals()[FULL] - before
 
-    assert told("old", 0, 5) == told("kept", 0, 5) == 5
-    assert told("kept", 2, 6, 24 * HOUR_NS) == 1
-    assert told("new", 0, 1, 24 * HOUR_NS + 1) == 1
-    assert told("old", 5, 6, 0) == 1  # taken at its word
-    assert told("kept", 0, 6) == 0
+    assert reported("old", 0, 5) == reported("stays", 0, 5) == 5
+    assert reported("stays", 2, 6, 24 * HOUR_NS) == 1
+    assert reported("new", 0, 1, 24 * HOUR_NS + 1) == 1
+    assert reported("old", 5, 6, 0) == 1  # taken at its word
+    assert reported("stays", 0, 6) == 0
     for n in range(4):
-        assert told(f"n{n}", 0, 1, 30 * HOUR_NS + n) == 1
+        assert reported(f"n{n}", 0, 1, 30 * HOUR_NS + n) == 1
     late = 30 * HOUR_NS + 9
-    assert [told(name, 0, 1, late) for name in ("n1", "n2", "n3")] == [0, 0, 0]
-    assert told("new", 0, 1, late) == 1
-    assert told("n3", 0, 1, 55 * HOUR_NS) == 1  # over a day since its news
+    assert [reported(name, 0, 1, late) for name in ("n1", "n2", "n3")] == [0, 0, 0]
+    assert reported("new", 0, 1, late) == 1
+    assert reported("n3", 0, 1, 55 * HOUR_NS) == 1  # over a day since its news
     store.close()

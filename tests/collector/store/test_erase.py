@@ -178,7 +178,7 @@ def test_the_sheet_counts_what_was_erased(store: Own) -> None:
 
 
 def test_what_others_replaced_leaves_no_rests(of_files: FileStore) -> None:
-    """Nobody asked for its bytes to go: the file is not written anew for each such record."""
+    """Nobody requested that its bytes go: the file is not written anew for each such record."""
     fill(of_files, "a")
     erased = of_files.erase(EraseTarget(space="a", superseded=("r3",)))
     assert (erased.uids, of_files.has_rests()) == ({"r3"}, False)
@@ -251,7 +251,7 @@ def test_commits_and_erasures_go_on_while_the_file_is_copied(folder: Path) -> No
     steps = iter(range(1, 9))
 
     def is_over() -> bool:
-        """Asked between two steps of the copy."""
+        """Called between two steps of the copy."""
         step = next(steps)
         if step == 1:
             better = replace(span(3, 5), end_ns=21)
@@ -287,14 +287,14 @@ def test_a_start_goes_on_with_the_newest_whole_file(folder: Path, is_whole: bool
     before = left(store, "a")
     old = folder / "store-1.duckdb"
     store.close()
-    kept = old.read_bytes()
+    old_bytes = old.read_bytes()
     store = FileStore(folder)
     store.erase(EraseTarget(space="a", trace_id=TRACES[3]))
     if is_whole:
         store.purge()
     store.close()
     if is_whole:
-        old.write_bytes(kept)
+        old.write_bytes(old_bytes)
     else:
         with duckdb.connect(str(folder / "store-2.duckdb")) as half:
             for statement in duckdb_tables():

@@ -230,7 +230,7 @@ def test_what_goes_and_what_stays(store: AppendingStore, tmp_path: Path, name: s
     target, expected = TARGETS[name]
     before, sheet = state(store), store.conservation(SPACE)
     texts = gone_texts(expected)
-    kept_on_disk = [each for each in texts if found_in(tmp_path / "data", each)]
+    on_disk = [each for each in texts if found_in(tmp_path / "data", each)]
 
     erased = store.erase(EraseTarget(space=SPACE, **target))
 
@@ -243,7 +243,7 @@ def test_what_goes_and_what_stays(store: AppendingStore, tmp_path: Path, name: s
     check(before, state(store), expected)
     assert store.has_rests() is bool(texts)
     if texts:  # else the search below could not fail
-        assert any(found_in(tmp_path / "data", each) for each in kept_on_disk)
+        assert any(found_in(tmp_path / "data", each) for each in on_disk)
     assert store.purge() is bool(texts)
     assert not store.has_rests()
     assert [each for each in texts if found_in(tmp_path / "data", each)] == []

@@ -28,7 +28,7 @@ def stored(spans: Sequence[Span]) -> list[Row]:
     ]
 
 
-def told(span: Span) -> Row:
+def facts_in(span: Span) -> Row:
     """The same as `read_facts` reads it."""
     facts = read_facts(span)
     is_call = facts.kind in MODEL_CALLS
@@ -58,7 +58,7 @@ def test_the_spans_of_every_client() -> None:
         wire = file.with_suffix(".binpb").read_bytes()
         spans = decode_request(ExportTraceServiceRequest.FromString(wire)).spans
         for span, row in zip(spans, stored(spans), strict=True):
-            expected = told(span)
+            expected = facts_in(span)
             assert {name: row[name] for name in expected} == expected, (file.stem, span.name)
             kinds.add(row["genai_kind"])
     assert kinds >= {"model", "tool", "agent", "other"}

@@ -36,16 +36,16 @@ while True:
 
 
 def test_what_was_committed_is_there_once(folder: Path) -> None:
-    """Each commit whole or not at all, and none that was told of is lost; erased stays erased."""
+    """Each commit whole or not at all, and none that was reported is lost; erased stays erased."""
     rng, erased = random.Random(5), set[str]()
     for _ in range(ROUNDS):
         with subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(folder)], stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
-            told = [int(process.stdout.readline()) for _ in range(rng.randrange(1, 60))]
+            reported = [int(process.stdout.readline()) for _ in range(rng.randrange(1, 60))]
             process.kill()
-            last = [*told, *map(int, process.stdout.read().split())][-1]
+            last = [*reported, *map(int, process.stdout.read().split())][-1]
         store = FileStore(folder)
         assert len(list(folder.glob("store-*.duckdb"))) == 1
         assert store.offset in (last, last + 1)

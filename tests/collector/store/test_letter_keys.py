@@ -1,4 +1,4 @@
-"""The item that a dead letter is of: every form in which payloads are kept, whole or cut off."""
+"""The item that a dead letter is of: every form in which payloads are stored, whole or cut off."""
 
 import json
 from typing import Any

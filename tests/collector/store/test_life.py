@@ -68,8 +68,8 @@ class Life:
         elif what == "evaluation" and waiting:
             self._judge(waiting[0], 1, number)
         elif what == "letter" and waiting:
-            kept = letter(uid=waiting[0], was_accepted=True, source=str(number))
-            self.store.append_dead_letters([kept]).result()
+            stored = letter(uid=waiting[0], was_accepted=True, source=str(number))
+            self.store.append_dead_letters([stored]).result()
 
     def _judge(self, uid: str, revision: int, number: int) -> None:
         (row,) = self.store.records_of(SPACE, [uid])
@@ -87,9 +87,9 @@ class Life:
 
     def forget(self, state: RecordState) -> None:
         """Look which records and spans are left after an erasure, or retention."""
-        kept = {row.uid for row in self.store.records_of(SPACE, self.uids)}
-        self._gone = {uid: state for uid in self.uids if uid not in kept} | self._gone
-        self._latest = {uid: row for uid, row in self._latest.items() if uid in kept}
+        stored = {row.uid for row in self.store.records_of(SPACE, self.uids)}
+        self._gone = {uid: state for uid in self.uids if uid not in stored} | self._gone
+        self._latest = {uid: row for uid, row in self._latest.items() if uid in stored}
         left = self.store.spans_of(SPACE, self._traces).values()
         self._spans = {each.span_id: self._spans[each.span_id] for some in left for each in some}
 
@@ -107,9 +107,9 @@ class Life:
                 seen[row.trace_id] = min(row.input_seq, seen.get(row.trace_id, row.input_seq))
         late = sum(seq > seen.get(trace_id, seq) for trace_id, seq in self._spans.values())
         assert (spans.stored, spans.late) == (len(self._spans), late)
-        kept = self.store.records_of(SPACE, self.uids)
-        wanted: dict[str, Counter[str]] = {row.session_id or row.uid: Counter() for row in kept}
-        for row in kept:
+        stored = self.store.records_of(SPACE, self.uids)
+        wanted: dict[str, Counter[str]] = {row.session_id or row.uid: Counter() for row in stored}
+        for row in stored:
             judged = self._latest.get(row.uid)
             is_decided = judged is not None and judged.outcome in DECIDED
             word = judged.outcome.value if judged and is_decided else "undecided"

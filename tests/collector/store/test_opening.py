@@ -132,12 +132,12 @@ def test_a_loss_is_refused_until_somebody_accepts_it(
 
 
 def test_an_older_copy_of_the_store_is_refused(data: Path, tmp_path: Path) -> None:
-    shutil.copytree(data, tmp_path / "kept")
+    shutil.copytree(data, tmp_path / "copy")
     store = FileStore(data)
     commit(store, "u4", 40)
     store.close()
     for name in (FILE, LOG):
-        shutil.copy(tmp_path / "kept" / name, data / name)
+        shutil.copy(tmp_path / "copy" / name, data / name)
     with pytest.raises(LostDataError, match="ends with commit 3, and 4 were made"):
         FileStore(data)
     store = FileStore(data, accept_loss=True)

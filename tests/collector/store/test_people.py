@@ -131,15 +131,15 @@ def test_notes_go_from_what_stays_and_has_seen_it(store: Own) -> None:
         )
         for number, name in ((1, "ann"), (2, "bob"))
     )  # fmt: skip
-    kept = record("kept", session_id="bob", trace_id=TRACES[0])
+    stays = record("stays", session_id="bob", trace_id=TRACES[0])
     gone = record("gone", session_id="ann", trace_id=TRACES[0])
-    sent.append(store, [own, other], records=[kept, gone])
-    row = evaluation("kept", trace_id=TRACES[0], reads_spans=True, session_id="bob")
+    sent.append(store, [own, other], records=[stays, gone])
+    row = evaluation("stays", trace_id=TRACES[0], reads_spans=True, session_id="bob")
     sent.append(store, evaluations=[row])
-    store.append_labels([label(uid, notes=NOTE) for uid in ("kept", "gone")])
+    store.append_labels([label(uid, notes=NOTE) for uid in ("stays", "gone")])
     store.erase(EraseTarget(space=SPACE, session_id="ann"))
     (found,) = store.labels(LabelQuery(space=SPACE))
-    assert (found.uid, found.is_good, found.notes) == ("kept", True, "")
+    assert (found.uid, found.is_good, found.notes) == ("stays", True, "")
 
 
 def test_a_label_on_what_was_erased_is_dropped(store: Own) -> None:
@@ -197,7 +197,7 @@ def test_what_takes_a_place_while_the_file_is_copied_stays(folder: Path) -> None
     steps = iter(range(9))
 
     def is_over() -> bool:
-        """Asked between two steps of the copy."""
+        """Called between two steps of the copy."""
         if next(steps) == 0:
             store.save_drift([DriftState(name="a", body="2"), DriftState(name="b", body="")], [])
             assert store.remove_run(SPACE, "r")

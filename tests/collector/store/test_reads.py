@@ -129,12 +129,12 @@ def test_the_worker_finds_what_waits_and_what_it_has(engine: Engine) -> None:
     waiting = [record(uid, space=sent.space, trace_id=TRACES[0]) for uid in ("b", "a")]
     low = sent.append(engine, [span()], records=[*waiting, record("done", space=sent.space)])
     sent.append(engine, evaluations=[evaluation("done", space=sent.space)])
-    sent.append(engine, begun=[RecordId(sent.space, "a")])
-    sent.append(engine, begun=[RecordId(sent.space, "a")])
+    sent.append(engine, started=[RecordId(sent.space, "a")])
+    sent.append(engine, started=[RecordId(sent.space, "a")])
 
     found = [each for each in engine.undecided(low) if each.space == sent.space]
     assert [(each.uid, each.seq) for each in found] == [("a", low), ("b", low)]
-    assert {key: n for key, n in engine.begun(low).items() if key.space == sent.space} == {
+    assert {key: n for key, n in engine.started(low).items() if key.space == sent.space} == {
         RecordId(sent.space, "a"): 2
     }
     whole = engine.records_at(sent.space, [(low, "b"), (low, "a"), (low, "nobody's")])

@@ -194,7 +194,7 @@ def test_parts_of_tokens(store: Appends) -> None:
         pytest.param(
             [span(1, 0, 9, counted(10, 5)), span(2, 1, 8, counted(10, 5)),
              span(3, 2, 6, counted(10, 5), scope="b"), span(4, 3, 4, counted(10, 5), scope="b")],
-            2, id="two-equal-calls-at-a-time-told-twice",
+            2, id="two-equal-calls-at-a-time-reported-twice",
         ),
         pytest.param(
             [span(1, 0, 9, counted(10, 5)), span(2, 1, 7, counted(10, 5))],
@@ -223,8 +223,8 @@ def test_calls_of_models(of_traces: Appends, spans: Sequence[Span], calls: int) 
 
 
 def pay(call_id: str = "", name: str = "pay", arguments: str = "") -> dict[str, AttributeValue]:
-    told: dict[str, AttributeValue] = {"gen_ai.tool.call.arguments": arguments} if arguments else {}
-    return {**TOOL, "gen_ai.tool.name": name, "gen_ai.tool.call.id": call_id, **told}
+    more: dict[str, AttributeValue] = {"gen_ai.tool.call.arguments": arguments} if arguments else {}
+    return {**TOOL, "gen_ai.tool.name": name, "gen_ai.tool.call.id": call_id, **more}
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_calls_of_tools(of_traces: Appends, spans: Sequence[Span], calls: int) -
 def test_views_count_the_calls_that_evaluations_count(
     of_traces: Appends, spans: list[Span], data: st.DataObject
 ) -> None:
-    """Of tools that call others and themselves, told by one instrumentor or by two."""
+    """Of tools that call others and themselves, reported by one instrumentor or by two."""
     if data.draw(st.booleans()):
         spans = doubled(data, spans)
     space = f"s{next(SPACES)}"
@@ -408,7 +408,7 @@ def test_tools_of_clients(of_clients: Appends) -> None:
 
 
 def test_routes_are_traces_by_the_order_of_their_agents_and_tools(store: Appends) -> None:
-    """A tool that is asked again at once is one step; a model's call is none."""
+    """A tool that is called again at once is one step; a model's call is none."""
 
     def tool(name: str) -> dict[str, AttributeValue]:
         return {**TOOL, "gen_ai.tool.name": name}

@@ -62,8 +62,8 @@ class Process:
         self.lags: bool | None = None
         self.measures = WorkerMeasures(CollectorRegistry())
         self.measured_evaluations = 0
-        self.told_at: dict[str, float] = {}
-        """By uid the time at which observers were told of the first evaluation on a record."""
+        self.notified_at: dict[str, float] = {}
+        """By uid the time at which observers were notified of the first evaluation on a record."""
         self.worker = Worker(
             self.log, self.store, self.registry, times,
             clock=self._clock, now_ns=self.now_ns, observers=(self._count,),
@@ -150,11 +150,11 @@ class Process:
             step_s = min(900.0, max(_STEP_S, (self.now - began) / 20))
             self.now = min(end, self.now + step_s)
 
-    def answer(self, asked: "Future[T]") -> T:
-        """Let the worker do what was asked of it."""
-        while not asked.done():
+    def answer(self, requested: "Future[T]") -> T:
+        """Let the worker do what was requested."""
+        while not requested.done():
             self.worker.turn(0.0)
-        return asked.result()
+        return requested.result()
 
     def erase(self, target: EraseTarget) -> Erased:
         """Erase something."""
@@ -179,9 +179,9 @@ class Process:
         return self.answer(self.worker.revise(revisions))
 
     def _count(self, rows: Sequence[EvaluationRow]) -> None:
-        """Count the first evaluations on records that observers are told of."""
+        """Count the first evaluations on records that observers are notified of."""
         self.measured_evaluations += sum(row.scope is Scope.RECORD for row in rows)
-        self.told_at.update((row.record_uid, self.now) for row in rows)
+        self.notified_at.update((row.record_uid, self.now) for row in rows)
 
     def evaluations(self, space: str = SPACE) -> dict[str, EvaluationRow]:
         """By uid of the record, or by `session` and the id of the session."""

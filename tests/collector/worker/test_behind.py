@@ -22,7 +22,7 @@ LAG = Backlog(
 
 
 def test_it_begins_lasts_and_ends_with_a_line_each(caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody is told of what waits. By hand: 10 come and 4 are judged a second, then 20."""
+    """Nobody is notified of what waits. By hand: 10 come and 4 are judged a second, then 20."""
     now, waiting = 1000.0, 0
     watch = BehindWatch(lambda: now)
     lines: list[tuple[float, str]] = []
@@ -147,9 +147,9 @@ def test_the_oldest_that_is_due_says_since_when(
     process.tick_s = 0.0
     process.after(1)
     assert process.worker.backlog().due == NOTHING
-    told = [each.getMessage() for each in caplog.records if "behind" in each.getMessage()]
-    assert told[0].startswith("behind: ")
-    assert told[-1].startswith("no longer behind")
+    lines = [each.getMessage() for each in caplog.records if "behind" in each.getMessage()]
+    assert lines[0].startswith("behind: ")
+    assert lines[-1].startswith("no longer behind")
     process.close()
 
 

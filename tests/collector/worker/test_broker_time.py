@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from collector.log.brokers import Brokers
-from collector.worker.open_trace import Held, Via
+from collector.worker.open_trace import Paused, Via
 from collector.worker.read import LogTime
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -29,7 +29,7 @@ class Clock:
         return self.log_time.caught_up(self.inputs.behind_ns())
 
     def time(self, via: Via) -> float:
-        return self.look() - self.log_time.held.of(via)
+        return self.look() - self.log_time.paused.of(via)
 
     def run(
         self, seconds: int, each: Callable[[], None] = lambda: None, via: Via = Via.BROKER
@@ -73,7 +73,7 @@ def test_a_source_is_behind_until_it_says_otherwise(clock: Clock) -> None:
     assert clock.run(3, clock.report(0)) == 3
 
 
-def test_the_lag_of_each_source_is_told(kafka: Clock) -> None:
+def test_the_lag_of_each_source_is_reported(kafka: Clock) -> None:
     """Caught up but for 3 s at a report, 5 s ago; another, named 1 s ago, never was."""
     kafka.now += 10
     kafka.inputs.report("kafka", 3)
@@ -115,7 +115,7 @@ def test_a_source_that_says_nothing_hangs(kafka: Clock) -> None:
     assert kafka.run(60) == 60
 
 
-def test_who_waits_for_no_broker_is_not_held_up_by_one(kafka: Clock) -> None:
+def test_who_waits_for_no_broker_is_not_delayed_by_one(kafka: Clock) -> None:
     """A broker is away for an hour; what comes directly is judged as ever."""
     before = [kafka.time(via) for via in (Via.DIRECT, Via.BROKER)]
     kafka.run(3600, kafka.report(None))
@@ -123,7 +123,7 @@ def test_who_waits_for_no_broker_is_not_held_up_by_one(kafka: Clock) -> None:
     assert [b - a for a, b in zip(before, after, strict=True)] == [3600, 1]
 
 
-def test_who_may_wait_for_a_broker_is_held_up_for_a_bounded_time(kafka: Clock) -> None:
+def test_who_may_wait_for_a_broker_is_delayed_for_a_bounded_time(kafka: Clock) -> None:
     """1 s of grace; from then to second 100 it stands still; then it runs, for 500 s."""
     assert kafka.run(600, kafka.report(None), via=Via.UNKNOWN) == 501
     assert kafka.run(10, kafka.report(0), via=Via.UNKNOWN) == 10
@@ -149,9 +149,9 @@ def test_an_item_says_how_far_the_log_was_behind_when_it_came() -> None:
     log_time = LogTime(lambda: 0, max_hold_s=100)
     for second in range(1, 11):
         log_time.read(second * 10**9, behind_ns=second * 10**9 if second > 4 else 0)
-    assert (log_time.seconds, log_time.held) == (10, Held(6, 6))
+    assert (log_time.seconds, log_time.paused) == (10, Paused(6, 6))
     log_time.read(11 * 10**9, behind_ns=101 * 10**9)
-    assert (log_time.seconds, log_time.held) == (11, Held(7, 6))
+    assert (log_time.seconds, log_time.paused) == (11, Paused(7, 6))
 
 
 # --- with a worker ----------------------------------------------------------------------------

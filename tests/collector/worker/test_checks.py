@@ -52,9 +52,9 @@ def test_a_check_of_an_installed_package_runs_on_live_records(
         process.last.close()
         use_checks("")
 
-    told = {uid: {task.task_id: task for task in row.tasks} for uid, row in found.items()}
-    assert [told[uid]["even"].outcome for uid in ("u1", "u2")] == ["failed", "passed"]
+    results = {uid: {task.task_id: task for task in row.tasks} for uid, row in found.items()}
+    assert [results[uid]["even"].outcome for uid in ("u1", "u2")] == ["failed", "passed"]
     assert [found[uid].outcome for uid in ("u1", "u2")] == [Outcome.FAILED, Outcome.ERRORED]
-    assert (told["u1"]["broken"].outcome, told["u1"]["broken"].reason) == ("errored", "check")
-    assert "RuntimeError: no luck" in told["u1"]["broken"].message
-    assert told["u2"]["known"].outcome is Outcome.PASSED
+    assert (results["u1"]["broken"].outcome, results["u1"]["broken"].reason) == ("errored", "check")
+    assert "RuntimeError: no luck" in results["u1"]["broken"].message
+    assert results["u2"]["known"].outcome is Outcome.PASSED

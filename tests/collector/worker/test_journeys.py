@@ -62,10 +62,10 @@ def evaluations(tasks: Any) -> dict[str, tuple[str, float | None]]:
 
 def test_offline_and_in_the_collector(tmp_path: Path) -> None:
     spans: list[Span] = []
-    for number, (text, asked) in enumerate(TURNS, start=1):
+    for number, (text, calls) in enumerate(TURNS, start=1):
         name, at = f"{number:032x}", 100 * number
         spans.append(span(1, "turn", None, (at, at + 50), trace=name))
-        for n, call in enumerate(asked):
+        for n, call in enumerate(calls):
             where = (at + 10 * n + 1, at + 10 * n + 5)
             spans.append(
                 span(2 + n, f"execute_tool {call[0]}", 1, where, called(*call), trace=name)
@@ -97,9 +97,9 @@ def test_in_a_replay() -> None:
     answers = iter(TURNS)
 
     def answer(message: str) -> str:
-        text, asked = next(answers)
+        text, calls = next(answers)
         with tracer.start_as_current_span("turn"):
-            for call in asked:
+            for call in calls:
                 with tracer.start_as_current_span("tool", attributes=called(*call)):
                     pass
             with tracer.start_as_current_span("chat m", attributes=said(text)):
@@ -107,7 +107,7 @@ def test_in_a_replay() -> None:
             queue["hr"].insert(EvalRecord({}))
         return text
 
-    scenarios = EvalScenarios([EvalScenario("hi", id="talk", predefined_turns=["nwaters"])])
+    scenarios = EvalScenarios([EvalScenario("hi", id="chat", predefined_turns=["nwaters"])])
     try:
         results = EvalOrchestrator(queue, scenarios, answer).run(progress=False)
     finally:

@@ -124,7 +124,7 @@ def test_what_needs_no_judge_is_decided_at_once(begin: Any) -> None:
 
 
 def test_an_evaluation_is_pending_until_it_is_settled(begin: Any) -> None:
-    """The revision counts like any other; observers are told of the first that is decided."""
+    """The revision counts like any other; observers are notified of the first that is decided."""
     process = begin(gate("is_one", 1), judge("tone"))
     records(process, 1, 2)
     assert {row.outcome for row in process.evaluations().values()} == {PENDING}
@@ -173,7 +173,7 @@ class Scripted:
     def __init__(self, process: Process, score: float = 4) -> None:
         self._process, self._score = process, score
         self._inquiries = Inquiries(process.store, process.registry)
-        self.asked: list[str] = []
+        self.questions: list[str] = []
         """The last message of each question."""
 
     def decide(self, uid: str) -> Answered:
@@ -188,15 +188,15 @@ class Scripted:
         return self._process.evaluations()[uid]
 
     async def _put(self, question: JudgeQuestion) -> JudgeReply:
-        self.asked.append(question.request.messages[-1]["content"])
+        self.questions.append(question.request.messages[-1]["content"])
         return JudgeReply(response={"score": self._score, "reason": "why not"}, input_tokens=9)
 
 
 def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any) -> None:
     """`tone` reads no spans, `seen` asks about a value that spans change, `as_well` does not.
 
-    `as_many` asks the same question, and expects another answer then. A task that depends on a kept
-    evaluation reads the judge's whole answer, as it was stored.
+    `as_many` asks the same question, and expects another answer then. A task that depends on a
+    stored evaluation reads the judge's whole answer, as it was stored.
     """
     prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
     process = begin(
@@ -219,7 +219,7 @@ def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any)
         "as_many": "pending", "reason": "pending",
     }  # fmt: skip
     first = judging.settle("u1")
-    assert (first.revision, first.outcome, len(judging.asked)) == (3, PASSED, 4)
+    assert (first.revision, first.outcome, len(judging.questions)) == (3, PASSED, 4)
 
     process.spans(span(3, name="step"))
     process.after(20)
@@ -229,20 +229,20 @@ def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any)
         "steps": "failed", "tone": "passed", "seen": "pending", "as_well": "passed",
         "as_many": "pending", "reason": "passed",
     }  # fmt: skip
-    kept = ("tone", "as_well")  # with usage, question and answer
-    assert [task for task in again.tasks if task.task_id in kept] == [
-        task for task in first.tasks if task.task_id in kept
+    stored = ("tone", "as_well")  # with usage, question and answer
+    assert [task for task in again.tasks if task.task_id in stored] == [
+        task for task in first.tasks if task.task_id in stored
     ]
-    judging.asked.clear()
+    judging.questions.clear()
     last = judging.settle("u1")
-    assert len(judging.asked) == 2
-    assert any("3" in text and "why not" in text for text in judging.asked)
+    assert len(judging.questions) == 2
+    assert any("3" in text and "why not" in text for text in judging.questions)
     assert outcomes(last) == {**outcomes(again), "seen": "passed", "as_many": "passed"}
     assert (last.revision, last.outcome, last.was_decided) == (5, FAILED, True)
     assert process.measured_evaluations == 2  # the first one, and the first that was decided
 
 
-def test_spans_that_come_while_a_judge_is_asked(begin: Any) -> None:
+def test_spans_that_come_while_a_judge_is_called(begin: Any) -> None:
     """The answer follows an evaluation that is not the latest: nothing is stored or lost."""
     process = begin(STEPS, judge("tone"))
     judging = Scripted(process)
@@ -272,12 +272,12 @@ def test_a_task_that_reads_spans_behind_a_judge(begin: Any) -> None:
 
 
 def test_a_judge_of_calls_waits_for_the_spans_that_are_missing(begin: Any) -> None:
-    """Without the root it is not asked; a call that comes late changes the question."""
+    """Without the root it is not called; a call that comes late changes the question."""
 
     def call(number: int, name: str) -> Span:
-        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
         return span(
-            number, start_ns=number * 10, end_ns=number * 10 + 5, attributes=told,
+            number, start_ns=number * 10, end_ns=number * 10 + 5, attributes=attributes,
             parent_span_id=f"{1:016x}", parent_is_remote=False,
         )  # fmt: skip
 
@@ -289,7 +289,7 @@ def test_a_judge_of_calls_waits_for_the_spans_that_are_missing(begin: Any) -> No
     process.after(301)
     [first] = process.evaluations()["u1"].tasks
     assert (first.outcome, first.reason) == (ERRORED, "incomplete")
-    assert judging.asked == []
+    assert judging.questions == []
     process.spans(span(1, name="turn"))
     process.after(20)
     assert process.evaluations()["u1"].outcome is PENDING
@@ -298,7 +298,7 @@ def test_a_judge_of_calls_waits_for_the_spans_that_are_missing(begin: Any) -> No
     process.after(20)
     assert process.evaluations()["u1"].outcome is PENDING
     assert judging.settle("u1").outcome is PASSED
-    assert [("look" in text, "walk" in text) for text in judging.asked] == [
+    assert [("look" in text, "walk" in text) for text in judging.questions] == [
         (True, False), (True, True),
     ]  # fmt: skip
 
@@ -319,7 +319,7 @@ def test_a_session_is_judged_the_same_way(begin: Any) -> None:
     again = process.evaluations()["session s"]
     assert (again.outcome, again.revision) == (PENDING, 3)
     judging.decide(row.record_uid)
-    assert [text.count("answer") for text in judging.asked] == [2, 3]
+    assert [text.count("answer") for text in judging.questions] == [2, 3]
 
 
 def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
@@ -349,7 +349,7 @@ def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
     assert (outcomes(row), row.revision) == ({"arc": "passed", "tone": "pending"}, 3)
     assert process.settle([judging.decide(uid)]) == [True]
     assert outcomes(process.evaluations()["session s"]) == {"arc": "passed", "tone": "passed"}
-    assert [text.split(":")[0] for text in judging.asked] == ["All", "Tone"]
+    assert [text.split(":")[0] for text in judging.questions] == ["All", "Tone"]
 
 
 def test_a_profile_that_is_active_no_more_still_decides(begin: Any) -> None:

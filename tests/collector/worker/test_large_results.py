@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from collector.worker.kept_values import (
-    MESSAGE_CHARACTERS,
-    Keeper,
-    kept,
-    most_characters,
-)
 from collector.worker.profiles import RegisteredProfile
 from collector.worker.ready import Ready
 from collector.worker.records import Judged, judge
+from collector.worker.stored_values import (
+    MESSAGE_CHARACTERS,
+    Keeper,
+    most_characters,
+    stored_value,
+)
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.evaluate.engine.execute import evaluate_record
@@ -72,26 +72,26 @@ def test_a_batch_of_large_results_is_cut_as_it_is_made() -> None:
     tracemalloc.start()
     try:
         evaluations = judge(ready, known, {}, seq=1, now_ns=1)
-        held, peak = tracemalloc.get_traced_memory()
+        in_use, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
     most = most_characters(50)
     # The note of what is left out has a character that makes all of a text two bytes wide.
-    assert held < 60 * 50 * 2 * (most + 1_000)
-    assert peak < held + 40 * _MEBI
+    assert in_use < 60 * 50 * 2 * (most + 1_000)
+    assert peak < in_use + 40 * _MEBI
     assert {task.outcome for task in evaluations[7].tasks} == {Outcome.FAILED}
     assert all(len(str(task.expected)) < most + 100 for task in evaluations[7].tasks)
 
 
-def test_a_value_of_which_little_is_kept_is_not_written_whole() -> None:
+def test_a_value_of_which_little_is_stored_is_not_written_whole() -> None:
     """A hundred million characters, of which a text is shared: its ends are read."""
     text = "ab" * 50_000
     value: Any = [{"k": [text] * 1_000, "n": at} for at in range(3)]
 
     tracemalloc.start()
     try:
-        found = kept(value, 40)
+        found = stored_value(value, 40)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -122,7 +122,7 @@ def test_what_an_earlier_process_made_ages_from_its_end_on() -> None:
 
 
 def test_little_is_remembered_of_a_long_window() -> None:
-    """However often the time is told, and whatever holds it up."""
+    """However often the time is given, and whatever delays it."""
     window = LateWindow(1000.0, 0.0, 0)
     for step in range(20_000):
         window.run(step * 0.1, step * 10**9)

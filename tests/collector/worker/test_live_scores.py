@@ -1,4 +1,4 @@
-"""Scores live: those of the same records offline, and kept by the revisions of an evaluation."""
+"""Scores live: those of the same records offline, and stored by the revisions of an evaluation."""
 
 import asyncio
 import tempfile
@@ -62,7 +62,7 @@ def answer_of(given: Any, request: JudgeRequest) -> Any:
     return {"best": said} if request.task_id == "pair" else {"n": said[request.sample]}
 
 
-def told(result: EvaluationRow | RecordResult) -> list[tuple[str, str, float | None]]:
+def scores_of(result: EvaluationRow | RecordResult) -> list[tuple[str, str, float | None]]:
     return [(task.task_id, str(task.outcome), task.score) for task in result.tasks]
 
 
@@ -75,7 +75,7 @@ def told(result: EvaluationRow | RecordResult) -> list[tuple[str, str, float | N
 )
 @given(said=answers, answer=st.sampled_from([1, 2, None]))
 def test_live_scores_are_the_offline_ones_in_every_revision(said: Any, answer: Any) -> None:
-    """A span comes late, behind the judge's answers: nothing is asked again, no score is lost."""
+    """A span comes late, behind the judge's answers: nothing is called again, no score is lost."""
     context = {"answer": answer, "other": 2}
     with tempfile.TemporaryDirectory() as folder:
         process = Process(Path(folder), AgentEvalProfile(TASKS, alias="answers"))
@@ -106,13 +106,13 @@ def test_live_scores_are_the_offline_ones_in_every_revision(said: Any, answer: A
         results = EvalDataset(records, TASKS, spans).evaluate(
             judge=lambda request: answer_of(said, request)
         )
-        return told(results.records[0])
+        return scores_of(results.records[0])
 
-    assert told(first) == offline(span(1, name="step"))
+    assert scores_of(first) == offline(span(1, name="step"))
     assert second.revision > first.revision
-    assert told(second) == offline(span(1, name="step"), span(2, name="step"))
+    assert scores_of(second) == offline(span(1, name="step"), span(2, name="step"))
     assert [(each.task_id, each.scores.mean) for each in counted] == [
-        (task_id, score) for task_id, _, score in told(second)
+        (task_id, score) for task_id, _, score in scores_of(second)
     ]
-    for task_id, outcome, score in told(second):
+    for task_id, outcome, score in scores_of(second):
         assert (score is None) == (outcome in (Outcome.ERRORED, Outcome.SKIPPED)), task_id

@@ -29,7 +29,7 @@ TWO: Final = AgentEvalProfile(
 )
 TALK: Final = AgentEvalProfile(
     [AssertionTask("said", "records[*].context.answer", [42], "Equals", scope="session")],
-    alias="talk",
+    alias="chat",
 )
 PROFILES: Final = {SPACE: [RIGHT, TWO, TALK], "other": [RIGHT]}
 SMALL: Final = 8 * 2**20
@@ -109,10 +109,10 @@ class Short:
 
     def __init__(self, read: Callable[..., Any], most: int, times: int) -> None:
         self._read, self._most, self.times = read, most, times
-        self.asked: list[int] = []
+        self.sizes: list[int] = []
 
     def __call__(self, space: str, wanted: Sequence[object], *more: Any, **fields: Any) -> Any:
-        self.asked.append(len(wanted))
+        self.sizes.append(len(wanted))
         if self.times and len(wanted) > self._most:
             self.times -= 1
             raise NoMemoryError("not now")

@@ -1,4 +1,4 @@
-"""Judgements that were begun: who is judged alone, later, or not any more."""
+"""Judgements that were started: who is judged alone, later, or not any more."""
 
 import contextlib
 from pathlib import Path
@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from collector.store.commit import RecordId
-from collector.worker.recover import Begun
+from collector.worker.recover import Starts
 from tests.support.collector_process import CollectorProcess
 from tests.support.planted_collector import PlantedCollector
 from tests.support.processes import wait_until
@@ -21,33 +21,33 @@ A, B = RecordId("s", "a"), RecordId("s", "b")
      (3, True, True, True)],
 )  # fmt: skip
 def test_what_a_record_has_become(times: int, alone: bool, postponed: bool, poison: bool) -> None:
-    begun = Begun({A: times} if times else {}, is_unfinished=True)
-    assert (begun.is_alone(*A), begun.is_postponed(*A), begun.is_poison(*A)) == (
+    starts = Starts({A: times} if times else {}, is_unfinished=True)
+    assert (starts.is_alone(*A), starts.is_postponed(*A), starts.is_poison(*A)) == (
         alone,
         postponed,
         poison,
     )
-    assert not begun.is_alone(*B)
+    assert not starts.is_alone(*B)
 
 
 def test_a_process_after_an_orderly_end_notes_nothing() -> None:
-    assert Begun({}, is_unfinished=False).to_note("s", ["a"]) == []
+    assert Starts({}, is_unfinished=False).to_note("s", ["a"]) == []
 
 
 def test_each_record_is_noted_once_by_a_process() -> None:
-    begun = Begun({A: 1}, is_unfinished=True)
-    assert begun.to_note("s", ["a", "b"]) == [A, B]
-    assert begun.to_note("s", ["a", "b"]) == []
+    starts = Starts({A: 1}, is_unfinished=True)
+    assert starts.to_note("s", ["a", "b"]) == [A, B]
+    assert starts.to_note("s", ["a", "b"]) == []
 
 
 def test_care_ends_once_all_that_was_found_is_finished() -> None:
-    begun = Begun({A: 1}, is_unfinished=True)
-    begun.rest()
-    assert begun.is_careful
-    begun.done("s", ["a"])
-    begun.rest()
-    assert not begun.is_careful
-    assert begun.to_note("s", ["b"]) == []
+    starts = Starts({A: 1}, is_unfinished=True)
+    starts.rest()
+    assert starts.is_careful
+    starts.done("s", ["a"])
+    starts.rest()
+    assert not starts.is_careful
+    assert starts.to_note("s", ["b"]) == []
 
 
 def test_the_collector_goes_on_without_a_record_that_ends_it(tmp_path: Path, answers: Path) -> None:

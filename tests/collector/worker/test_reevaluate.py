@@ -317,7 +317,7 @@ def test_filters_and_faults(service: Service) -> None:
 def test_a_name_without_an_active_version(service: Service) -> None:
     """It is registered: the answer says so, and its ways out lead out."""
 
-    def asked(name: str) -> tuple[int, str]:
+    def status_and_detail(name: str) -> tuple[int, str]:
         answer = service.http.post("/api/v1/reevaluations", json={"profile": name})
         return answer.status_code, answer.json().get("detail", "")
 
@@ -325,20 +325,20 @@ def test_a_name_without_an_active_version(service: Service) -> None:
     config = AgentEvalConfig(name="named")
     uid = register(service, AgentEvalProfile(tasks, config, alias="pushed"))
     for name in ("pushed", "named"):
-        assert asked(name) == (
+        assert status_and_detail(name) == (
             404,
             f"profile: {name!r} is registered and has no active version; name a version by its uid "
             f"({uid}), or activate one with `scouter profile activate UID`",
         )
-    assert asked(uid)[0] == 200
+    assert status_and_detail(uid)[0] == 200
     service.collector.registry.set_active(SPACE, uid, is_active=True)
-    assert asked("pushed")[0] == 200
+    assert status_and_detail("pushed")[0] == 200
     service.collector.registry.set_active(SPACE, uid, is_active=False)
     for threshold in range(2, 6):
         tasks = [AssertionTask("above", "answer", threshold, "GreaterThan")]
         uid = register(service, AgentEvalProfile(tasks, config, alias="pushed"))
-    assert f"({uid}, " in asked("pushed")[1]
-    assert " and 2 more), or " in asked("pushed")[1]
+    assert f"({uid}, " in status_and_detail("pushed")[1]
+    assert " and 2 more), or " in status_and_detail("pushed")[1]
 
 
 @settings(max_examples=examples(6), deadline=None)

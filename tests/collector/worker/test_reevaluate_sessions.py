@@ -39,11 +39,11 @@ def profile(turns: int, *, spans: int | None = None, solved: bool = False) -> Ag
         tasks.append(TraceAssertionTask("spans", counted, spans, "Equals", scope="session"))
     if solved:
         tasks.append(AssertionTask("solved", ENDED, "solved", "Equals", scope="session"))
-    return AgentEvalProfile(tasks, alias="talk")
+    return AgentEvalProfile(tasks, alias="chat")
 
 
 RECORDS_ONLY: Final = AgentEvalProfile(
-    [AssertionTask("said", "turn", 1, "GreaterThanOrEqual")], alias="talk"
+    [AssertionTask("said", "turn", 1, "GreaterThanOrEqual")], alias="chat"
 )
 
 
@@ -59,7 +59,7 @@ def service(start: Start, tmp_path: Path) -> Service:
     post_spans(service, *(span(1, trace_id=trace(10 * n + turn)) for n, turn in turns))
     service.send(
         *(
-            {"uid": f"u{n}-{turn}", "profile": "talk", "session_id": f"s{n}",
+            {"uid": f"u{n}-{turn}", "profile": "chat", "session_id": f"s{n}",
              "trace_id": trace(10 * n + turn), "created_at": f"2026-01-0{turn + 1}T00:00:00Z",
              "context": {"turn": turn,
                          "state": "solved" if turn == n - 1 and n % 2 == 0 else "open"}}
@@ -155,7 +155,7 @@ def test_what_comes_later_is_judged_by_the_version_that_judged_last(service: Ser
     """A record, then a span of a trace that the first version did not read; each a revision."""
     reevaluate(service, register(service, profile(3, spans=2)), dry_run=False)
     assert sessions(service)["s1"] == {"revision": 2, "short": "passed", "spans": "failed"}
-    service.send({"uid": "new", "profile": "talk", "session_id": "s1", "context": {"turn": 2}})
+    service.send({"uid": "new", "profile": "chat", "session_id": "s1", "context": {"turn": 2}})
     wait_until(lambda: sessions(service)["s1"]["revision"] == 3, what="the third evaluation")
     assert sessions(service)["s1"] == {"revision": 3, "short": "passed", "spans": "failed"}
     post_spans(service, span(2, trace_id=trace(10)))
@@ -193,7 +193,7 @@ def test_a_late_span_is_late_until_the_last_version_has_seen_it(
     file = profile(3, spans=1).save_to_json(tmp_path / "profile.json")
     service = start(profile=[str(file)], **QUICK)
     post_spans(service, span(1, trace_id=trace(1)))
-    service.send({"uid": "u", "profile": "talk", "session_id": "s", "trace_id": trace(1),
+    service.send({"uid": "u", "profile": "chat", "session_id": "s", "trace_id": trace(1),
                   "context": {"turn": 0}})  # fmt: skip
     wait_until(lambda: sessions(service), what="the evaluation")
     reevaluate(service, register(service, profile(3, spans=2)), dry_run=False)
@@ -212,7 +212,7 @@ def test_a_late_span_is_late_until_the_last_version_has_seen_it(
 def test_a_restart_finds_nothing_that_waits(service: Service, start: Start) -> None:
     """Sessions that the last version evaluated are done, and new ones are evaluated by it, too."""
     reevaluate(service, register(service, profile(2)), dry_run=False)
-    service.send({"uid": "new", "profile": "talk", "session_id": "s1", "context": {"turn": 2}})
+    service.send({"uid": "new", "profile": "chat", "session_id": "s1", "context": {"turn": 2}})
     wait_until(lambda: sessions(service)["s1"]["revision"] == 3, what="the third evaluation")
     assert sessions(service)["s1"]["short"] == "failed"
     (uid,) = [each["uid"] for each in service.get("/api/v1/profiles")["items"] if each["is_active"]]

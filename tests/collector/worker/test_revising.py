@@ -249,7 +249,7 @@ def test_an_answer_becomes_the_next_revision(room: WorkerRoom) -> None:
     assert again.result(0) == [False], "another evaluation is the latest one"
 
 
-def test_an_answer_from_before_an_erasure_is_asked_for_again(room: WorkerRoom) -> None:
+def test_an_answer_from_before_an_erasure_is_requested_again(room: WorkerRoom) -> None:
     before = pending(room)
     answer = answered(room, before)
     room.records(record("other", "both", answer=1))
@@ -266,7 +266,7 @@ def test_an_answer_from_before_an_erasure_is_asked_for_again(room: WorkerRoom) -
     assert room.evaluations() == {}
 
 
-# --- asked for ----------------------------------------------------------------------------------
+# --- requested ----------------------------------------------------------------------------------
 
 
 def test_a_revision_is_stored_behind_the_latest_evaluation_only(room: WorkerRoom) -> None:
@@ -296,12 +296,12 @@ def test_a_record_that_was_put_aside_waits_again(room: WorkerRoom) -> None:
     assert {uid: each.revision for uid, each in room.evaluations().items()} == {"a": 1}
 
 
-def test_observers_are_told_of_first_evaluations(tmp_path: Path) -> None:
-    told: list[tuple[str, int]] = []
+def test_observers_are_notified_of_first_evaluations(tmp_path: Path) -> None:
+    notified: list[tuple[str, int]] = []
     calls: list[str] = []
 
     def observe(rows: Sequence[EvaluationRow]) -> None:
-        told.extend((row.record_uid, row.revision) for row in rows)
+        notified.extend((row.record_uid, row.revision) for row in rows)
 
     room = WorkerRoom(
         tmp_path, {SPACE: [BOTH, RATED]}, TIMES,
@@ -317,5 +317,5 @@ def test_observers_are_told_of_first_evaluations(tmp_path: Path) -> None:
     room.work()
     room.close()
 
-    assert told == [("a", 1), ("b", 1), ("b", 2)]
+    assert notified == [("a", 1), ("b", 1), ("b", 2)]
     assert calls == ["pending", "profiles"]

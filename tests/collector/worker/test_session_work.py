@@ -36,7 +36,7 @@ SAID: Final = AssertionTask("said", "records[*].context.answer", [1, 2], "Equals
 SPANS: Final = TraceAssertionTask(
     "spans", TraceAssertion.trace_span_count(), 2, "Equals", scope="session"
 )
-PROFILE: Final = AgentEvalProfile([SAID, SPANS], alias="talk")
+PROFILE: Final = AgentEvalProfile([SAID, SPANS], alias="chat")
 """Nothing of it is about a record."""
 
 Begin = Callable[..., Process]
@@ -208,7 +208,7 @@ def test_a_span_after_the_late_window_stays_late(begin: Begin) -> None:
 
 
 def test_a_plan_without_spans_does_not_wait_for_them(begin: Begin) -> None:
-    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process = begin(AgentEvalProfile([SAID], alias="chat"))
     process.records(said(process, "u1", 1, trace_id=A))
     process.after(50)
     process.spans(span(1, trace_id=A))
@@ -312,7 +312,7 @@ def test_each_profile_and_space_has_its_own_session(begin: Begin) -> None:
     process.after(61)
     found = process.store.evaluations(EvaluationQuery(space=SPACE, session_id="s")).items
     assert {row.alias: row.tasks[0].actual for row in found if row.scope is Scope.SESSION} == {
-        "talk": [1, 4], "other": [2],
+        "chat": [1, 4], "other": [2],
     }  # fmt: skip
     (alone,) = process.store.evaluations(
         EvaluationQuery(space="elsewhere", outcome=Outcome.FAILED)
@@ -330,7 +330,7 @@ def test_a_record_without_a_session_is_one_of_its_own(begin: Begin) -> None:
 
 def test_a_profile_that_is_registered_later(begin: Begin) -> None:
     process = begin(None)
-    row = record("u1", session_id="s", context={"answer": 1}, profile_ref="talk", profile_uid="")
+    row = record("u1", session_id="s", context={"answer": 1}, profile_ref="chat", profile_uid="")
     process.records(row)
     process.after(100)
     process.register(PROFILE)
@@ -350,20 +350,20 @@ def test_a_record_that_came_before_its_profile_keeps_its_version(begin: Begin) -
     With or without restarts, both records belong to one session of the first version.
     """
     process = begin(None)
-    early = {"session_id": "s", "profile_ref": "talk", "profile_uid": ""}
+    early = {"session_id": "s", "profile_ref": "chat", "profile_uid": ""}
     process.records(record("u1", context={"answer": 1}, **early))
     process.after(5)
-    first = process.register(AgentEvalProfile([SAID], alias="talk"))
+    first = process.register(AgentEvalProfile([SAID], alias="chat"))
     process.profiles_changed()
     process.after(1)
-    second = process.register(AgentEvalProfile([SAID, SPANS], alias="talk"))
+    second = process.register(AgentEvalProfile([SAID, SPANS], alias="chat"))
     process.profiles_changed()
     process = process.restarted()
     process.after(100)
     assert actuals(process) == [1, [1]]
     process.records(
         record("u2", context={"answer": 2}, session_id="s", profile_ref=first, profile_uid=first),
-        record("u3", context={"answer": 3}, session_id="s", profile_ref="talk", profile_uid=second),
+        record("u3", context={"answer": 3}, session_id="s", profile_ref="chat", profile_uid=second),
     )
     process.after(100)
     page = process.store.evaluations(EvaluationQuery(space=SPACE, limit=100))
@@ -378,10 +378,10 @@ def test_the_first_version_judges_a_record_that_waited_for_it(begin: Begin) -> N
         TraceAssertionTask("spans", TraceAssertion.trace_span_count(), n, "Equals") for n in (1, 2)
     ]
     process = begin(None)
-    process.records(record("u1", trace_id=A, profile_ref="talk", profile_uid=""))
+    process.records(record("u1", trace_id=A, profile_ref="chat", profile_uid=""))
     process.after(1)
     for task in count:
-        process.register(AgentEvalProfile([task], alias="talk"))
+        process.register(AgentEvalProfile([task], alias="chat"))
     process.profiles_changed()
     process = process.restarted().restarted()
     process.spans(span(1, trace_id=A))
@@ -392,9 +392,9 @@ def test_the_first_version_judges_a_record_that_waited_for_it(begin: Begin) -> N
 
 def test_a_version_that_was_active_no_more_is_not_meant(begin: Begin) -> None:
     """The version that a record means is one that was active when it came, or later."""
-    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process = begin(AgentEvalProfile([SAID], alias="chat"))
     process.registry.set_active(SPACE, process.profile_uid, is_active=False)
-    process.records(said(process, "u1", 1, profile_ref="talk", profile_uid=""))
+    process.records(said(process, "u1", 1, profile_ref="chat", profile_uid=""))
     process.after(1)
     assert process.worker.waiting == 1
     second = process.register(PROFILE)
@@ -405,8 +405,8 @@ def test_a_version_that_was_active_no_more_is_not_meant(begin: Begin) -> None:
 
 def test_a_version_that_came_while_a_record_was_on_its_way_is_meant(begin: Begin) -> None:
     """The receiver did not know it yet, but its commit is the earlier one."""
-    process = begin(AgentEvalProfile([SAID], alias="talk"))
-    process.records(said(process, "u1", 1, profile_ref="talk", profile_uid=""))
+    process = begin(AgentEvalProfile([SAID], alias="chat"))
+    process.records(said(process, "u1", 1, profile_ref="chat", profile_uid=""))
     process.register(PROFILE)
     process.after(100)
     assert process.evaluations()["u1"].profile_uid == process.profile_uid
@@ -435,7 +435,7 @@ def test_a_fault_costs_its_session_only(
 
 
 def test_what_retention_took_is_not_judged(begin: Begin) -> None:
-    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process = begin(AgentEvalProfile([SAID], alias="chat"))
     process.records(said(process, "u1", 1))
     process.after(1)
     process.spans(span(1, trace_id=B))  # of the last commit nothing goes
@@ -454,8 +454,8 @@ def test_an_evaluation_that_cannot_be_stored_is_no_record_s_state() -> None:
 
 
 def test_many_sessions_are_judged_in_several_steps(begin: Begin) -> None:
-    """Judging one takes 0.1 s, a step 0.5 s; more are left, and asked for again at once."""
-    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    """Judging one takes 0.1 s, a step 0.5 s; more are left, and requested again at once."""
+    process = begin(AgentEvalProfile([SAID], alias="chat"))
     process.records(*(said(process, f"u{n}", 1, session_id=f"s{n}") for n in range(20)))
     process.now += 61
     process.tick_s = 0.1
@@ -477,7 +477,7 @@ def test_a_session_too_large_is_errored_alone(
     """Four records, or 2 kB: s has five, t one of 3 kB, u four small ones."""
     monkeypatch.setattr(session_read, "MOST_RECORDS", 4)
     monkeypatch.setattr(session_read, "MOST_BYTES", 2_000)
-    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process = begin(AgentEvalProfile([SAID], alias="chat"))
     large = record(
         "t1", context={"answer": "x" * 3_000}, session_id="t", profile_uid=process.profile_uid
     )
@@ -507,7 +507,7 @@ def test_sessions_that_fit_alone_are_read_one_after_the_other(
         read.append(len(found))
         return found
 
-    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process = begin(AgentEvalProfile([SAID], alias="chat"))
     for n in range(3):
         text = {"answer": "x" * 1_000}
         process.records(
@@ -555,15 +555,15 @@ def test_the_join_forgets_what_it_gave_out() -> None:
 
 
 def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
-    profile = AgentEvalProfile([SAID], alias="talk").save_to_json(tmp_path / "talk.json")
+    profile = AgentEvalProfile([SAID], alias="chat").save_to_json(tmp_path / "chat.json")
     service = start(profile=[str(profile)], session_quiet_s="200ms")
-    labels = '{alias="talk",outcome="passed",profile="talk",space="default"}'
+    labels = '{alias="chat",outcome="passed",profile="chat",space="default"}'
     zero = f"scouter_sessions_evaluated_total{labels}"
     assert service.sample(zero) == 0
     service.send(
-        {"uid": "u2", "profile": "talk", "session_id": "s", "created_at": 2,
+        {"uid": "u2", "profile": "chat", "session_id": "s", "created_at": 2,
          "context": {"answer": 2}},
-        {"uid": "u1", "profile": "talk", "session_id": "s", "created_at": 1,
+        {"uid": "u1", "profile": "chat", "session_id": "s", "created_at": 1,
          "context": {"answer": 1}},
     )  # fmt: skip
 
@@ -580,6 +580,6 @@ def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
     (rate,) = service.get("/api/v1/tasks")["items"]
     assert (rate["task_id"], rate["passed"], rate["total"]) == ("said", 1, 1)
     refused = service.http.post(
-        "/v1/records", json={"records": [{"uid": item["uid"], "profile": "talk"}]}
+        "/v1/records", json={"records": [{"uid": item["uid"], "profile": "chat"}]}
     ).json()
     assert "reserved for evaluations on sessions" in str(refused)

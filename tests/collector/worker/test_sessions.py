@@ -23,19 +23,19 @@ SAID: Final = AssertionTask("said", "records[*].context.answer", [1, 2], "Equals
 SPANS: Final = TraceAssertionTask(
     "spans", TraceAssertion.trace_span_count(), 2, "Equals", scope="session"
 )
-TALK: Final = AgentEvalProfile([SAID], alias="talk")
+CHAT: Final = AgentEvalProfile([SAID], alias="chat")
 SEEN: Final = AgentEvalProfile([SPANS], alias="seen")
 
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[WorkerRoom]:
-    found = WorkerRoom(tmp_path, {SPACE: [TALK, SEEN]}, TIMES)
+    found = WorkerRoom(tmp_path, {SPACE: [CHAT, SEEN]}, TIMES)
     yield found
     found.close()
 
 
 def said(
-    uid: str, answer: int, profile: str = "talk", trace: int | None = None
+    uid: str, answer: int, profile: str = "chat", trace: int | None = None
 ) -> dict[str, object]:
     return record(uid, profile, trace, answer=answer) | {"session_id": "s"}
 
@@ -120,7 +120,7 @@ def test_late_spans_renew_a_session(room: WorkerRoom, is_started: bool) -> None:
 
 def test_a_session_that_its_trace_names(room: WorkerRoom) -> None:
     """The record does not say which one it belongs to; its trace does."""
-    room.records(record("a", "talk", 1, answer=1))
+    room.records(record("a", "chat", 1, answer=1))
     of = {PROCESS_SPAN_COUNT: 1, "session.id": "of the trace"}
     room.spans(span(1, 0, resource={PROCESS_ID: "p"}, attributes=of))
     room.pass_s(2)

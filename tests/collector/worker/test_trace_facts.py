@@ -33,20 +33,20 @@ def facts_of(spans: list[Span]) -> tuple[int, bool, bool, bool, int]:
     facts = TraceFacts()
     for each in spans:
         facts.add(each)
-    told = facts.is_foreign, facts.is_complete, facts.has_gaps
-    return facts.missing_parents, *told, len(facts)
+    flags = facts.is_foreign, facts.is_complete, facts.has_gaps
+    return facts.missing_parents, *flags, len(facts)
 
 
 @given(st.lists(versions(), max_size=20))
 def test_what_counts_are_the_last_versions_in_any_order(spans: list[Span]) -> None:
     """As counted anew from the last version of each span; missing parents by brute force."""
     last = {each.span_id: each for each in spans}
-    kept = list(last.values())
-    random.Random(len(spans)).shuffle(kept)
+    spans_left = list(last.values())
+    random.Random(len(spans)).shuffle(spans_left)
     found = facts_of(spans)
-    assert found == facts_of(kept)
-    assert found[3] is bool(SpanTree(kept).gaps.spans)
-    assert found[0] == len({each.parent_span_id for each in kept} - {None} - set(last))
+    assert found == facts_of(spans_left)
+    assert found[3] is bool(SpanTree(spans_left).gaps.spans)
+    assert found[0] == len({each.parent_span_id for each in spans_left} - {None} - set(last))
 
 
 @pytest.mark.pace

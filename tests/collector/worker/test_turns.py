@@ -71,13 +71,13 @@ def test_a_slow_space_delays_another_by_a_turn(process: Process) -> None:
     process.tick_s = 0.1
     for _ in range(2):  # the second one stores what the first one judged
         process.worker.turn(0.0)
-    begun = len(process.evaluations())
-    assert 0 < begun < 10
+    started = len(process.evaluations())
+    assert 0 < started < 10
     process.accept_records(record("mine", space="other", profile_uid=other, context=context))
     came = process.now
-    while "mine" not in process.told_at:
+    while "mine" not in process.notified_at:
         process.worker.turn(0.0)
-    assert process.told_at["mine"] - came < 3.0
+    assert process.notified_at["mine"] - came < 3.0
     assert 100 < process.worker.waiting <= 200 - len(process.evaluations())
     while process.worker.turn(0.0):
         pass
@@ -87,12 +87,12 @@ def test_a_slow_space_delays_another_by_a_turn(process: Process) -> None:
 
 
 @pytest.mark.parametrize("reads_spans", [False, True])
-def test_a_trace_that_was_begun_goes_on_in_its_next_turn(
+def test_a_trace_that_was_started_goes_on_in_its_next_turn(
     tmp_path: Path, *, reads_spans: bool
 ) -> None:
     """Records of one trace are given back in part, and decided once each."""
     tasks = [*BEHIND.tasks, SPAN_COUNT] if reads_spans else BEHIND.tasks
-    process = Process(tmp_path, AgentEvalProfile(tasks, alias="begun"))
+    process = Process(tmp_path, AgentEvalProfile(tasks, alias="started"))
     uid = process.profile_uid
     if reads_spans:
         process.spans(*two_spans(9))
@@ -140,7 +140,7 @@ def test_a_space_takes_as_much_as_fits_into_a_turn(
 WATCHED: Final = AgentEvalProfile([SPAN_COUNT], alias="watched", watch=Watch())
 TRACED: Final = AgentEvalProfile([SPAN_COUNT], alias="traced")
 TALKS: Final = AgentEvalProfile(
-    [AssertionTask("said", "records", 1, "HasLengthGreaterThan", scope="session")], alias="talks"
+    [AssertionTask("said", "records", 1, "HasLengthGreaterThan", scope="session")], alias="chats"
 )
 QUICK: Final = AgentEvalProfile([AssertionTask("first", "answer", 1, "Equals")], alias="quick")
 MANY: Final = 300
@@ -272,9 +272,9 @@ def test_a_space_that_drains_delays_another_by_seconds(
     mine = record("mine", space="other", profile_uid=other, context={"answer": 1})
     process.accept_records(mine)
     came = process.now
-    while "mine" not in process.told_at:
+    while "mine" not in process.notified_at:
         process.worker.turn(0.0)
-    assert process.told_at["mine"] - came < 3
+    assert process.notified_at["mine"] - came < 3
     left = 1500 - len(process.evaluations())
     assert left > 500
     process.close()

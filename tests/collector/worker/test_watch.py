@@ -47,10 +47,10 @@ def trace(
 ) -> tuple[Span, ...]:
     """A root, two steps and a call of a model, as any OpenTelemetry SDK writes them."""
     said = f'[{{"role": "assistant", "parts": [{{"type": "text", "content": "{answer}"}}]}}]'
-    asked = '[{"role": "user", "parts": [{"type": "text", "content": "When?"}]}]'
+    in_sample = '[{"role": "user", "parts": [{"type": "text", "content": "When?"}]}]'
     chat = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": asked,
+        "gen_ai.input.messages": in_sample,
         "gen_ai.output.messages": said,
     }
     root = {"gen_ai.conversation.id": conversation} if conversation else {}
@@ -341,9 +341,9 @@ def test_only_the_sampled_traces_are_judged(tmp_path: Path) -> None:
         process.spans(*trace(trace_id))
     process.after(60)
     # By hand: the last 56 bits, as a fraction of 2^56, are at least 0.7.
-    kept = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.7}
-    assert 5 < len(kept) < 35
-    assert set(process.evaluations()) == {derived_uid(each, "shop") for each in kept}
+    in_sample = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.7}
+    assert 5 < len(in_sample) < 35
+    assert set(process.evaluations()) == {derived_uid(each, "shop") for each in in_sample}
     process.close()
 
 
@@ -428,7 +428,7 @@ def test_a_start_does_not_judge_what_came_before_the_profile(tmp_path: Path) -> 
     last.close()
 
 
-def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
+def test_judges_are_called_for_a_share_of_the_traces(tmp_path: Path) -> None:
     prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
     good = LLMJudgeTask("good", prompt, 3, "score", "GreaterThanOrEqual")
     own = good.model_copy(update={"id": "own", "sample_rate": 0.999999})
@@ -439,19 +439,19 @@ def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
     for trace_id in ids:
         process.spans(*trace(trace_id))
     process.after(60)
-    asked = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.75}
-    assert 3 < len(asked) < 20
+    in_sample = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.75}
+    assert 3 < len(in_sample) < 20
     for trace_id in ids:
         steps, first, second = process.evaluations()[derived_uid(trace_id, "shop")].tasks
         assert steps.outcome == "passed"
-        expected = ("pending", None) if trace_id in asked else ("skipped", "sampled")
+        expected = ("pending", None) if trace_id in in_sample else ("skipped", "sampled")
         assert (first.outcome.value, first.reason) == expected
         assert second.outcome == "pending"  # its own share says otherwise
     process.close()
 
 
 def test_another_version_judges_derived_records_again(process: Process) -> None:
-    """With their contexts and spans; judges are asked about the same share."""
+    """With their contexts and spans; judges are called for the same share."""
     process.spans(*trace())
     process.after(20)
     prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)

@@ -30,11 +30,11 @@ def test_a_task_of_some_live_records(start: Start, tmp_path: Path) -> None:
     service.wait_for(5)
 
     found = {each["uid"]: each for each in service.get("/api/v1/evaluations")["items"]}
-    told = {
+    outcomes = {
         uid: (each["outcome"], each["tasks"][0]["outcome"], each["tasks"][0]["reason"])
         for uid, each in found.items()
     }
-    assert told == {
+    assert outcomes == {
         "u0": ("passed", "passed", None),
         "u1": ("failed", "failed", None),
         "u2": ("passed", "skipped", "not_applicable"),

@@ -163,7 +163,7 @@ def test_a_span_that_is_refused_later_takes_the_pass_back(start: Start, traced: 
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b'{"resourceSpans": 1}', b"\x0a\x05abc"])
-def test_of_what_no_trace_can_be_read_from_none_is_told(payload: bytes) -> None:
+def test_of_what_no_trace_can_be_read_from_none_is_reported(payload: bytes) -> None:
     assert trace_of(payload) == ""
 
 
@@ -199,8 +199,8 @@ def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path
 
 def test_an_unknown_profile_is_a_dead_letter_at_the_deadline(start: Start) -> None:
     service = start(deadline_s="200ms")
-    told = service.send({"uid": "u1", "profile": "nobody", "context": {}})
-    assert told["accepted"] == 1
+    answer = service.send({"uid": "u1", "profile": "nobody", "context": {}})
+    assert answer["accepted"] == 1
     service.wait_for(1, "dead_lettered")
     sheet = service.get("/api/v1/conservation")
     assert sheet["dead_letters"] == {"unknown_profile": 1}
@@ -459,7 +459,7 @@ def test_half_a_character_does_not_cost_the_record(start: Start, answers: Path) 
 
 
 def test_half_a_character_in_a_record_that_waits(start: Start, traced: Path) -> None:
-    """It is measured and kept, also at a start, and costs nobody anything."""
+    """It is measured and stored, also at a start, and costs nobody anything."""
     service = start(profile=[str(traced)], quiet_s="1h", deadline_s="1h")
     fields = f'"uid": "u1", "profile": "traced", "trace_id": "{TRACE}"'
     body = f'{{"records": [{{{fields}, "context": {{"a": "\\ud83d"}}}}]}}'
@@ -479,11 +479,11 @@ def test_an_observers_fault_costs_no_evaluation(
     """Its first call fails; the pipeline goes on with the next record."""
     service = start(profile=[str(traced)])
     monitor = service.collector.watch.monitor
-    told: list[str] = []
+    answer: list[str] = []
 
     def observe(evaluations: Any) -> None:
-        told.extend(each.record_uid for each in evaluations)
-        if len(told) == 1:
+        answer.extend(each.record_uid for each in evaluations)
+        if len(answer) == 1:
             raise RuntimeError("a fault")
 
     monkeypatch.setattr(monitor, "observe", observe)
@@ -492,7 +492,7 @@ def test_an_observers_fault_costs_no_evaluation(
     service.wait_for(1)
     service.send(RECORD | {"uid": "u2"})
     service.wait_for(2)
-    wait_until(lambda: told == ["u1", "u2"], what="each evaluation told of once")
+    wait_until(lambda: answer == ["u1", "u2"], what="each evaluation reported once")
 
 
 # --- spans after the evaluation ------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 from scouter.agent.cache import MAX_AGE_S, MAX_BYTES, MemoryCache, SqliteCache, usual_cache_file
 from scouter.evaluate.judge.port import JudgeReply
-from tests.contracts.judge_cache import Clock, JudgeCacheContract, Make, kept, key_of
+from tests.contracts.judge_cache import Clock, JudgeCacheContract, Make, key_of, stored_in
 
 
 class TestSqliteCache(JudgeCacheContract):
@@ -49,7 +49,7 @@ def test_it_outlives_its_process(tmp_path: Path) -> None:
     first, second = SqliteCache(tmp_path / "c.db"), SqliteCache(tmp_path / "c.db")
     put(first, "ab")
     first.close()
-    assert asyncio.run(kept(second, "abc")) == "ab"
+    assert asyncio.run(stored_in(second, "abc")) == "ab"
     second.close()
 
 
@@ -95,7 +95,7 @@ def test_a_file_that_is_no_cache_is_told_once_and_passed_over(
     before = path.read_bytes() if path.is_file() else b""
     cache = SqliteCache(path)
     put(cache, "ab")
-    assert asyncio.run(kept(cache, "ab")) == ""
+    assert asyncio.run(stored_in(cache, "ab")) == ""
     put(cache, "c")
     cache.close()
 
@@ -114,11 +114,11 @@ def test_a_locked_file_is_told_once_and_passed_over(
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     cache = SqliteCache(path)
-    assert asyncio.run(kept(cache, "a")) == "a", "who writes does not hold up who reads"
+    assert asyncio.run(stored_in(cache, "a")) == "a", "who writes does not hold up who reads"
     put(cache, "bc")
     holder.execute("ROLLBACK")
     holder.close()
-    assert asyncio.run(kept(cache, "abc")) == ""
+    assert asyncio.run(stored_in(cache, "abc")) == ""
     cache.close()
     assert len(caplog.records) == 1
     assert "locked" in caplog.records[0].getMessage()
@@ -176,12 +176,12 @@ def test_after_a_fork(tmp_path: Path) -> None:
         code = 1
         try:
             put(cache, "b")
-            code = 0 if asyncio.run(kept(cache, "ab")) == "ab" else 2
+            code = 0 if asyncio.run(stored_in(cache, "ab")) == "ab" else 2
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     put(cache, "c")
-    assert asyncio.run(kept(cache, "abc")) == "abc"
+    assert asyncio.run(stored_in(cache, "abc")) == "abc"
     cache.close()
 
 
@@ -219,14 +219,14 @@ def test_clearing_says_where_bytes_may_be_left(tmp_path: Path) -> None:
         cache.clear([""]).result()
     reader.close()
     cache.clear([""]).result()
-    assert asyncio.run(kept(cache, "a")) == ""
+    assert asyncio.run(stored_in(cache, "a")) == ""
     cache.close()
 
 
 def test_what_nobody_wants_any_more_is_not_kept(tmp_path: Path) -> None:
     cache = SqliteCache(tmp_path / "c.db")
     asyncio.run(cache.put(key_of("a"), JudgeReply(response=1), is_wanted=lambda: False))
-    assert asyncio.run(kept(cache, "a")) == ""
+    assert asyncio.run(stored_in(cache, "a")) == ""
     cache.close()
 
 

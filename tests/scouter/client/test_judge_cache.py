@@ -11,14 +11,14 @@ import pytest
 import collector.app
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.judging.answers import KeptAnswers
+from collector.judging.answers import StoredAnswers
 from scouter.agent.cache import usual_cache_file
 from scouter.agent.cached_judge import CachedJudge
 from scouter.client.judge_cache import CollectorCache, named_cache, usual_collector_cache
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
 from tests.collector.conftest import Service
-from tests.contracts.judge_cache import DAY_S, Clock, JudgeCacheContract, Make, kept, key_of
+from tests.contracts.judge_cache import DAY_S, Clock, JudgeCacheContract, Make, key_of, stored_in
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import free_ports
 from tests.support.served import serve
@@ -33,7 +33,9 @@ class TestCollectorCache(JudgeCacheContract):
 
             def make(most: int, age: float, clock: Clock) -> CollectorCache:
                 running.close()
-                monkeypatch.setattr(collector.app, "KeptAnswers", partial(KeptAnswers, clock=clock))
+                monkeypatch.setattr(
+                    collector.app, "StoredAnswers", partial(StoredAnswers, clock=clock)
+                )
                 flags = {"judge_cache_bytes": most, "judge_cache_days": age / DAY_S}
                 service = Service(tmp_path, **flags)
                 running.callback(service.stop)
@@ -74,15 +76,15 @@ def test_who_may_read_and_who_may_write(
     others = [cache(Scope.INGEST), cache(Scope.ADMIN), cache(Scope.PROFILE)]
     apart.start()
     put(writer, "ab")
-    assert asyncio.run(kept(writer, "abc")) == "ab"
+    assert asyncio.run(stored_in(writer, "abc")) == "ab"
     put(reader, "cd")
-    assert asyncio.run(kept(reader, "abcd")) == "ab"
+    assert asyncio.run(stored_in(reader, "abcd")) == "ab"
     assert [each.getMessage().count("not stored") for each in caplog.records] == [1]
-    assert asyncio.run(kept(foreign, "ab")) == ""
+    assert asyncio.run(stored_in(foreign, "ab")) == ""
     for refused, name in zip(others, "efg", strict=True):
         put(refused, name)
-        assert asyncio.run(kept(refused, "ab")) == ""
-    assert asyncio.run(kept(writer, "abcdefg")) == "abg", "writing is a scope of its own"
+        assert asyncio.run(stored_in(refused, "ab")) == ""
+    assert asyncio.run(stored_in(writer, "abcdefg")) == "abg", "writing is a scope of its own"
 
 
 def test_a_collector_that_is_away_costs_one_warning(
@@ -113,10 +115,10 @@ def test_one_that_dies_meanwhile_is_told_once(
 ) -> None:
     cache = CollectorCache(apart.url)
     put(cache, "a")
-    assert asyncio.run(kept(cache, "a")) == "a"
+    assert asyncio.run(stored_in(cache, "a")) == "a"
     apart.kill()
     put(cache, "bc")
-    assert asyncio.run(kept(cache, "abc")) == ""
+    assert asyncio.run(stored_in(cache, "abc")) == ""
     assert len(caplog.records) == 1
     apart.start()
 
@@ -127,7 +129,7 @@ def test_what_is_too_large_is_not_kept_and_all_else_goes_on(apart: CollectorProc
     async def run() -> str:
         for name, size in (("a", 499_998), ("b", 499_999), ("c", 2_000_000), ("d", 1)):
             await cache.put(key_of(name), JudgeReply(response="x" * size))
-        return await kept(cache, "abcd")
+        return await stored_in(cache, "abcd")
 
     assert asyncio.run(run()) == "ad"
 
@@ -139,7 +141,7 @@ def test_a_collector_without_a_cache(tmp_path: Path, caplog: pytest.LogCaptureFi
     try:
         cache = CollectorCache(process.url)
         put(cache, "a")
-        assert asyncio.run(kept(cache, "a")) == ""
+        assert asyncio.run(stored_in(cache, "a")) == ""
         (told,) = caplog.records
         assert told.getMessage().endswith("keeps no answers of judges")
         assert not (tmp_path / "data" / "judge_cache.db").exists()

@@ -8,7 +8,7 @@ import pytest
 
 from collector.log.port import Kind
 from collector.store.rows import Completeness
-from collector.worker.open_trace import Held, JoinTimes
+from collector.worker.open_trace import JoinTimes, Paused
 from collector.worker.read import LogTime
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -105,16 +105,16 @@ def test_a_record_without_a_profile_waits_as_one_that_says_nothing(room: WorkerR
     assert room.letters() == [("unknown_profile", "r")]
 
 
-def test_time_is_held_for_as_long_as_it_counts() -> None:
+def test_time_is_paused_for_as_long_as_it_counts() -> None:
     """A step of more than a second counts a second; a lag beyond its bound holds brokers alone."""
     now_ns = 0
     log = LogTime(lambda: now_ns, max_hold_s=2)
     assert log.read(SECOND_NS // 2, 1) == 0.5
-    assert log.held == Held(0.5, 0.5)
+    assert log.paused == Paused(0.5, 0.5)
     log.read(9 * SECOND_NS, 2 * SECOND_NS)
-    assert (log.seconds, log.held) == (1.5, Held(1.5, 1.5))
+    assert (log.seconds, log.paused) == (1.5, Paused(1.5, 1.5))
     log.read(10 * SECOND_NS, 2 * SECOND_NS + 1)
-    assert (log.seconds, log.held) == (2.5, Held(2.5, 1.5))
+    assert (log.seconds, log.paused) == (2.5, Paused(2.5, 1.5))
     now_ns = 11 * SECOND_NS
     log.caught_up()
-    assert (log.seconds, log.held) == (3.5, Held(2.5, 1.5))
+    assert (log.seconds, log.paused) == (3.5, Paused(2.5, 1.5))

@@ -48,7 +48,7 @@ def most_characters(tasks: int) -> int:
     return MOST_CHARACTERS // (2 * max(tasks, 1))
 
 
-def kept(value: JsonValue, most: int) -> JsonValue:
+def stored_value(value: JsonValue, most: int) -> JsonValue:
     """A value as an evaluation keeps it.
 
     Returns:
@@ -85,12 +85,12 @@ class Keeper:
         """By `id`, which stays the value's own as it is stored beside."""
 
     def value(self, value: JsonValue) -> JsonValue:
-        """A value as an evaluation keeps it; see `kept`."""
+        """A value as an evaluation keeps it; see `stored_value`."""
         if type(value) in _PLAIN or (isinstance(value, str) and len(value) <= self._most):
             return value
         known = self._known.get(id(value))
         if known is None:
-            known = self._known[id(value)] = (value, kept(value, self._most))
+            known = self._known[id(value)] = (value, stored_value(value, self._most))
         return known[1]
 
     def message(self, message: str) -> str:
@@ -115,8 +115,8 @@ class Keeper:
         if is_whole and (given is None or len(given) <= MESSAGE_CHARACTERS):
             return task
         message = self.message(task.message)
-        kept = replace(task, expected=expected, actual=actual, given_message=message)
-        return kept.scored(task.score)
+        cut = replace(task, expected=expected, actual=actual, given_message=message)
+        return cut.scored(task.score)
 
 
 def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:

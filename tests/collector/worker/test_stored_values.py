@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from collector.store.rows import TaskRow
-from collector.worker.kept_values import kept, most_characters, parts_of_rows
+from collector.worker.stored_values import most_characters, parts_of_rows, stored_value
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
@@ -63,7 +63,7 @@ def test_a_large_value_that_many_tasks_find_holds_nobody_up(start: Start, tmp_pa
 )  # fmt: skip
 def test_a_value_within_its_share_stays_whole(value: JsonValue, expected: JsonValue) -> None:
     """Ten characters, of a list and an object those of their JSON."""
-    assert kept(value, 10) == expected
+    assert stored_value(value, 10) == expected
 
 
 @pytest.mark.parametrize(("tasks", "most"), [(0, 131_072), (1, 131_072), (3, 43_690), (256, 512)])
