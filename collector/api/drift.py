@@ -1,4 +1,4 @@
-"""Views of the detectors: standings, results, slices, and the decision on a candidate."""
+"""Views of the detectors: states, results, slices, and the decision on a candidate."""
 
 import time
 from collections import defaultdict
@@ -120,16 +120,16 @@ def drift_router() -> APIRouter:
         return DriftExplanation(explanation=None if found is None else explanation_of(found))
 
     def answer(
-        store: Store, registry: ProfileRegistry, pace: Pace, space: str, asked: _Asked
+        store: Store, registry: ProfileRegistry, pace: Pace, space: str, wanted: _Wanted
     ) -> CanaryAnswer:
-        return _answer(store, _profile(registry, space, asked.profile), pace, asked)
+        return _answer(store, _profile(registry, space, wanted.profile), pace, wanted)
 
     @router.get("/canary", responses=NOT_FOUND)
     def canary(
-        store: TheStore, registry: TheRegistry, pace: ThePace, caller: Reader, asked: Asked
+        store: TheStore, registry: TheRegistry, pace: ThePace, caller: Reader, wanted: Wanted
     ) -> CanaryAnswer:
         """Hold a candidate against the stable version: promote, hold or roll back."""
-        return answer(store, registry, pace, caller.space, asked)
+        return answer(store, registry, pace, caller.space, wanted)
 
     # A caller with the scope `read` may send no body, so this route needs another scope.
     @router.post("/canary/{decision}", responses={**NOT_FOUND, **problems(_CONFLICT)})
@@ -139,10 +139,10 @@ def drift_router() -> APIRouter:
         pace: ThePace,
         caller: Profiler,
         decision: Gate,
-        asked: Asked,
+        wanted: Wanted,
     ) -> CanaryAnswer:
         """The same for a gate that knows yes and no: 200 if this is the decision, else 409."""
-        found = answer(store, registry, pace, caller.space, asked)
+        found = answer(store, registry, pace, caller.space, wanted)
         if found.decision != decision:
             raise ProblemError(_CONFLICT, f"{found.decision}: {found.reason}")
         return found
@@ -174,7 +174,7 @@ VersionName = Annotated[str, Query(max_length=512, description="`service.version
 Share = Annotated[float, Query(gt=0, lt=1)]
 
 
-class _Asked:
+class _Wanted:
     """The parameters of all routes."""
 
     def __init__(
@@ -198,7 +198,7 @@ class _Asked:
         self.plan = Plan(margin=margin, alpha=alpha, share=share)
 
 
-Asked = Annotated[_Asked, Depends()]
+Wanted = Annotated[_Wanted, Depends()]
 Gate = Literal["promote", "roll_back"]
 
 
@@ -223,17 +223,19 @@ def _profile(registry: ProfileRegistry, space: str, named: str | None) -> Regist
     raise ProblemError(404, f"profile: {what}; active are: {names or 'none'}")
 
 
-def _answer(store: Store, registered: RegisteredProfile, pace: Pace, asked: _Asked) -> CanaryAnswer:
+def _answer(
+    store: Store, registered: RegisteredProfile, pace: Pace, wanted: _Wanted
+) -> CanaryAnswer:
     profile = registered.profile
     known = {task.id for task in profile.tasks}
-    if asked.task and asked.task not in known:
-        raise ProblemError(404, f"task: {asked.task[:100]!r} is no task of {profile.alias!r}")
-    if asked.stable == asked.candidate:
+    if wanted.task and wanted.task not in known:
+        raise ProblemError(404, f"task: {wanted.task[:100]!r} is no task of {profile.alias!r}")
+    if wanted.stable == wanted.candidate:
         raise ProblemError(400, "stable and candidate are the same version")
     query = VersionQuery(
-        space=registered.space, profile_uid=registered.uid, stable=asked.stable,
-        candidate=asked.candidate, service=asked.service, environment=asked.environment,
-        task=asked.task, since_ns=read_time("since", asked.since),
+        space=registered.space, profile_uid=registered.uid, stable=wanted.stable,
+        candidate=wanted.candidate, service=wanted.service, environment=wanted.environment,
+        task=wanted.task, since_ns=read_time("since", wanted.since),
     )  # fmt: skip
     by_version: defaultdict[str, list[Result]] = defaultdict(list)
     for version, result in store.version_results(query, MOST + 1):  # one more is the sign of a cut
@@ -241,10 +243,10 @@ def _answer(store: Store, registered: RegisteredProfile, pace: Pace, asked: _Ask
     now_ns = time.time_ns()
     stable, candidate = (
         put_together(name, by_version[name], pace, now_ns, MOST)
-        for name in (asked.stable, asked.candidate)
+        for name in (wanted.stable, wanted.candidate)
     )
-    found = decide(asked.plan, stable, candidate)
-    return _shown(found, registered, asked.task)
+    found = decide(wanted.plan, stable, candidate)
+    return _shown(found, registered, wanted.task)
 
 
 def _shown(found: Canary, registered: RegisteredProfile, task: str) -> CanaryAnswer:

@@ -99,8 +99,8 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._begun = clock()
-        self._end = self._begun + _LOOK_S
+        self._started = clock()
+        self._end = self._started + _LOOK_S
         self._before = 0.0, 0.0
         """Seconds of the step before the last one, and its size if that of the last one is 1."""
 
@@ -111,7 +111,7 @@ class Pace:
             growth: Its size, if that of the last one is 1; at least 1.
         """
         now = self._clock()
-        took, self._begun = now - self._begun, now
+        took, self._started = now - self._started, now
         before_s, size = self._before
         self._before = took, 1 / growth
         slope_s = max(0.0, took - before_s) / (1 - size) if size < 1 else took

@@ -39,7 +39,7 @@ class WireFront:
                 scope, send = {**scope, "method": "GET"}, _without_body(send)
             names = {name for name, _ in scope["headers"]}
             if b"content-length" in names or b"transfer-encoding" in names:
-                body = _Body(receive, send, is_asked_for=b"expect" not in names)
+                body = _Body(receive, send, is_requested=b"expect" not in names)
                 receive, send = body.receive, body.send
         await self._app(scope, receive, send)
 
@@ -66,11 +66,11 @@ class _Body:
     Args:
         receive: The server's.
         send: The server's.
-        is_asked_for: False if the client sends the body only once it is requested.
+        is_requested: False if the client sends the body only once it is requested.
     """
 
-    def __init__(self, receive: Receive, send: Send, *, is_asked_for: bool) -> None:
-        self._receive, self._send, self._is_asked_for = receive, send, is_asked_for
+    def __init__(self, receive: Receive, send: Send, *, is_requested: bool) -> None:
+        self._receive, self._send, self._is_requested = receive, send, is_requested
         self._is_whole = False
 
     async def receive(self) -> Message:
@@ -83,7 +83,7 @@ class _Body:
         """Send a part of the answer."""
         if not self._is_whole:
             if message["type"] == "http.response.start":
-                if self._is_asked_for:
+                if self._is_requested:
                     await self._drop(0)
                 if not self._is_whole:
                     message = {**message, "headers": [*message["headers"], _CLOSE]}
@@ -251,12 +251,12 @@ class ApiFront:
         except ProblemError as error:
             await _refuse(error, scope, receive, send)
             return
-        is_held = True
+        has_place = True
 
         def end() -> None:
-            nonlocal is_held
-            if is_held:
-                is_held = False
+            nonlocal has_place
+            if has_place:
+                has_place = False
                 turns.give_back()
 
         async def answer_ready(message: Message) -> None:

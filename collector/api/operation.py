@@ -19,22 +19,22 @@ from scouter.errors import ConfigError
 
 _NO_LIST: Final = (
     "the list of backups cannot be read, so nothing was erased; whoever runs the collector can "
-    "mend it: a token of its own space is told where"
+    "mend it: a token of its own space gets the place"
 )
 
 
-class _Asked(BaseModel):
+class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Tag(_Asked):
+class Tag(_Request):
     """A tag of records."""
 
     key: str = Field(min_length=1, max_length=512)
     value: str = Field(max_length=4096)
 
 
-class EraseRequest(_Asked):
+class EraseRequest(_Request):
     """Data to erase: exactly one of these fields."""
 
     session_id: str | None = Field(default=None, min_length=1, max_length=512)
@@ -61,7 +61,7 @@ class EraseRequest(_Asked):
         )
 
 
-class BackupRequest(_Asked):
+class BackupRequest(_Request):
     """Name of the folder for a backup."""
 
     folder: str = Field(

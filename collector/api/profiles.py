@@ -92,13 +92,13 @@ def profiles_router() -> APIRouter:
         body: bytes,
         activate: bool,
     ) -> Registration:
-        kept = _add(registry, space, reader.read(body))
+        added = _add(registry, space, reader.read(body))
         if activate:
-            uid = kept.profile.uid
+            uid = added.profile.uid
             found = _known(registry.set_active(space, uid, is_active=True), uid)
-            kept = kept._replace(profile=found)
+            added = added._replace(profile=found)
         changed()
-        return kept
+        return added
 
     @router.get("/profiles")
     def profiles(
@@ -143,13 +143,13 @@ def profiles_router() -> APIRouter:
                     max_inflated=WIRE_LIMITS.body_bytes,
                 )
                 body = await read_body(request, limits, lease)
-                kept = await asyncio.get_running_loop().run_in_executor(
+                added = await asyncio.get_running_loop().run_in_executor(
                     thread, register_now, registry, changed, reader, caller.space, body, activate
                 )
         except (DataError, TransientError) as error:
             raise problem_of(error) from error
-        response.status_code = 201 if kept.is_new else 200
-        return _item(kept.profile)
+        response.status_code = 201 if added.is_new else 200
+        return _item(added.profile)
 
     @router.get("/profiles/{uid}", responses=NOT_FOUND)
     def profile(registry: TheRegistry, caller: Reader, uid: Uid) -> StoredProfile:

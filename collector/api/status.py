@@ -77,11 +77,11 @@ def probe_router() -> APIRouter:
         """Everything that the service needs is there; if not, a token with `read` gets more."""
         fault = unready()
         if fault is not None:
-            is_told = may(request, Scope.READ)
-            raise ProblemError(503, fault.why if is_told else f"not ready: {fault.part}", 1)
-        is_told = may(request, Scope.READ)
-        told = remarks(caller_of(request, Scope.READ).space) if is_told else ""
-        return Health(status="ready", detail=told)
+            may_read = may(request, Scope.READ)
+            raise ProblemError(503, fault.why if may_read else f"not ready: {fault.part}", 1)
+        may_read = may(request, Scope.READ)
+        detail = remarks(caller_of(request, Scope.READ).space) if may_read else ""
+        return Health(status="ready", detail=detail)
 
     @router.get(
         "/metrics",

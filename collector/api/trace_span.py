@@ -125,8 +125,8 @@ def trace_span_router() -> APIRouter:
         cuts: list[CutText] = []
         if text_limit is not None:
             view, cuts = cut_texts(view, text_limit)
-        told = _CUTS.dump_python(cuts, mode="json")
-        return json_response({"trace_id": wanted, "span": view, "cut": told})
+        parts = _CUTS.dump_python(cuts, mode="json")
+        return json_response({"trace_id": wanted, "span": view, "cut": parts})
 
     @router.get("/{span_id}/value", response_class=Response)
     def value(

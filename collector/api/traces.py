@@ -105,9 +105,11 @@ def traces_router() -> APIRouter:
         if not page.items and query.before is None:
             check_judged(names, query)
         at = page.looked_until_ns
-        asked = _questions(store, query.space, page.items if questions else ())
+        by_trace = _questions(store, query.space, page.items if questions else ())
         return Searched[TraceItem](
-            items=tuple(trace_item(each, prices, asked.get(each.trace_id)) for each in page.items),
+            items=tuple(
+                trace_item(each, prices, by_trace.get(each.trace_id)) for each in page.items
+            ),
             next_cursor=write_span_cursor(page.next_before, page.as_of),
             is_partial=at is not None,
             looked_until=None if at is None else time_at(at),

@@ -41,7 +41,7 @@ def chosen(age_ns: int | None, results: int, points: int = 60) -> tuple[int, int
         pytest.param(HOUR, 10**6, 120, 30, id="an-hour-of-many"),
         pytest.param(10 * HOUR, 10_000, 900, 40, id="ten-hours-of-few"),
         pytest.param(10 * HOUR, 50_001, 3_600, 10, id="ten-hours-of-many"),
-        pytest.param(30 * DAY, 10**6, 86_400, 31, id="a-month-begun-within-a-bucket"),
+        pytest.param(30 * DAY, 10**6, 86_400, 31, id="a-month-started-within-a-bucket"),
         pytest.param(None, 0, 86_400, 31, id="nothing"),
     ],
 )

@@ -31,7 +31,7 @@ def service(start: Start, tmp_path: Path) -> Service:
     return start(profile=[str(file)], session_quiet_s="1s", session_deadline_s="10s")
 
 
-def talk(service: Service, version: str, passed: int, failed: int) -> None:
+def converse(service: Service, version: str, passed: int, failed: int) -> None:
     """Conversations of two turns, each with a trace that names the version."""
     turns = [(number, turn) for number in range(passed + failed) for turn in range(TURNS)]
     send(
@@ -74,8 +74,8 @@ def test_from_hold_to_a_decision(service: Service) -> None:
     empty = ask(service)
     assert (empty["decision"], empty["profile"]) == ("hold", "answers")
     assert empty["reason"] == ("no complete conversation of version 1 and 2 since the canary began")
-    talk(service, "2", 140, 60)
-    talk(service, "1", 190, 10)
+    converse(service, "2", 140, 60)
+    converse(service, "1", 190, 10)
 
     def all_complete() -> Any:
         answer = ask(service)
@@ -95,7 +95,7 @@ def test_from_hold_to_a_decision(service: Service) -> None:
     assert gate.json()["detail"] == "roll_back: the candidate passes less"
     gate = service.http.post("/api/v1/canary/roll_back", params=query)
     assert (gate.status_code, gate.json()["decision"]) == (200, "roll_back")
-    # Of another service or environment there is nothing, and a share that was not kept is told.
+    # Of another service or environment there is nothing, and a share that was not met is reported.
     assert ask(service, service="other")["decision"] == "hold"
     assert ask(service, environment="other")["stable"]["records"] == 0
     assert ask(service, share=0.01)["split_chance"] < 0.001
@@ -103,11 +103,11 @@ def test_from_hold_to_a_decision(service: Service) -> None:
 
 def test_only_what_runs_beside_the_candidate_counts(service: Service) -> None:
     """The stable version's results of before are left out, unless a time is given."""
-    talk(service, "1", 30, 0)
+    converse(service, "1", 30, 0)
     service.wait_for(60)
-    talk(service, "2", 5, 0)
+    converse(service, "2", 5, 0)
     service.wait_for(70)
-    talk(service, "1", 0, 7)  # its sessions have other names once they are quiet
+    converse(service, "1", 0, 7)  # its sessions have other names once they are quiet
     service.wait_for(84)
     assert ask(service)["stable"]["records"] == 14
     assert ask(service, since="2020-01-01T00:00:00Z")["stable"]["records"] == 74

@@ -83,17 +83,17 @@ def test_an_alert_from_its_opening_to_its_end(service: Service) -> None:
     assert states == ["firing", "silenced", "resolved"]
 
 
-def test_whom_an_alert_was_told_to(service: Service) -> None:
+def test_whom_an_alert_was_sent_to(service: Service) -> None:
     (alert,) = service.get("/api/v1/alerts")["drift"]
     path = f"/api/v1/alerts/{alert['alert_id']}"
 
-    def told() -> list[tuple[str, str, str]]:
+    def sent() -> list[tuple[str, str, str]]:
         look = service.get(path)
         return [(each["channel"], each["told"], each["state"]) for each in look["deliveries"]]
 
-    wait_until(lambda: told() == [("log", "firing", "sent")], what="the log has it")
+    wait_until(lambda: sent() == [("log", "firing", "sent")], what="the log has it")
     service.http.post(f"{path}/resolve", json={})
-    wait_until(lambda: ("log", "resolved", "sent") in told(), what="its end is told")
+    wait_until(lambda: ("log", "resolved", "sent") in sent(), what="its end is sent")
 
 
 def test_channels_are_tested(
@@ -122,9 +122,9 @@ def test_channels_are_tested(
         assert (unknown.status_code, unknown.json()["detail"]) == (
             404, "no channel 'slack' is set up; there are: log, webhook",
         )  # fmt: skip
-    told = [each.getMessage() for each in caplog.records if each.name.startswith("collector")]
-    assert any(line.startswith("alert test firing: ") for line in told)
-    assert not any("s3cret" in line for line in told)
+    sent = [each.getMessage() for each in caplog.records if each.name.startswith("collector")]
+    assert any(line.startswith("alert test firing: ") for line in sent)
+    assert not any("s3cret" in line for line in sent)
 
 
 def test_series_and_gauges_say_where_each_task_stands(service: Service) -> None:

@@ -18,7 +18,7 @@ from collector.api.facets import Pace
         pytest.param([(0.31, 1)], True, id="the time is up"),
     ],
 )
-def test_a_step_that_would_be_too_long_is_not_begun(
+def test_a_step_that_would_be_too_long_is_not_started(
     steps: list[tuple[float, float]], is_over: bool
 ) -> None:
     """Seconds that each step took, and growth of the next one; times are worked out by hand."""

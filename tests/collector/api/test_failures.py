@@ -85,12 +85,12 @@ def test_shares_before_and_since_stand_for_all_results() -> None:
 
 
 def tool(number: int, trace: int, name: str, **fields: Any) -> Span:
-    told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
     error = fields.pop("error", None)
     if error:
-        told["error.type"] = error
+        attributes["error.type"] = error
     return span(
-        number, trace_id=f"{trace:032x}", start_ns=number, end_ns=number + 1, attributes=told,
+        number, trace_id=f"{trace:032x}", start_ns=number, end_ns=number + 1, attributes=attributes,
         status=StatusCode.ERROR if error else StatusCode.UNSET,
     )  # fmt: skip
 
@@ -112,8 +112,8 @@ def test_failures_are_grouped_by_their_tools(start: Start, answers: Path) -> Non
              "trace_id": f"{n:032x}"}
         )  # fmt: skip
     service.wait_for(5)
-    asked = {"profile": "answers", "task_id": "right"}
-    found = service.get("/api/v1/tasks/failures", **asked)
+    query = {"profile": "answers", "task_id": "right"}
+    found = service.get("/api/v1/tasks/failures", **query)
     assert (found["looked_at"], found["is_partial"]) == (4, False)
     timeout, search = found["items"]
     assert (timeout["tools"], timeout["failed_tool"]) == (["lookup"], True)
@@ -123,12 +123,12 @@ def test_failures_are_grouped_by_their_tools(start: Start, answers: Path) -> Non
     assert (search["tools"], search["error_type"], search["since"]) == (["search"], "", 1)
 
     split = "2100-01-01T00:00:00Z"
-    (early, other) = service.get("/api/v1/tasks/failures", **asked, split=split)["items"]
+    (early, other) = service.get("/api/v1/tasks/failures", **query, split=split)["items"]
     assert (early["before"], early["since"]) == (3, 0)
     assert (early["share_before"], early["share_since"]) == (pytest.approx(0.6), None)
     assert other["before"] == 1
-    # A fall of long ago, while the last hour is asked for: nothing before the hour counts.
-    none = service.get("/api/v1/tasks/failures", **asked, since=split, split="2001-01-01T00:00:00Z")
+    # A fall of long ago, while the last hour is requested: nothing before the hour counts.
+    none = service.get("/api/v1/tasks/failures", **query, since=split, split="2001-01-01T00:00:00Z")
     assert (none["items"], none["looked_at"]) == ([], 0)
 
     text = html.unescape(service.http.get("/task/failures?profile=answers&task=right").text)

@@ -1,4 +1,4 @@
-"""One query for a user's refused refunds and what she asked; and both halves of a trace."""
+"""One query for a user's refused refunds and her questions; and both halves of a trace."""
 
 import html
 import json
@@ -23,14 +23,14 @@ NAMES = ("anna", "anna", "bert")
 def refund(number: int, user: str, result: str) -> list[Span]:
     """A turn of an agent that tries to pay back; the user stands on its root alone."""
     trace_id = f"{number:032x}"
-    asked = json.dumps([{"role": "user", "content": f"I am {user}: money back for {number}!"}])
+    messages = json.dumps([{"role": "user", "content": f"I am {user}: money back for {number}!"}])
     tool = {
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund",
         "gen_ai.tool.call.result": result,
     }  # fmt: skip
     resource = Resource(attributes={"service.name": "desk"})
     agent = {"gen_ai.operation.name": "invoke_agent", "user.id": user, "tenant": f"t{number}"}
-    chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": asked}
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages}
     root, both = f"{1:016x}", dict[str, Any](trace_id=trace_id, resource=resource)
     return [
         span(1, name="invoke_agent desk", attributes=agent, **both),
@@ -87,7 +87,7 @@ def test_one_query(service: Service, query: str, numbers: list[int]) -> None:
     assert service.http.get(f"/api/v1/facets/traces?{facets}").status_code == 200
 
 
-def test_what_she_asked(service: Service) -> None:
+def test_her_questions(service: Service) -> None:
     answer = service.http.get(f"/api/v1/traces?{REFUSED}&text=money&questions=true")
     (found,) = answer.json()["items"]
     assert found["question"] == {"text": "I am anna: money back for 1!", "characters": 28}
@@ -104,7 +104,7 @@ def test_what_she_asked(service: Service) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["traces", "records", "sessions"])
-def test_what_cannot_be_asked(service: Service, name: str, query: str, detail: str) -> None:
+def test_queries_that_are_refused(service: Service, name: str, query: str, detail: str) -> None:
     answer = service.http.get(f"/api/v1/{name}?{query}")
     assert answer.status_code == 400, answer.text
     assert detail in answer.json()["detail"]

@@ -49,8 +49,8 @@ def test_few_questions_are_answered_together(method: str, path: str, together: i
     }  # fmt: skip
 
     async def ask() -> list[BaseException | None]:
-        asked = [front(dict(scope), nothing, send) for _ in range(20)]
-        return await asyncio.gather(*asked, return_exceptions=True)
+        requests = [front(dict(scope), nothing, send) for _ in range(20)]
+        return await asyncio.gather(*requests, return_exceptions=True)
 
     for _ in range(2):  # each in a loop of its own
         assert sum(each is not None for each in asyncio.run(ask())) in (6, 7)
@@ -59,7 +59,7 @@ def test_few_questions_are_answered_together(method: str, path: str, together: i
 
 def test_a_slow_reader_keeps_nobody_from_asking() -> None:
     """A place is free again once an answer begins, however long its reader takes."""
-    begun = 0
+    started = 0
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200})
@@ -69,14 +69,14 @@ def test_a_slow_reader_keeps_nobody_from_asking() -> None:
         raise AssertionError
 
     async def main() -> None:
-        all_begun = asyncio.Event()
+        all_started = asyncio.Event()
 
         async def send(message: Message) -> None:
-            nonlocal begun
-            begun += 1
-            if begun == 20:
-                all_begun.set()
-            await all_begun.wait()
+            nonlocal started
+            started += 1
+            if started == 20:
+                all_started.set()
+            await all_started.wait()
 
         front = ApiFront(app)
         scope: dict[str, Any] = {
@@ -87,7 +87,7 @@ def test_a_slow_reader_keeps_nobody_from_asking() -> None:
                 group.create_task(front(dict(scope), nothing, send))
 
     asyncio.run(main())
-    assert begun == 20
+    assert started == 20
 
 
 class Asking:
@@ -127,20 +127,22 @@ def test_bodies_of_a_space_are_bounded_together() -> None:
     front = ApiFront(seen_body)
 
     async def main() -> None:
-        held = [Asking("POST", HOME) for _ in range(10)]
-        tasks = [asyncio.create_task(front(each.scope, each.receive, each.send)) for each in held]
-        for each in held:
+        requests = [Asking("POST", HOME) for _ in range(10)]
+        tasks = [
+            asyncio.create_task(front(each.scope, each.receive, each.send)) for each in requests
+        ]
+        for each in requests:
             each.arrives(b"x" * (2**20 - 1), more=True)
         ended = asyncio.as_completed(tasks)
         for _ in range(6):
             await next(ended)
-        assert sum(each.status == 0 for each in held) == 4
-        assert {each.headers[b"retry-after"] for each in held if each.status} == {b"1"}
+        assert sum(each.status == 0 for each in requests) == 4
+        assert {each.headers[b"retry-after"] for each in requests if each.status} == {b"1"}
         other = Asking("POST", Caller(space="bank", scopes=ALL_SCOPES))
         other.arrives(b"x" * 2**20, more=False)
         await front(other.scope, other.receive, other.send)
         assert other.status == 200
-        for each in held:
+        for each in requests:
             each.arrives(b"", more=False)
         await asyncio.gather(*tasks)
         again = Asking("POST", HOME)
@@ -202,7 +204,7 @@ def test_a_space_that_asks_a_lot_keeps_no_other_waiting() -> None:
     assert len(answered) == 1 + 30 + 2, "two of the given up had a place at once"
 
 
-def test_a_question_behind_too_many_is_told_when_to_come_back() -> None:
+def test_a_question_behind_too_many_learns_when_to_come_back() -> None:
     """Of a hundred that wait behind the four, and ten more."""
     going_on = asyncio.Event()
 
@@ -212,17 +214,19 @@ def test_a_question_behind_too_many_is_told_when_to_come_back() -> None:
 
     async def main() -> list[Asking]:
         front = ApiFront(app)
-        asked = [Asking("GET", HOME) for _ in range(114)]
-        for each in asked:
+        requests = [Asking("GET", HOME) for _ in range(114)]
+        for each in requests:
             each.scope["headers"] = []
-        tasks = [asyncio.create_task(front(each.scope, each.receive, each.send)) for each in asked]
+        tasks = [
+            asyncio.create_task(front(each.scope, each.receive, each.send)) for each in requests
+        ]
         ended = asyncio.as_completed(tasks)
         for _ in range(10):
             await next(ended)
         going_on.set()
         await asyncio.gather(*tasks)
-        return asked
+        return requests
 
-    asked = asyncio.run(asyncio.wait_for(main(), 120))
-    assert [each.status for each in asked] == [200] * 104 + [503] * 10
-    assert asked[-1].headers[b"retry-after"] == b"5"
+    requests = asyncio.run(asyncio.wait_for(main(), 120))
+    assert [each.status for each in requests] == [200] * 104 + [503] * 10
+    assert requests[-1].headers[b"retry-after"] == b"5"

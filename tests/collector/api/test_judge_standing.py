@@ -212,7 +212,7 @@ def test_old_evaluations_keep_their_calibration(start: Start, tmp_path: Path) ->
 
 
 def of_results(service: Service) -> dict[str, Any]:
-    """The standing at the judge's task of each record, by uid; the other task has none."""
+    """The outcome of the judge's task of each record, by uid; the other task has none."""
     found: dict[str, Any] = {}
     for each in service.get("/api/v1/evaluations", limit=1000)["items"]:
         number, tone = each["tasks"]

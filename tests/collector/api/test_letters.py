@@ -49,8 +49,8 @@ def test_letters_are_listed_by_reason_and_kind_page_by_page(start: Start) -> Non
         "invalid_span", "http", False,
     )  # fmt: skip
     assert "span id" in letter["message"]
-    kept = letter["payload"].encode() or base64.b64decode(letter["payload_base64"])
-    assert ExportTraceServiceRequest.FromString(kept).resource_spans[0].scope_spans == (
+    stored = letter["payload"].encode() or base64.b64decode(letter["payload_base64"])
+    assert ExportTraceServiceRequest.FromString(stored).resource_spans[0].scope_spans == (
         request.resource_spans[0].scope_spans
     )
 
@@ -70,11 +70,11 @@ def test_few_letters_are_in_memory_at_a_time(start: Start, monkeypatch: pytest.M
     """40 letters, read 16 at most at a time; the pages hold each once."""
     service = start()
     service.send(*({"uid": f"bad {n}", "profile": 7} for n in range(40)))
-    store, asked = service.collector.store, list[int]()
+    store, queries = service.collector.store, list[int]()
     read = store.dead_letters
 
     def watched(query: LetterQuery) -> list[StoredLetter]:
-        asked.append(query.limit)
+        queries.append(query.limit)
         return read(query)
 
     monkeypatch.setattr(store, "dead_letters", watched)
@@ -87,7 +87,7 @@ def test_few_letters_are_in_memory_at_a_time(start: Start, monkeypatch: pytest.M
             ids |= {each["letter_id"] for each in page["items"]}
         whole, rest = divmod(40, limit)
         assert sizes == [limit] * whole + [rest] * bool(rest)
-        assert (len(ids), max(asked)) == (40, 16)
+        assert (len(ids), max(queries)) == (40, 16)
 
 
 @pytest.mark.parametrize("cursor", ["x", "MTIz", "é", "a" * 99])
@@ -192,13 +192,13 @@ def test_replay_by_filter_tells_what_was_done_before_the_list_could_not_be_read(
     """It is read 16 letters at a time."""
     service = start()
     service.send(*({"uid": f"bad {n}", "profile": 7} for n in range(20)))
-    store, asked = service.collector.store, list[LetterQuery]()
+    store, queries = service.collector.store, list[LetterQuery]()
     read = store.dead_letters
 
     def busy(query: LetterQuery) -> list[StoredLetter]:
         if query.letter_id is None:  # else one is looked up
-            asked.append(query)
-            if len(asked) == 2:
+            queries.append(query)
+            if len(queries) == 2:
                 raise TransientError("too many readers", 5)
         return read(query)
 
@@ -221,21 +221,21 @@ def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> Non
 
 
 @pytest.mark.parametrize(("more", "result"), [(0, "accepted"), (1, "refused")])
-def test_a_letter_is_replayed_if_all_of_it_was_kept(start: Start, more: int, result: str) -> None:
-    """A mebibyte is kept, of whatever is larger."""
+def test_a_letter_is_replayed_if_all_of_it_was_stored(start: Start, more: int, result: str) -> None:
+    """A mebibyte is stored, of whatever is larger."""
     service = start()
     frame = b'{"uid": "u1", "profile": "p", "context": ""}'
     body = frame.replace(b'""', b'"' + b"x" * (2**20 - len(frame) + more) + b'"')
     assert len(body) == 2**20 + more
     service.put_letter(LetterKind.RECORD, body)
     (item,) = service.get(URL)["items"]
-    told = replay(service, item["letter_id"])
-    assert told["result"] == result
+    answer = replay(service, item["letter_id"])
+    assert answer["result"] == result
     assert service.collector.store.conservation("default").records.accepted == 1 - more
-    assert more == 0 or "first 1048576 bytes" in told["message"]
+    assert more == 0 or "first 1048576 bytes" in answer["message"]
 
 
-def test_a_large_message_of_a_broker_is_kept_whole_and_replayed(start: Start) -> None:
+def test_a_large_message_of_a_broker_is_stored_whole_and_replayed(start: Start) -> None:
     """No sender is left to send it again; in HTTP's place the request would be refused."""
     service = start(max_items=1)
     ingest = service.collector.ingest
@@ -255,7 +255,7 @@ def test_a_large_message_of_a_broker_is_kept_whole_and_replayed(start: Start) ->
     assert (whole["size_bytes"], whole["payload"]) == (len(data), data[: 64 * 2**10].decode())
     assert (one["kind"], one["reason"]) == ("records_message", "invalid_record")
     assert one["size_bytes"] == len(kafka.value)
-    assert "bytes are kept" not in one["message"] + whole["message"]
+    assert "bytes are stored" not in one["message"] + whole["message"]
     service = start(max_items=2)
     assert replay(service, whole["letter_id"])["result"] == "accepted"
     assert service.collector.store.conservation("default").records.accepted == 2
@@ -275,8 +275,8 @@ def test_many_large_letters_are_listed_erased_and_replayed(start: Start) -> None
     assert len(items) == 12
     gone = service.http.post("/api/v1/erase", json={"record_uid": "u3-1"})
     assert gone.status_code == 200, gone.text
-    told = service.http.post(f"{URL}/replay", params={"kind": "records_message"}).json()
-    assert (told["accepted"], told["refused"]) == (5, 0), told["items"][0]
+    answer = service.http.post(f"{URL}/replay", params={"kind": "records_message"}).json()
+    assert (answer["accepted"], answer["refused"]) == (5, 0), answer["items"][0]
 
 
 class Silent(MessageReceiver):
@@ -307,7 +307,7 @@ def test_a_commit_that_takes_too_long_may_be_tried_again(
 def test_what_was_refused_of_something_erased_does_not_come_back(
     start: Start, is_reopened: bool
 ) -> None:
-    """Both batches come again as a sender's spool sends them; another trace's letter is kept."""
+    """Both batches come again as a sender's spool sends them; another trace's letter stays."""
     service = start(deadline_s="1h")  # or the waiting record is a letter of its own
 
     def batch(trace_id: str) -> bytes:

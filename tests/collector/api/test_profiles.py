@@ -39,7 +39,7 @@ def profile(
     expected: int, *, alias: str = "bot", name: str = "", alert: AgentAlertConfig | None = None,
     **config: Any,
 ) -> AgentEvalProfile:  # fmt: skip
-    """Its version is told by what it expects."""
+    """Its version shows in what it expects."""
     task = AssertionTask("right", "answer", expected, ComparisonOperator.Equals)
     given = AgentEvalConfig(name=name, alert_config=alert or AgentAlertConfig(), **config)
     return AgentEvalProfile([task], given, alias=alias)
@@ -78,8 +78,8 @@ def test_the_same_again_changes_nothing(start: Start) -> None:
 def test_of_many_at_once_one_is_new(start: Start) -> None:
     service = start()
     with ThreadPoolExecutor(6) as pool:
-        asked = [pool.submit(post, service, profile(1)) for _ in range(6)]
-        answers = [each.result().status_code for each in asked]
+        requests = [pool.submit(post, service, profile(1)) for _ in range(6)]
+        answers = [each.result().status_code for each in requests]
     assert sorted(answers) == [200] * 5 + [201]
 
 
@@ -192,7 +192,7 @@ def test_an_alert_that_watches_nothing_says_so(
     def unwatched() -> list[str]:
         return [each["uid"] for each in service.get("/api/v1/alerts")["unwatched"]]
 
-    def told() -> list[str]:
+    def message() -> list[str]:
         said = [each.getMessage() for each in caplog.records]
         return [text.rsplit(" ", 1)[1] for text in said if "nothing is watched" in text]
 
@@ -204,9 +204,9 @@ def test_an_alert_that_watches_nothing_says_so(
         "space": "default", "profile": "bot", "profile_name": "bot", "uid": one.uid,
         "profile_version": one.digest, "condition": "pass rate below 80.0%",
     }  # fmt: skip
-    assert told() == [one.uid]
+    assert message() == [one.uid]
     post(service, one)
-    assert told() == [one.uid]
+    assert message() == [one.uid]
 
     stand(service, one.uid, "activate")
     assert unwatched() == []
@@ -216,7 +216,7 @@ def test_an_alert_that_watches_nothing_says_so(
     assert unwatched() == []
     stand(service, two.uid, "deactivate")
     assert set(unwatched()) == {one.uid, two.uid}
-    assert set(told()) == {one.uid, two.uid}
+    assert set(message()) == {one.uid, two.uid}
 
 
 def test_a_profile_is_registered_and_activated_in_one_go(
@@ -277,11 +277,11 @@ def test_no_evaluation_is_counted_twice_while_versions_change(
     store, monitor = service.collector.store, service.collector.watch.monitor
     observed, read = list[int](), list[tuple[int, int]]()
     observe, outcomes = monitor.observe, store.last_outcomes
-    asked = threading.Event()
+    requests = threading.Event()
 
     def counted(evaluations: Sequence[EvaluationRow]) -> None:
-        asked.clear()  # an evaluation is stored, and not observed before a change is asked for
-        asked.wait(0.005)  # no longer, as the change before may wait for this very evaluation
+        requests.clear()  # an evaluation is stored, and not observed before a change is requested
+        requests.wait(0.005)  # no longer, as the change before may wait for this very evaluation
         observe(evaluations)
         observed.append(len(evaluations))
 
@@ -299,7 +299,7 @@ def test_no_evaluation_is_counted_twice_while_versions_change(
     def change() -> None:
         while not is_done.is_set():
             for each in (two, one):
-                asked.set()
+                requests.set()
                 stand(service, each.uid, "activate")
 
     with ThreadPoolExecutor(1) as pool:
@@ -317,7 +317,7 @@ def test_no_evaluation_is_counted_twice_while_versions_change(
 def test_a_profile_of_earlier_times_that_is_refused_now(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An earlier version took `Contains ""`: the others go on, and what is amiss is told."""
+    """An earlier version took `Contains ""`: the others go on, and what is amiss is reported."""
     before = Service(tmp_path)
     old, good = profile(1, alias="old"), profile(2, alias="good")
     for each in (old, good):
@@ -361,14 +361,14 @@ def test_a_profile_of_earlier_times_that_is_refused_now(
 # --- strangers ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sent", "told"), ATTACKS.values(), ids=ATTACKS)
-def test_an_attack_is_refused(attacked: Service, sent: bytes, told: str) -> None:
+@pytest.mark.parametrize(("sent", "message"), ATTACKS.values(), ids=ATTACKS)
+def test_an_attack_is_refused(attacked: Service, sent: bytes, message: str) -> None:
     answer = attacked.http.post(
         "/api/v1/profiles", content=sent, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == (413 if len(sent) > 2**20 else 422), answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.status_code == 413 or told in answer.json()["detail"]
+    assert answer.status_code == 413 or message in answer.json()["detail"]
     assert attacked.get("/api/v1/profiles")["items"] == []
 
 
@@ -455,7 +455,7 @@ def test_the_token_says_the_space(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "told"),
+    ("room", "message"),
     [
         (Room(profiles=2), "more than 2 profiles"),
         (Room(tasks=2), "more than 2 tasks"),
@@ -463,7 +463,7 @@ def test_the_token_says_the_space(start: Start, tmp_path: Path) -> None:
     ],
 )
 def test_a_space_has_room_for_so_many(
-    tmp_path: Path, room: Room, told: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, room: Room, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = AppendingStore(tmp_path / "data")
     refused: list[str] = []
@@ -474,15 +474,15 @@ def test_a_space_has_room_for_so_many(
         for n in (1, 2):
             assert registry.add("shop", profile(n)).is_new
         for _ in range(2):
-            with pytest.raises(NoRoomError, match=told):
+            with pytest.raises(NoRoomError, match=message):
                 registry.add("shop", profile(3))
         assert refused == ["shop", "shop"]
-        assert told in caplog.text
+        assert message in caplog.text
         assert not registry.add("shop", profile(1, version="2")).is_new
-        grown = profile(1).model_copy(update={"description": "a" * 400})
+        larger = profile(1).model_copy(update={"description": "a" * 400})
         if room.bytes < Room().bytes:
-            with pytest.raises(NoRoomError, match=told):  # known, and larger than it was
-                registry.add("shop", grown)
+            with pytest.raises(NoRoomError, match=message):  # known, and larger than it was
+                registry.add("shop", larger)
         assert registry.add("bank", profile(3)).is_new
     finally:
         store.close()
@@ -511,7 +511,7 @@ def test_a_profile_token_adds_series_up_to_a_bound(start: Start) -> None:
     assert service.sample('scouter_profiles_refused_total{space="default"}') == 18
 
 
-def test_a_required_task_is_kept(start: Start) -> None:
+def test_a_required_task_stays_so(start: Start) -> None:
     """By the API, in the store and after a restart; it is another version than without."""
     service, plain = start(), profile(1)
     task = plain.tasks[0].model_copy(update={"required": True})
@@ -520,8 +520,8 @@ def test_a_required_task_is_kept(start: Start) -> None:
     for each in (plain, one):
         assert post(service, each).status_code == 201
     for _ in range(2):
-        (kept,) = service.get(f"/api/v1/profiles/{one.uid}")["body"]["tasks"]
-        assert kept["required"] is True
+        (stored,) = service.get(f"/api/v1/profiles/{one.uid}")["body"]["tasks"]
+        assert stored["required"] is True
         (other,) = service.get(f"/api/v1/profiles/{plain.uid}")["body"]["tasks"]
         assert "required" not in other
         service = start()

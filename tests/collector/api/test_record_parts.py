@@ -37,11 +37,11 @@ def test_a_record_is_a_scenario_as_harvest_writes_it(desk: Service, tmp_path: Pa
     assert scenario.id == "r/1"
 
 
-def test_calls_are_told_beside_those_that_were_made(desk: Service) -> None:
+def test_calls_are_shown_beside_those_that_were_made(desk: Service) -> None:
     with serve(desk.collector.app) as url, ScouterClient(url) as client:
-        path, tools, asked = client.trajectories("r/1").items
-    assert (path.task_id, tools.task_id, asked.task_id) == ("path", "tools", "asked")
-    assert [each.name for each in asked.expected] == ["refund"]
+        path, tools, expected_calls = client.trajectories("r/1").items
+    assert (path.task_id, tools.task_id, expected_calls.task_id) == ("path", "tools", "asked")
+    assert [each.name for each in expected_calls.expected] == ["refund"]
     assert [each.name for each in path.actual] == ["find_order", "ask_colleague", "refund"]
     assert path.expected[1].arguments == {"id": 7, "days": 3}
     assert path.actual[2].arguments == {"id": 7, "days": 63}

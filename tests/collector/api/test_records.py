@@ -23,7 +23,7 @@ def fill(service: Service) -> Service:
     for n, answer in enumerate([42, 41, 42, 42]):
         service.send({
             "uid": f"u{n}", "profile": "answers", "record_id": f"=r{n}",
-            "session_id": "" if n == 3 else "talk", "created_at": (n + 1) * 10**9,
+            "session_id": "" if n == 3 else "chat", "created_at": (n + 1) * 10**9,
             "trace_id": f"{n + 1:032x}", "tags": {"team": "blue" if n else "red", "n": str(n)},
             "context": {"answer": answer, "said": f"@{n}"},
         })  # fmt: skip
@@ -68,7 +68,7 @@ def test_records(service: Service) -> None:
     assert uids(service, "records", state="waiting") == ["a/b c"]
     assert uids(service, "records", state="evaluated") == ["u3", "u2", "u1", "u0"]
     assert uids(service, "records", state="erased") == []
-    assert uids(service, "records", session_id="talk") == ["u2", "u1", "u0"]
+    assert uids(service, "records", session_id="chat") == ["u2", "u1", "u0"]
     assert uids(service, "records", profile="deep-thought", record_id="=r1") == ["u1"]
     assert uids(service, "records", trace_id=f"{2:032X}") == ["u1"]
     item = service.get("/api/v1/records", record_id="=r1")["items"][0]
@@ -145,7 +145,7 @@ def test_filters_of_evaluations(service: Service) -> None:
         ("export/records?format=xml", "format:"),
     ],
 )
-def test_what_cannot_be_asked(service: Service, path: str, detail: str) -> None:
+def test_queries_that_are_refused(service: Service, path: str, detail: str) -> None:
     answer = service.http.get(f"/api/v1/{path}")
     assert answer.status_code == 400
     assert detail in answer.json()["detail"]
@@ -159,7 +159,7 @@ def test_a_walk_misses_nothing_that_changes_meanwhile(own: Service) -> None:
         seen[path] = [next(walk)[name], next(walk)[name]]
         body = {"profile": "answers", "record_id": "u0", "dry_run": False}
         if path == "sessions":
-            own.send({**_WAITS, "uid": "new", "session_id": "talk"})
+            own.send({**_WAITS, "uid": "new", "session_id": "chat"})
         else:
             active = own.get("/api/v1/profiles")["items"][0]
             profile = own.get(f"/api/v1/profiles/{active['uid']}")["body"]
@@ -169,15 +169,15 @@ def test_a_walk_misses_nothing_that_changes_meanwhile(own: Service) -> None:
         seen[path] += [each[name] for each in walk]
     assert seen == {
         "evaluations": ["u3", "u2", "u1", "u0"],
-        "sessions": ["a/b c", "u3", "talk"],
+        "sessions": ["a/b c", "u3", "chat"],
     }
 
 
 def test_sessions(service: Service) -> None:
     found = list(pages(service, "/api/v1/sessions"))
-    assert [each["session_id"] for each in found] == ["a/b c", "u3", "talk"]
+    assert [each["session_id"] for each in found] == ["a/b c", "u3", "chat"]
     assert found[2] == {
-        "session_id": "talk", "records": 3, "traces": 3, "passed": 2, "failed": 1, "errored": 0,
+        "session_id": "chat", "records": 3, "traces": 3, "passed": 2, "failed": 1, "errored": 0,
         "skipped": 0, "undecided": 0, "first_at": "1970-01-01T00:00:01.000000Z",
         "last_at": "1970-01-01T00:00:03.000000Z", "duration_ms": None, "input_tokens": None,
         "output_tokens": None, "match": None, "cost": None, "unpriced_models": [],
@@ -188,11 +188,11 @@ def test_sessions(service: Service) -> None:
     last = service.get("/api/v1/sessions/a%2Fb%20c")["items"][0]["received_at"]
     assert found[0] in service.get("/api/v1/sessions", since=last)["items"]
     assert found[0] not in service.get("/api/v1/sessions", until=last)["items"]
-    talk = service.get("/api/v1/sessions/talk")
-    assert {name: talk[name] for name in found[2]} == found[2]
-    assert [each["uid"] for each in talk["items"]] == ["u2", "u1", "u0"]
-    assert [each["uid"] for each in talk["evaluations"]] == ["u2", "u1", "u0"]
-    assert talk["trace_ids"] == [f"{n:032x}" for n in (1, 2, 3)]
+    chat = service.get("/api/v1/sessions/chat")
+    assert {name: chat[name] for name in found[2]} == found[2]
+    assert [each["uid"] for each in chat["items"]] == ["u2", "u1", "u0"]
+    assert [each["uid"] for each in chat["evaluations"]] == ["u2", "u1", "u0"]
+    assert chat["trace_ids"] == [f"{n:032x}" for n in (1, 2, 3)]
     alone = service.get("/api/v1/sessions/u3")
     assert ([each["uid"] for each in alone["evaluations"]], alone["records"]) == (["u3"], 1)
     waits = service.get("/api/v1/sessions/a%2Fb%20c")

@@ -1,4 +1,4 @@
-"""A report by a profile that is in the request: checked as a stranger's, and kept nowhere."""
+"""A report by a profile that is in the request: checked as a stranger's, and stored nowhere."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def report(service: Service, found: AgentEvalProfile, **more: Any) -> Any:
     return answer.json()
 
 
-def standing(service: Service) -> Any:
+def state(service: Service) -> Any:
     """All that a registration could change."""
     items = service.get("/api/v1/profiles")["items"]
     bodies = [service.get(f"/api/v1/profiles/{each['uid']}") for each in items]
@@ -58,7 +58,7 @@ def service(start: Start, answers: Path) -> Service:
 
 def test_a_report_registers_nothing(service: Service) -> None:
     """Neither what is new, nor what the active version would take over: its alert would be lost."""
-    before = standing(service)
+    before = state(service)
     (active,), alerts, _ = before
     assert active["body"]["config"]["alert_config"]["alert_condition"] is not None
     assert len(alerts["items"]) == 1
@@ -75,7 +75,7 @@ def test_a_report_registers_nothing(service: Service) -> None:
         ("u41", "right", "failed", "passed"),
         ("u42", "right", "passed", "failed"),
     }
-    assert standing(service) == before
+    assert state(service) == before
     service.send({"uid": "stamped", "profile": new.digest, "context": {"answer": 41}})
     service.wait_for(1, "dead_lettered")
     (letter,) = service.get("/api/v1/dead-letters")["items"]
@@ -105,14 +105,14 @@ def test_a_report_is_that_of_the_same_version_registered(service: Service) -> No
 
 def test_revisions_need_a_registered_version(service: Service) -> None:
     before = service.get("/api/v1/evaluations")
-    for body, told in (
+    for body, message in (
         ({"profile_body": body_of(version(41)), "dry_run": False}, "register this one with POST"),
         ({"profile_body": body_of(version(41)), "profile": "answers"}, "exactly one of profile"),
         ({"profile_body": None}, "exactly one of profile and profile_body"),
         ({"profile_body": "answers"}, "profile_body: expected an object"),
     ):
         answer = service.http.post(PATH, json=body)
-        assert (answer.status_code, told in answer.json()["detail"]) == (400, True), answer.text
+        assert (answer.status_code, message in answer.json()["detail"]) == (400, True), answer.text
     assert service.get("/api/v1/evaluations") == before
 
 
@@ -145,7 +145,7 @@ def test_a_profile_in_the_request_needs_two_scopes(start: Start, tmp_path: Path)
         for scopes in ((Scope.ADMIN,), (Scope.PROFILE,), (Scope.ADMIN, Scope.PROFILE))
     }
     service = start()
-    for scopes, status, told in (
+    for scopes, status, message in (
         ((Scope.ADMIN,), 403, "this needs the scope profile"),
         ((Scope.PROFILE,), 403, "this needs the scope admin"),
         ((Scope.ADMIN, Scope.PROFILE), 200, '"checked":0'),
@@ -155,7 +155,7 @@ def test_a_profile_in_the_request_needs_two_scopes(start: Start, tmp_path: Path)
             json={"profile_body": body_of(version(1))},
             headers={"Authorization": f"Bearer {made[scopes]}"},
         )
-        assert (answer.status_code, told in answer.text) == (status, True), answer.text
+        assert (answer.status_code, message in answer.text) == (status, True), answer.text
 
 
 # --- strangers ------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ UNREAD = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_is_refused(attacked: Service, attack: str) -> None:
-    sent, told = ATTACKS[attack]
+    sent, message = ATTACKS[attack]
     answer = attacked.http.post(PATH, content=b'{"profile_body": %b}' % sent, headers=JSON)
     assert answer.headers["content-type"] == "application/problem+json"
     if len(sent) > 2**20:
@@ -185,10 +185,10 @@ def test_an_attack_is_refused(attacked: Service, attack: str) -> None:
     elif attack in UNREAD:
         assert answer.status_code in (400, 422), answer.text
     else:
-        assert (answer.status_code, told in answer.json()["detail"]) == (422, True), answer.text
+        assert (answer.status_code, message in answer.json()["detail"]) == (422, True), answer.text
 
 
-def test_what_nests_too_deeply_is_told_so(attacked: Service) -> None:
+def test_what_nests_too_deeply_is_refused(attacked: Service) -> None:
     content = b'{"profile_body": ' + b'{"a": ' * 300 + b"1" + b"}" * 301
     answer = attacked.http.post(PATH, content=content, headers=JSON)
     assert answer.status_code == 400

@@ -52,8 +52,8 @@ def service(start: Start, tmp_path: Path) -> Service:
 
 def measured(service: Service) -> str:
     """One measurement by the manifest, and the phase that its conditions give it."""
-    asked = metric()
-    web, args = asked["provider"]["web"], {"stable": "1", "candidate": "2", "token": "t"}
+    rule = metric()
+    web, args = rule["provider"]["web"], {"stable": "1", "candidate": "2", "token": "t"}
     url = re.sub(r"\{\{\s*args\.(\w+)\s*\}\}", lambda match: args[match[1]], web["url"])
     parts = urlsplit(url)
     headers = {each["key"]: "Bearer t" for each in web["headers"]}
@@ -62,21 +62,21 @@ def measured(service: Service) -> str:
     path = cast(str, web["jsonPath"]).strip("{}")
     (result,) = jsonpath.findall(path, answer.json())
     assert isinstance(result, str)
-    if asked["failureCondition"] == f'result == "{result}"':
+    if rule["failureCondition"] == f'result == "{result}"':
         return "Failed"
-    return "Successful" if asked["successCondition"] == f'result == "{result}"' else "Inconclusive"
+    return "Successful" if rule["successCondition"] == f'result == "{result}"' else "Inconclusive"
 
 
 def run_of(phases: Sequence[str]) -> str:
     """The end of a run by the controller's rules; `Running` while there is none."""
-    asked = metric()
+    rule = metric()
     for count in range(1, len(phases) + 1):
         so_far = phases[:count]
-        if so_far.count("Failed") > asked.get("failureLimit", 0):
+        if so_far.count("Failed") > rule.get("failureLimit", 0):
             return "Failed"
-        if so_far.count("Inconclusive") > asked.get("inconclusiveLimit", 0):
+        if so_far.count("Inconclusive") > rule.get("inconclusiveLimit", 0):
             return "Inconclusive"
-        if count >= asked["count"]:
+        if count >= rule["count"]:
             return "Successful"
     return "Running"
 

@@ -113,29 +113,31 @@ def test_a_time_is_read_in_any_unit(service: Service, unit_ns: int) -> None:
 
 @pytest.mark.parametrize("path", ["evaluations", "records", "sessions", "tasks", "tasks/series"])
 def test_a_filter_that_nothing_can_meet_is_no_empty_list(service: Service, path: str) -> None:
-    """Near names are told; what is registered, and has nothing to show, is an empty list."""
+    """Near names are shown; what is registered, and has nothing to show, is an empty list."""
 
-    def asked(**params: str) -> tuple[int, str]:
+    def status_and_detail(**params: str) -> tuple[int, str]:
         answer = service.http.get(f"/api/v1/{path}", params=params)
         return answer.status_code, answer.json().get("detail", "")
 
     for name in ("answer", "Answers", "answres"):
-        told = f"profile: {name!r} is not registered; did you mean 'answers'?"
-        assert asked(profile=name) == (404, told)
-    assert asked(profile="deepthought") == (
+        message = f"profile: {name!r} is not registered; did you mean 'answers'?"
+        assert status_and_detail(profile=name) == (404, message)
+    assert status_and_detail(profile="deepthought") == (
         404, "profile: 'deepthought' is not registered; did you mean 'deep-thought'?",
     )  # fmt: skip
-    assert asked(profile="zzz") == (
+    assert status_and_detail(profile="zzz") == (
         404, "profile: 'zzz' is not registered; see GET /api/v1/profiles",
     )  # fmt: skip
     (known,) = service.get("/api/v1/profiles")["items"]
     for name in ("answers", "deep-thought", known["uid"], known["profile_version"]):
         assert (
-            asked(profile=name, until="2000-01-01T00:00:00Z", since="1999-12-31T00:00:00Z")[0]
+            status_and_detail(
+                profile=name, until="2000-01-01T00:00:00Z", since="1999-12-31T00:00:00Z"
+            )[0]
             == 200
         )
     if path in ("evaluations", "tasks/series"):
-        assert asked(task_id="rigth", profile="answers") == (
+        assert status_and_detail(task_id="rigth", profile="answers") == (
             404,
             "task_id: 'rigth' is a task of no version of 'answers'; did you mean 'right'?",
         )

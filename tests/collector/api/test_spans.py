@@ -117,11 +117,11 @@ def send_four(service: Service) -> None:
     ],
 )
 def test_filters(service: Service, query: str, spans: list[str]) -> None:
-    """By number of the trace and of the span in it; the last sent first, the last begun first."""
+    """By number of the trace and of the span in it; the last sent first, the last started first."""
 
     def items(path: str) -> list[dict[str, str]]:
-        asked = quote(query, safe="=&")
-        return service.http.get(f"/api/v1/{path}{asked}").json()["items"]
+        quoted = quote(query, safe="=&")
+        return service.http.get(f"/api/v1/{path}{quoted}").json()["items"]
 
     assert [f"{each['span_id'][7]}{each['span_id'][15]}" for each in items("spans?")] == spans
     assert [each["trace_id"][31] for each in items("traces?same_span=true&")] == list(
@@ -150,11 +150,11 @@ def test_each_filter_is_met_by_some_span_of_a_trace(
     service: Service, query: str, traces: str
 ) -> None:
     """By number of the trace; agent, model and tool are spans of their own."""
-    asked = quote(f"since=2023-11-14T00:00:00Z&{query}", safe="=&")
-    found = service.http.get(f"/api/v1/traces?{asked}").json()["items"]
+    quoted = quote(f"since=2023-11-14T00:00:00Z&{query}", safe="=&")
+    found = service.http.get(f"/api/v1/traces?{quoted}").json()["items"]
     assert "".join(each["trace_id"][31] for each in found) == traces
     if "text" not in query:
-        facets = service.http.get(f"/api/v1/facets/traces?{asked}").json()["items"]
+        facets = service.http.get(f"/api/v1/facets/traces?{quoted}").json()["items"]
         counted = {each["name"]: each["values"] for each in facets}.get("service_name", [])
         assert sum(each["count"] for each in counted) == len(traces)
 
@@ -327,7 +327,7 @@ def test_usage_by_agent_and_conversation(start: Start, tmp_path: Path) -> None:
         ("spans?" + "&".join(f"attribute=k={n}" for n in range(17)), "attribute"),
     ],
 )
-def test_what_cannot_be_asked(service: Service, path: str, detail: str) -> None:
+def test_queries_that_are_refused(service: Service, path: str, detail: str) -> None:
     answer = service.http.get(f"/api/v1/{path}")
     assert answer.status_code == 400, answer.text
     assert detail in answer.json()["detail"]

@@ -41,11 +41,11 @@ def test_the_state_of_store_work_and_receivers(start: Start, answers: Path) -> N
     assert found["store"]["oldest_at"] is not None
     assert found["lag"]["records_waiting"] == 1
     assert found["lag"]["brokers_s"] == {}
-    told = {(each["receiver"], each["signal"]): each for each in found["receivers"]}
-    traces = told["http", "traces"]
+    by_signal = {(each["receiver"], each["signal"]): each for each in found["receivers"]}
+    traces = by_signal["http", "traces"]
     assert traces["size_bytes"] >= len(data)
     assert sum(traces["refused"].values()) == 1
-    assert told["http", "records"]["requests"] == 2
+    assert by_signal["http", "records"]["requests"] == 2
 
     text = shown(service)
     for wanted in ("Store: ", "3 days", "2.0 GB", "records waiting", "http", "There is no token"):
@@ -104,6 +104,6 @@ def test_a_dead_letter_is_taken_in_again_from_the_page(start: Start, answers: Pa
 
 
 @pytest.mark.parametrize("letter_id", ["none", "../../erase"])
-def test_an_unknown_letter_is_told(start: Start, letter_id: str) -> None:
+def test_an_unknown_letter_is_reported(start: Start, letter_id: str) -> None:
     answer = start().http.post("/health/replay", data={"letter_id": letter_id})
     assert answer.status_code == 404

@@ -117,7 +117,7 @@ def test_a_pointer_finds_a_value(service: Service, pointer: str, text: str) -> N
         ("columns?limit=0", 400, "limit"),
     ],
 )
-def test_a_wrong_question_is_told(service: Service, path: str, status: int, words: str) -> None:
+def test_a_wrong_question_is_reported(service: Service, path: str, status: int, words: str) -> None:
     answer = service.http.get(f"{PATH}/{path}")
     assert answer.status_code == status
     assert words in answer.json()["detail"]

@@ -20,8 +20,8 @@ def test_each_space_has_one_of_its_questions_answered_in_turn() -> None:
 
     async def main() -> None:
         turns = Turns(1)
-        asked = [("a", f"a{n}") for n in range(6)] + [("b", "b0"), ("b", "b1"), ("c", "c0")]
-        await asyncio.gather(*(ask(turns, *each) for each in asked))
+        requests = [("a", f"a{n}") for n in range(6)] + [("b", "b0"), ("b", "b1"), ("c", "c0")]
+        await asyncio.gather(*(ask(turns, *each) for each in requests))
 
     asyncio.run(asyncio.wait_for(main(), 120))
     assert order == ["a0", "a1", "b0", "c0", "a2", "b1", "a3", "a4", "a5"]

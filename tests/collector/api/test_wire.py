@@ -40,13 +40,13 @@ def answer_of(connection: socket.socket) -> bytes:
 def test_head_is_get_without_a_body(collector: CollectorProcess) -> None:
     connection = HTTPConnection(collector.address, timeout=120)
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/tasks", "/nothing"):
-        told: list[tuple[int, dict[str, str], bytes]] = []
+        answers: list[tuple[int, dict[str, str], bytes]] = []
         for method in ("GET", "HEAD", "HEAD"):
             connection.request(method, path)
             answer = connection.getresponse()
             headers = {name: value for name, value in answer.getheaders() if name != "date"}
-            told.append((answer.status, headers, answer.read()))
-        get, head, again = told
+            answers.append((answer.status, headers, answer.read()))
+        get, head, again = answers
         assert get[0] == (404 if path == "/nothing" else 200)
         assert get[2], path
         assert head[2] == again[2] == b"", path
@@ -110,7 +110,7 @@ def test_an_answer_before_the_body_ends_is_seen_and_ends_the_connection(
 def test_a_length_beyond_the_limit_is_refused_before_any_of_it_comes(
     connection: socket.socket,
 ) -> None:
-    """And the client is not asked to go on, as some want before they send."""
+    """And the client is not requested to go on, as some want before they send."""
     head = f"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\n"
     connection.sendall(f"{head}Expect: 100-continue\r\nContent-Length: 999999999\r\n\r\n".encode())
     assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
