@@ -178,7 +178,7 @@ def start(
 ) -> None:
     """Receive spans and records, evaluate them by profiles, and serve the results.
 
-    Without a subcommand the collector starts, and runs until it is told to end.
+    Without a subcommand the collector starts, and runs until it is stopped.
 
     A setting is a flag, an environment variable (the name in brackets) or a line of the settings
     file. A flag wins over the environment, the environment over the file. Secrets have no flag:

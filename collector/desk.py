@@ -156,7 +156,7 @@ class Desk(Served, Generic[S]):
 
 
 def load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:
-    """Read the profiles that were asked for; each alias can mean one of them only."""
+    """Read the profiles that were named; each alias can mean one of them only."""
     found: dict[str, tuple[str, AgentEvalProfile]] = {}
     for name in names:
         profile = AgentEvalProfile.from_file(name)

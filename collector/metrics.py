@@ -402,11 +402,11 @@ class _BrokerLags(Collector):
         self._lags_s = lags_s
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """The gauge without values: its name makes it one that can be asked for alone."""
+        """The gauge without values: its name makes it one that can be requested alone."""
         return [
             GaugeMetricFamily(
                 "scouter_receiver_lag_seconds",
-                "Everything that a broker held so long ago has been read and stored.",
+                "Everything that a broker had so long ago has been read and stored.",
                 labels=("receiver",),
             )
         ]

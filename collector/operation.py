@@ -83,7 +83,7 @@ class Erasing:
 
     Args:
         eraser: Erases.
-        answers: Of judges; None where none are kept.
+        answers: Of judges; None where none are stored.
     """
 
     def __init__(self, eraser: Eraser, answers: Answers | None) -> None:
@@ -127,7 +127,7 @@ class Operation:
         files: The data folder.
         eraser: Erases.
         tokens: Go with a backup.
-        answers: Of judges; None where none are kept. They go with no backup.
+        answers: Of judges; None where none are stored. They go with no backup.
         data: The data folder.
         backups: Folder in which backups are made; None if a request may make none.
         on_erased: Has the bytes removed of what was erased.

@@ -83,7 +83,7 @@ def connections_that_fit(wanted: int, doors: int) -> int:
     """Number of connections that each door may have, by the files that the process may open.
 
     Args:
-        wanted: Number that was asked for.
+        wanted: Number that was requested.
         doors: Ways in that take connections.
     """
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

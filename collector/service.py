@@ -1,4 +1,4 @@
-"""Running a collector in this process: listening, serving, and ending when it is told to."""
+"""Running a collector in this process: listening, serving, and ending when it is stopped."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ def _make(settings: CollectorSettings, listener: socket.socket, *, accept_loss: 
 
 
 def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> None:
-    """Run a collector in this process until it is told to end (SIGTERM, SIGINT).
+    """Run a collector in this process until it is stopped (SIGTERM, SIGINT).
 
     Args:
         settings: Settings of the collector.
@@ -134,7 +134,7 @@ class _Server(uvicorn.Server):
 
 def _listen(wanted: HostPort) -> socket.socket:
     family = socket.AF_INET6 if ":" in wanted.host else socket.AF_INET
-    # asyncio sends small answers at once only where it is told that this is TCP: else the second
+    # asyncio sends small answers at once only where it knows that this is TCP: else the second
     # half of each waits 40 ms for the client to acknowledge the first.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -114,7 +114,7 @@ class RetentionClock:
         now_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._kept, self._length_s = note, length_s
+        self._stored, self._length_s = note, length_s
         self._now_ns, self._monotonic = now_ns, monotonic
         self._last: tuple[float, _Round] | None = None
 
@@ -150,7 +150,7 @@ class RetentionClock:
 
     def _noted(self) -> _Round | None:
         try:
-            text = self._kept.read()
+            text = self._stored.read()
             if text is None:
                 return None
             found = json.loads(text)
@@ -160,14 +160,14 @@ class RetentionClock:
                 left_s=min(float(found["left_s"]), self._length_s),
             )
         except (OSError, ValueError, TypeError, KeyError, OverflowError, TransientError) as error:
-            _log.warning("cannot read %s: %s", self._kept, error)
+            _log.warning("cannot read %s: %s", self._stored, error)
             return None
 
     def _note(self, found: _Round) -> None:
         try:
-            self._kept.write(json.dumps(asdict(found)))
+            self._stored.write(json.dumps(asdict(found)))
         except (OSError, TransientError) as error:  # this process knows it
-            _log.warning("cannot write %s: %s", self._kept, error)
+            _log.warning("cannot write %s: %s", self._stored, error)
 
 
 _DAY_NS: Final = 86_400 * 10**9

@@ -77,7 +77,7 @@ def run_agent(release: str, count: int, collector_url: str, on_answer: Callable[
         encoding="utf-8",
     )
     printed: list[str] = []
-    assert process.stdout is not None  # noqa: S101 PIPE was asked for
+    assert process.stdout is not None  # noqa: S101 PIPE was requested
     with process, process.stdout as lines:
         for line in lines:
             printed.append(line)

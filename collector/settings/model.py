@@ -302,7 +302,7 @@ class CollectorSettings(BaseSettings):
         default=64,
         ge=1,
         le=10_000,
-        description="Records and sessions whose judges are asked at a time, and questions at "
+        description="Records and sessions whose judges are called at a time, and questions at "
         "a time, for each set of provider entries that a profile uses. An entry "
         "has a bound of its own too.",
     )
@@ -334,7 +334,7 @@ class CollectorSettings(BaseSettings):
     gold: Path | None = Field(
         default=None,
         description="Records with human labels (JSONL or CSV, as for `scouter judge "
-        "calibrate`) that judges of active profiles are asked about now and then; "
+        "calibrate`) that judges of active profiles evaluate now and then; "
         "see calibration.md.",
     )
     gold_per_day: float = Field(

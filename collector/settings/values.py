@@ -51,7 +51,7 @@ class HostPort(NamedTuple):
 
 
 class Tls(NamedTuple):
-    """Files to talk TLS with."""
+    """Files for TLS."""
 
     cert: Path
     key: Path

@@ -109,7 +109,7 @@ def test_check_finds_what_is_wrong_with_rows(data: Path, statements: list[str], 
     assert (code, said in output) == (1, True), output
 
 
-def test_a_damaged_block_is_found_and_told(data: Path) -> None:
+def test_a_damaged_block_is_found_and_reported(data: Path) -> None:
     """One bit of a text that no key and no count has; every other row is whole."""
     store = AppendingStore(data)
     store.append_records([record("u3", context={"text": "MARKER" * 2000})]).result()
@@ -182,8 +182,8 @@ def test_a_restored_store_knows_its_backups(data: Path, tmp_path: Path) -> None:
         assert run("backup", tmp_path / name, "--data", data)[0] == 0
     times = {Path(each.path).name: each.made_ns for each in known_backups(data)}
     (tmp_path / "second").rename(tmp_path / "moved")
-    (tmp_path / "first").rename(tmp_path / "kept")
-    for source, others in (("moved", ["first", "second"]), ("kept", ["first"])):
+    (tmp_path / "first").rename(tmp_path / "stays")
+    for source, others in (("moved", ["first", "second"]), ("stays", ["first"])):
         assert run("restore", tmp_path / source, "--data", tmp_path / f"of {source}")[0] == 0
         known = known_backups(tmp_path / f"of {source}")
         assert [Path(each.path).name for each in known] == [*others, source]
@@ -275,9 +275,9 @@ def test_a_backup_by_nobody_names_the_option_that_the_command_has() -> None:
         make_app(), ["collector", "backup", "monday", "--server", "http://127.0.0.1:1"]
     )
     assert isinstance(done.exception, TransientError)
-    told = str(done.exception)
-    assert told.startswith("--server http://127.0.0.1:1: ConnectError: ")
-    assert "url" not in told
+    message = str(done.exception)
+    assert message.startswith("--server http://127.0.0.1:1: ConnectError: ")
+    assert "url" not in message
 
 
 def test_a_backup_of_a_guarded_collector_needs_its_token(

@@ -25,7 +25,7 @@ PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
 def test_requests_in_hand_are_finished(start_collector: StartCollector) -> None:
-    """Told to end, it waits for a request that goes on. Its log is one for machines."""
+    """Stopped, it waits for a request that goes on. Its log is one for machines."""
     collector = start_collector("--drain-s", "10m", "--log-format", "json")
     data = encode_request([span(1)]).SerializeToString()
     sent, go_on = threading.Event(), threading.Event()
@@ -47,11 +47,11 @@ def test_requests_in_hand_are_finished(start_collector: StartCollector) -> None:
         assert finished.result(120) == 200
         assert stopping.result(120) == 0
     lines = (collector.folder / "collector.log").read_text().splitlines()
-    told: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    assert all({"time", "level", "logger", "message"} <= set(each) for each in told)
-    assert told[0]["message"].startswith("listening on http://127.0.0.1:")
-    assert (told[-1]["message"], told[-1]["level"]) == ("stopped", "INFO")
-    assert told[0]["time"].endswith("Z")
+    entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    assert all({"time", "level", "logger", "message"} <= set(each) for each in entries)
+    assert entries[0]["message"].startswith("listening on http://127.0.0.1:")
+    assert (entries[-1]["message"], entries[-1]["level"]) == ("stopped", "INFO")
+    assert entries[0]["time"].endswith("Z")
     collector.start()
     assert len(collector.get(f"/api/v1/traces/{TRACE}")["spans"]) == 1
 
@@ -85,7 +85,7 @@ def post_spans(url: str, body: Iterator[bytes]) -> int:
 
 
 def slow_reader(collector: CollectorProcess, path: str) -> socket.socket:
-    """A client that has asked 300 times, and reads no more than the beginning of an answer."""
+    """A client that has sent 300 requests, and reads no more than the beginning of an answer."""
     host, _, port = collector.address.partition(":")
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
@@ -110,10 +110,10 @@ def test_slow_readers_leave_one_line_at_the_end(start_collector: StartCollector)
     log = (collector.folder / "collector.log").read_text()
     assert "Traceback" not in log
     assert log.count("running task(s), timeout graceful shutdown exceeded") == 1
-    told = [line for line in log.splitlines() if "a record names the profile 'bot-" in line]
-    repeats = [int(n) for line in told for n in re.findall(r"(\d+) more times? within", line)]
-    assert sum(repeats) + len(told) - len(repeats) == 400
-    assert len(told) < 20  # two in a minute
+    entries = [line for line in log.splitlines() if "a record names the profile 'bot-" in line]
+    repeats = [int(n) for line in entries for n in re.findall(r"(\d+) more times? within", line)]
+    assert sum(repeats) + len(entries) - len(repeats) == 400
+    assert len(entries) < 20  # two in a minute
 
 
 def test_files_of_the_page_are_answered_from_memory(start_collector: StartCollector) -> None:

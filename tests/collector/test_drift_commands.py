@@ -131,21 +131,21 @@ def series_of(done: Result) -> dict[tuple[str, str], Any]:
 
 
 def test_a_folder_and_its_collector_say_the_same(fallen: Path, start: Start) -> None:
-    asked = ("drift", "backtest", "--until", UNTIL, "--seeds", 3, "--json")
-    offline = scouter(*asked, "--data", fallen)
-    kept = scouter("drift", "report", "--until", UNTIL, "--json", "--data", fallen)
+    options = ("drift", "backtest", "--until", UNTIL, "--seeds", 3, "--json")
+    offline = scouter(*options, "--data", fallen)
+    stored = scouter("drift", "report", "--until", UNTIL, "--json", "--data", fallen)
     assert offline.exit_code == 1, offline.output
     service: Service = start()
     with serve(service.collector.app) as url:
-        online = scouter(*asked, "--url", url)
-        unknown = scouter(*asked, "--url", url, "--profile", "nobody")
-        held = scouter(*asked, "--data", fallen)
+        online = scouter(*options, "--url", url)
+        unknown = scouter(*options, "--url", url, "--profile", "nobody")
+        refused = scouter(*options, "--data", fallen)
         report = scouter("drift", "report", "--until", UNTIL, "--json", "--url", url)
     assert json.loads(offline.stdout) == json.loads(online.stdout)
-    assert json.loads(kept.stdout) == json.loads(report.stdout)
+    assert json.loads(stored.stdout) == json.loads(report.stdout)
     assert (online.exit_code, unknown.exit_code) == (1, 1)
     assert "nobody" in str(unknown.exception)
-    assert "a collector has it open" in str(held.exception) or held.exit_code == 1
+    assert "a collector has it open" in str(refused.exception) or refused.exit_code == 1
 
     (seen,) = json.loads(offline.stdout)["alerts"]  # task and record fell together
     assert (seen["task"], [each["task"] for each in seen["together"]]) == ("t1", ["", "t1"])
@@ -224,10 +224,10 @@ def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path)
 
 def test_a_report_on_the_terminal_names_alarms_and_what_explains_them(fallen: Path) -> None:
     """The same figures as in the file for programs."""
-    asked = ("drift", "report", "--data", fallen, "--until", UNTIL)
-    done = scouter(*asked)
+    options = ("drift", "report", "--data", fallen, "--until", UNTIL)
+    done = scouter(*options)
     assert done.exit_code == 0, done.output
-    first = json.loads(scouter(*asked, "--json").stdout)["series"][0]
+    first = json.loads(scouter(*options, "--json").stdout)["series"][0]
     heads, line, *_ = done.stdout.splitlines()
     assert heads.split()[:3] == ["series", "units", "rate"]
     (fired,) = first["fired"]
@@ -245,13 +245,13 @@ def test_a_report_on_the_terminal_names_alarms_and_what_explains_them(fallen: Pa
 
 def test_too_little_history_is_no_evidence(tmp_path: Path) -> None:
     fill(tmp_path / "data", bits(0.9, 500))
-    asked = ("drift", "backtest", "--data", tmp_path / "data")
-    early = scouter(*asked, "--until", f"{START_S}")
+    options = ("drift", "backtest", "--data", tmp_path / "data")
+    early = scouter(*options, "--until", f"{START_S}")
     assert (early.exit_code, early.stdout.splitlines()[-1]) == (
         3, "no final result of that time is stored",
     )  # fmt: skip
-    done = scouter(*asked, "--json")
-    # The whole record is held against its stated level from the first result on.
+    done = scouter(*options, "--json")
+    # The whole record is compared with its stated level from the first result on.
     assert done.exit_code == 0
     assert "nothing yet: 500" in series_of(done)["t1", "pass"]["against"]
 
@@ -274,7 +274,7 @@ def test_one_result_is_drawn(tmp_path: Path) -> None:
         (("--data", "/nowhere"), "no store in /nowhere"),
     ],
 )
-def test_wrong_input_is_told(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_reported(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     done = scouter("drift", "backtest", "--data", tmp_path, *words)
     assert done.exit_code
     assert said in str(done.exception)
@@ -285,12 +285,12 @@ def test_a_past_time_is_what_is_healthy(start: Start, tmp_path: Path) -> None:
     made = fill(tmp_path / "data", bits(0.9, HEALTHY) + bits(0.4, FALLEN))
     service = start()
     file, out = made.save_to_json(tmp_path / "p.json"), tmp_path / "out.json"
-    asked = ("profile", "healthy", file, "--since", START_S - 60, "--save", out)
+    options = ("profile", "healthy", file, "--since", START_S - 60, "--save", out)
     with serve(service.collector.app) as url:
         until = START_S + 60 * HEALTHY
-        done = scouter(*asked, "--url", url, "--until", until, "--version", "1")
-        none = scouter(*asked, "--url", url, "--version", "2")
-    both = scouter(*asked, file, "--url", "http://127.0.0.1:1")
+        done = scouter(*options, "--url", url, "--until", until, "--version", "1")
+        none = scouter(*options, "--url", url, "--version", "2")
+    both = scouter(*options, file, "--url", "http://127.0.0.1:1")
     assert done.exit_code == 0, done.output
     healthy = AgentEvalProfile.from_file(out).config.healthy
     assert healthy is not None

@@ -86,8 +86,8 @@ def test_labels_hold_nothing_that_a_sender_wrote(start: Start, traced: Path) -> 
         "tags": {word: word}, "context": {},
     }  # fmt: skip
     headers = {"scouter-dropped": f"{word}=3, full=2"}
-    told = service.http.post("/v1/records", json={"records": [record]}, headers=headers)
-    assert told.json()["accepted"] == 1
+    answer = service.http.post("/v1/records", json={"records": [record]}, headers=headers)
+    assert answer.json()["accepted"] == 1
     resource = Resource(attributes={"service.name": word, PROCESS_ID: word})
     body = encode_request([span(1, name=word, resource=resource)]).SerializeToString()
     media = {"Content-Type": "application/x-protobuf"}

@@ -267,9 +267,7 @@ def test_the_size_and_its_bounds_are_shown(start: Start) -> None:
     assert (service.sample("scouter_store_size_bytes") or 0) > 0
 
 
-def test_other_spaces_are_told_of_backups_without_their_places(
-    start: Start, tmp_path: Path
-) -> None:
+def test_other_spaces_learn_of_backups_without_their_places(start: Start, tmp_path: Path) -> None:
     """Their number, names and times; the collector's own space also learns their places."""
     tokens = TokenFile(tmp_path / "data")
     own, foreign = (
@@ -282,18 +280,18 @@ def test_other_spaces_are_told_of_backups_without_their_places(
         return service.http.post(f"/api/v1/{path}", json=body, headers=who)
 
     assert ask("backup", {"folder": "monday"}, own).status_code == 201
-    asked = {"session_id": "s1"}
+    target = {"session_id": "s1"}
     assert len(TokenFile(tmp_path / "backups" / "monday").all()) == 2
-    (told,) = ask("erase", asked, own).json()["backups"]
-    assert told["path"] == str(tmp_path / "backups" / "monday")
-    answer = ask("erase", asked, foreign)
-    assert answer.json()["backups"] == [{**told, "name": "monday", "path": None}]
+    (backup,) = ask("erase", target, own).json()["backups"]
+    assert backup["path"] == str(tmp_path / "backups" / "monday")
+    answer = ask("erase", target, foreign)
+    assert answer.json()["backups"] == [{**backup, "name": "monday", "path": None}]
     assert str(tmp_path) not in answer.text
     (tmp_path / "data" / "backups.json").write_text("nonsense")
-    for who, is_told in ((own, True), (foreign, False)):
-        answer = ask("erase", asked, who)
+    for who, is_shown in ((own, True), (foreign, False)):
+        answer = ask("erase", target, who)
         assert answer.status_code == 409
-        assert (str(tmp_path) in answer.text) is is_told, answer.text
+        assert (str(tmp_path) in answer.text) is is_shown, answer.text
 
 
 def test_without_a_folder_for_them_no_request_makes_a_backup(start: Start) -> None:
@@ -311,8 +309,8 @@ def test_a_token_erases_in_its_own_space_only(start: Start, tmp_path: Path) -> N
     for space in head:
         sent = {"records": [{"uid": "u1", "profile": "p", "session_id": "s1", "context": space}]}
         assert service.http.post("/v1/records", json=sent, headers=head[space]).status_code == 200
-    asked = {"session_id": "s1"}
-    done = service.http.post("/api/v1/erase", json=asked, headers=head["shop"]).json()
+    target = {"session_id": "s1"}
+    done = service.http.post("/api/v1/erase", json=target, headers=head["shop"]).json()
     assert done["records"] == 1
     sheet = service.http.get("/api/v1/conservation", headers=head["bank"]).json()["records"]
     assert (sheet["accepted"], sheet["erased"]) == (1, 0)

@@ -60,6 +60,6 @@ for files in (1024, 210, 2300):
 
 
 def test_connections_are_as_many_as_files_allow() -> None:
-    """200 files are kept back: 824 are left of 1024, half of them for each of two doors."""
+    """200 files are reserved: 824 are left of 1024, half of them for each of two doors."""
     done = subprocess.run([sys.executable, "-c", FILES], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["824 412 20", "16 16 16", "1000 1000 20"]

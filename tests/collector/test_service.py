@@ -51,17 +51,17 @@ def test_says_where_it_is_answers_at_once_and_finishes_what_it_took(
     began = time.monotonic()
     collector = launch("--config", file)
     took_s = time.monotonic() - began
-    told = json.loads((collector.folder / "ready.json").read_text())
-    assert told == {"listen": collector.address, "grpc": None, "pid": collector.process.pid}
+    written = json.loads((collector.folder / "ready.json").read_text())
+    assert written == {"listen": collector.address, "grpc": None, "pid": collector.process.pid}
     log = collector.process.tail()
     assert f"listening on http://{collector.address} (API /openapi.json, metrics /metrics)" in log
     assert "profiles: answers" in log
     assert httpx.get(f"{collector.url}/openapi.json", timeout=120).status_code == 200
     answered: list[float] = []
     for _ in range(20):
-        asked = time.monotonic()
+        sent_at = time.monotonic()
         (item,) = collector.get("/api/v1/profiles")["items"]
-        answered.append(time.monotonic() - asked)
+        answered.append(time.monotonic() - sent_at)
         assert item["space"] == "of-file"
     batch = [{"uid": f"u{n}", "profile": "answers", "context": {"answer": 42}} for n in range(1000)]
     httpx.post(

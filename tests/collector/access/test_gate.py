@@ -53,7 +53,7 @@ def test_without_a_token_anybody_may_do_everything(gate: Gate) -> None:
     assert gate.caller("Bearer nonsense", "127.0.0.1") == caller
 
 
-def test_from_the_first_token_on_one_is_asked_for(
+def test_from_the_first_token_on_one_is_required(
     gate: Gate, tokens: TokenFile, clock: Clock
 ) -> None:
     made, text = tokens.create("", [Scope.READ], "shop")

@@ -396,11 +396,11 @@ def test_nobody_writes_lines_of_the_log(
 
 def test_bodies_of_strangers_are_not_read_and_others_are_bounded(unchanged: Guarded) -> None:
     """Nothing parses a body before it is known who sends it."""
-    asked: list[int] = []
+    requests: list[int] = []
 
     def endless() -> Iterator[bytes]:
         for _ in range(1000):
-            asked.append(1)
+            requests.append(1)
             yield b" " * 2**16
 
     http, media = unchanged.service.http, {"Content-Type": "application/json"}
@@ -415,7 +415,7 @@ def test_bodies_of_strangers_are_not_read_and_others_are_bounded(unchanged: Guar
 
 
 def test_bodies_are_read_of_tokens_with_the_scope_and_of_no_others(unchanged: Guarded) -> None:
-    """The others are told at once which scope they lack. All but runs are of 1 MiB at most."""
+    """The others learn at once which scope they lack. All but runs are of 1 MiB at most."""
     routes = [(m, path, needed) for m, path, needed, *_ in ROUTES if path.startswith("/api/")]
     takers = {path: needed for method, path, needed in routes if method != "GET"}
     assert takers["/api/v1/runs"] == "ingest"
@@ -486,8 +486,8 @@ def test_metrics_and_backups_are_of_ones_own_space(guarded: Guarded, answers: Pa
     assert 'task="right"' in found[guarded.everything]
     assert 'task="right"' not in found[guarded.foreign]
     accept = headers(guarded.everything) | {"Accept": ACCEPT}
-    told = guarded.service.http.get("/metrics", headers=accept).text
-    families = families_in(told)
+    text = guarded.service.http.get("/metrics", headers=accept).text
+    families = families_in(text)
     assert {s.labels["space"] for each in families for s in each.samples} == {"shop"}
     assert "scouter_store_last_commit_age_seconds" in found[own]
     assert "scouter_store_last_commit_age_seconds" not in found[guarded.foreign]
@@ -541,7 +541,7 @@ def test_a_probe_tells_strangers_one_word(
     """Strangers see the part that is not ready; the scope `read` shows place and reason, too."""
     collector = guarded.service.collector
 
-    def told(token: str | None) -> str:
+    def detail(token: str | None) -> str:
         sent = {} if token is None else headers(token)
         answer = guarded.service.http.get("/readyz", headers=sent)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
@@ -550,12 +550,12 @@ def test_a_probe_tells_strangers_one_word(
     strangers = [None, "sct_nonsense", guarded.tokens["ingest"], guarded.tokens["admin"]]
     with monkeypatch.context() as patch:
         patch.setattr(collector, "message_receivers", [AWAY])
-        assert {told(each) for each in strangers} == {"not ready: redis"}
-        assert told(guarded.tokens["read"]) == f"no connection to redis at {AWAY.where}"
+        assert {detail(each) for each in strangers} == {"not ready: redis"}
+        assert detail(guarded.tokens["read"]) == f"no connection to redis at {AWAY.where}"
     with monkeypatch.context() as patch:
         patch.setattr(collector.store, "fault", lambda: "IO Error: /var/lib/scouter is full")
-        assert {told(each) for each in strangers} == {"not ready: store"}
-        assert told(guarded.tokens["read"]) == "IO Error: /var/lib/scouter is full"
+        assert {detail(each) for each in strangers} == {"not ready: store"}
+        assert detail(guarded.tokens["read"]) == "IO Error: /var/lib/scouter is full"
 
 
 def test_a_probe_tells_this_machine_everything_while_there_is_no_token(

@@ -98,13 +98,13 @@ def test_over_http(tmp_path: Path, collector: CollectorProcess, certificates: Ce
     reader, sender = make_token(tmp_path, "read"), make_token(tmp_path, "ingest")
     collector.start()
     url = collector.url.replace("http:", "https:")
-    told = run_agent(
+    answer = run_agent(
         tmp_path,
         {"SSL_CERT_FILE": str(certificates.ca), "SCOUTER_URL": url},
         {"SSL_CERT_FILE": str(certificates.other_ca), "SCOUTER_AUTH_TOKEN": sender},
         {"SSL_CERT_FILE": str(certificates.ca)},
     )
-    assert [re.findall(r"sent=\d", line) for line in told] == [["sent=0"], ["sent=0"], ["sent=1"]]
+    assert [re.findall(r"sent=\d", line) for line in answer] == [["sent=0"], ["sent=0"], ["sent=1"]]
     with https(collector, certificates.ca, reader) as http:
         wait_until(lambda: http.get("/api/v1/evaluations").json()["items"], what="the evaluation")
         assert http.get("/api/v1/conservation").json()["records"]["accepted"] == 1
@@ -214,8 +214,8 @@ def test_a_collector_whose_tokens_vanish_stays_shut(tmp_path: Path) -> None:
     )
     collector.start()
     try:
-        told = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=120)
-        assert (told.status_code, told.json()["detail"]) == (503, "not ready: kafka")
+        answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=120)
+        assert (answer.status_code, answer.json()["detail"]) == (503, "not ready: kafka")
         url = f"http://127.0.0.1:{port}/api/v1/tasks"
         assert httpx.get(url, timeout=120).status_code == 401
         (tmp_path / "data" / "access.db").unlink()

@@ -1,4 +1,4 @@
-"""Tokens: what lets somebody in, what does not any more, and what is kept of them."""
+"""Tokens: what lets somebody in, what does not any more, and what is stored of them."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_no_text_is_a_token_by_chance(tmp_path_factory: pytest.TempPathFactory, 
     assert tokens.find(text) is None
 
 
-def test_secrets_are_not_kept_and_the_file_is_for_its_owner(tmp_path: Path) -> None:
+def test_secrets_are_not_stored_and_the_file_is_for_its_owner(tmp_path: Path) -> None:
     _, text = TokenFile(tmp_path).create("ci", [Scope.READ], "default")
     secret = text.split("_", 2)[2]
     assert secret.encode() not in (tmp_path / FILE_NAME).read_bytes()
@@ -78,8 +78,10 @@ def test_an_age_that_is_none_is_refused_by_the_command(tmp_path: Path, age: str)
     assert not (tmp_path / "data").exists()
 
 
-def test_a_new_token_says_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is relative to the working folder is told in full; the token stands alone."""
+def test_a_new_token_says_where_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is relative to the working folder is shown in full; the token stands alone."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(token, ["create", "--scope", "read", "--data", "here"])
     assert done.exit_code == 0, done.output
@@ -114,8 +116,8 @@ def test_reading_writes_nothing(tmp_path: Path) -> None:
     assert made.id in done.output
     done = CliRunner().invoke(token, ["list", "--json", "--data", str(tmp_path)])
     (line,) = done.stdout.splitlines()
-    told = json.loads(line)
-    assert (told["id"], told["scopes"], told["state"]) == (made.id, "read", "valid")
+    listed = json.loads(line)
+    assert (listed["id"], listed["scopes"], listed["state"]) == (made.id, "read", "valid")
     assert (file.stat().st_mtime_ns, file.read_bytes()) == (before[0].st_mtime_ns, before[1])
 
 
@@ -145,7 +147,7 @@ def test_nobody_is_let_in_while_the_file_cannot_be_read(tmp_path: Path, clock: C
     assert tokens.find(text) is not None
     os.replace(tmp_path / FILE_NAME, tmp_path / "elsewhere")
     clock.now += 9
-    assert tokens.find(text) is not None  # what it held is good for ten seconds
+    assert tokens.find(text) is not None  # what it had is good for ten seconds
     clock.now += 1.5
     with pytest.raises(TransientError, match="tokens cannot be read"):
         tokens.find(text)

@@ -82,7 +82,7 @@ def test_an_erasure_behind_the_new_file_of_the_log_is_not_forgotten(
 
 
 def test_an_erasure_is_finished_by_the_next_process(room: WorkerRoom) -> None:
-    """Whose thread begins with it, and ends when it is told to."""
+    """Whose thread begins with it, and ends when it is stopped."""
     room.spans(span(0, 1, attributes={"text": SECRET}))
     room.work()
     room.store.erase(EraseTarget(space=SPACE, trace_id=trace_id(0)))

@@ -37,7 +37,7 @@ def hands() -> Hands:
     return Hands()
 
 
-class Told:
+class Days:
     """A clock of a folder, anew with each process."""
 
     def __init__(self, folder: Path, hands: Hands) -> None:
@@ -57,96 +57,96 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path, hands: Hands) -> Told:
-    return Told(tmp_path, hands)
+def counted(tmp_path: Path, hands: Hands) -> Days:
+    return Days(tmp_path, hands)
 
 
-def test_without_a_jump_it_is_the_date(told: Told, hands: Hands) -> None:
+def test_without_a_jump_it_is_the_date(counted: Days, hands: Hands) -> None:
     for passed in (0, 0.25, 1, 40):
         hands.run(passed)
-        assert told.days() == pytest.approx(hands.date - START)
+        assert counted.days() == pytest.approx(hands.date - START)
 
 
 def test_a_date_set_ahead_is_followed_once_that_much_has_run(
-    told: Told, hands: Hands, caplog: pytest.LogCaptureFixture
+    counted: Days, hands: Hands, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A year ahead after a day: told are day 1, 11 and 30, and the date from day 31 on."""
-    told.days()
+    """A year ahead after a day: reported are day 1, 11 and 30, and the date from day 31 on."""
+    counted.days()
     hands.run(1)
     hands.date += 365
-    assert told.days() == pytest.approx(1)
+    assert counted.days() == pytest.approx(1)
     hands.run(10)
-    assert told.days() == pytest.approx(11)
+    assert counted.days() == pytest.approx(11)
     hands.run(19)
-    assert told.days() == pytest.approx(30)
+    assert counted.days() == pytest.approx(30)
     hands.run(1)
-    assert told.days() == pytest.approx(365 + 31)
+    assert counted.days() == pytest.approx(365 + 31)
     assert len(caplog.records) == 1
     assert "365.0 days ahead" in caplog.text
     assert "nothing out for that in the next 30.0 days" in caplog.text
 
 
-def test_a_date_set_ahead_and_back_again_leaves_nothing(told: Told, hands: Hands) -> None:
-    told.days()
+def test_a_date_set_ahead_and_back_again_leaves_nothing(counted: Days, hands: Hands) -> None:
+    counted.days()
     hands.date += 365
-    told.days()
+    counted.days()
     hands.run(1)
     hands.date -= 365
-    assert told.days() == pytest.approx(1)
+    assert counted.days() == pytest.approx(1)
     hands.run(1)
-    assert told.days() == pytest.approx(2)
+    assert counted.days() == pytest.approx(2)
 
 
-def test_a_date_set_back_is_followed(told: Told, hands: Hands) -> None:
-    told.days()
+def test_a_date_set_back_is_followed(counted: Days, hands: Hands) -> None:
+    counted.days()
     hands.date -= 100
-    assert told.days() == pytest.approx(-100)
+    assert counted.days() == pytest.approx(-100)
 
 
-def test_a_machine_that_slept_is_a_jump(told: Told, hands: Hands) -> None:
+def test_a_machine_that_slept_is_a_jump(counted: Days, hands: Hands) -> None:
     """As the monotonic clock stands still meanwhile; half an hour of it is none."""
-    told.days()
+    counted.days()
     hands.date += 1 / 48
-    assert told.days() == pytest.approx(1 / 48)
+    assert counted.days() == pytest.approx(1 / 48)
     hands.date += 60
-    assert told.days() == pytest.approx(1 / 48)
+    assert counted.days() == pytest.approx(1 / 48)
 
 
-def test_a_restart_forgets_no_jump(told: Told, hands: Hands) -> None:
+def test_a_restart_forgets_no_jump(counted: Days, hands: Hands) -> None:
     """20 of its 30 days ran before; half a day of stop counts, but is no time that ran."""
-    told.days()
+    counted.days()
     hands.date += 365
-    told.days()
+    counted.days()
     hands.run(20)
-    assert told.days() == pytest.approx(20)
+    assert counted.days() == pytest.approx(20)
     hands.date += 0.5
-    told.start()
-    assert told.days(newest=hands.date) == pytest.approx(20.5)
+    counted.start()
+    assert counted.days(newest=hands.date) == pytest.approx(20.5)
     hands.run(9)
-    assert told.days() == pytest.approx(29.5)
+    assert counted.days() == pytest.approx(29.5)
     hands.run(1)
-    assert told.days() == pytest.approx(365 + 30.5)
+    assert counted.days() == pytest.approx(365 + 30.5)
 
 
-def test_of_a_stop_one_day_counts(told: Told, hands: Hands) -> None:
-    told.days()
+def test_of_a_stop_one_day_counts(counted: Days, hands: Hands) -> None:
+    counted.days()
     hands.date += 40
-    told.start()
-    assert told.days() == pytest.approx(1)
+    counted.start()
+    assert counted.days() == pytest.approx(1)
 
 
 def test_where_nothing_is_noted_the_newest_row_is_the_last_round(
-    told: Told, hands: Hands, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    counted: Days, hands: Hands, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A store of an older version, a backup, a file that cannot be read."""
-    assert told.days(newest=START - 365) == pytest.approx(-364)
+    assert counted.days(newest=START - 365) == pytest.approx(-364)
     for damaged in ("{", '{"date_ns": 1}', "[]", '{"date_ns": [1], "lag_ns": 0, "left_s": 0}'):
         (tmp_path / FILE_NAME).write_text(damaged)
-        told.start()
-        assert told.days(newest=START - 0.5) == 0
+        counted.start()
+        assert counted.days(newest=START - 0.5) == 0
     (tmp_path / FILE_NAME).unlink()
-    told.start()
-    assert told.days(newest=None) == 0
+    counted.start()
+    assert counted.days(newest=None) == 0
     assert caplog.text.count("cannot read") == 4
     assert json.loads((tmp_path / FILE_NAME).read_text())["lag_ns"] == 0
 
@@ -159,7 +159,7 @@ def room(tmp_path: Path) -> Iterator[WorkerRoom]:
 
 
 def test_a_jump_of_the_date_takes_nothing_out(room: WorkerRoom, hands: Hands) -> None:
-    """Three days kept; spans of day 0 and, behind a jump of a year, of day 2."""
+    """Three days stay; spans of day 0 and, behind a jump of a year, of day 2."""
 
     def append(trace: int) -> None:
         room.now_ns = hands.now_ns()

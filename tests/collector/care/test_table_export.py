@@ -58,11 +58,11 @@ def rows(file: Path, columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_tables_of_more_than_memory_are_written_whole(filled: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    files = export_tables(filled, tmp_path / "tables", told.append, _LITTLE)
+    lines: list[str] = []
+    files = export_tables(filled, tmp_path / "tables", lines.append, _LITTLE)
     assert [file.name for file in files] == [f"{table}.parquet" for table in EXPORTED]
     assert sorted(tmp_path.joinpath("tables").iterdir()) == sorted(files)
-    assert {each.partition(":")[0] for each in told} >= {"records", "spans", "task_results"}
+    assert {each.partition(":")[0] for each in lines} >= {"records", "spans", "task_results"}
     by_name = {file.stem: file for file in files}
 
     contexts = {

@@ -43,7 +43,7 @@ def test_flags_win_over_environment_and_that_over_the_file(
 def test_addresses_in_the_environment_are_written_as_on_the_command_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A container and a service are told so where to listen."""
+    """A container and a service learn so where to listen."""
     monkeypatch.setenv("SCOUTER_COLLECTOR_LISTEN", "[::1]:5")
     monkeypatch.setenv("SCOUTER_COLLECTOR_GRPC", "off")
     settings = load_settings({})
@@ -367,7 +367,7 @@ def test_headers_are_read_as_opentelemetry_writes_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("alerts_slack_url", "hooks.slack.com/services/s3cret", "does not begin with http"),
         ("alerts_slack_url", "https://u:s3cret@hooks.slack.com/", "has credentials in it"),
@@ -383,10 +383,10 @@ def test_headers_are_read_as_opentelemetry_writes_them() -> None:
     ],
 )
 def test_a_channel_that_cannot_work_is_refused_without_its_secret(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(f"SCOUTER_COLLECTOR_{name.upper()}", value)
-    with pytest.raises(ConfigError, match=re.escape(told)) as caught:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         load_settings({})
     assert name in str(caught.value)
     assert "s3cret" not in str(caught.value)
