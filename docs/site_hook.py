@@ -2,7 +2,7 @@
 
 Some pages live outside of docs/: the README, the changelog, the pages of ready-made profiles and of
 deployment. The hook adds them to the site, rewrites their links, and writes the HTTP API's
-OpenAPI document, asked of a collector that it starts.
+OpenAPI document, requested from a collector that it starts.
 """
 
 import posixpath
