@@ -18,7 +18,7 @@ class ModelTokens(NamedTuple):
     """Tokens of the calls of one model."""
 
     models: tuple[str, ...]
-    """The model that answered, then the one that was asked for, as far as they are known."""
+    """The model that answered, then the one that was requested, as far as they are known."""
     calls: int
     input_tokens: int
     output_tokens: int
