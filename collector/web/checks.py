@@ -171,14 +171,14 @@ def read_checks(
     """
     bad = [(each, task) for each in evaluations for task in each.tasks if task.outcome in BAD]
     shown = FIRST if len(bad) > FIRST + 2 else len(bad)
-    told = {each.uid for each, _ in bad}
+    shown_uids = {each.uid for each, _ in bad}
     return Checks(
         count=len(bad),
         of=sum(len(each.tasks) for each in evaluations),
         first=list(_grouped(bad[:shown], names, alerts)),
         rest=list(_grouped(bad[shown:_CHECK_MOST], names, alerts)),
         left_out=max(0, len(bad) - _CHECK_MOST),
-        others=[each for each in evaluations if each.uid not in told],
+        others=[each for each in evaluations if each.uid not in shown_uids],
     )
 
 

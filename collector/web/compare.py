@@ -218,22 +218,22 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
     Raises:
         AskError: The API refused.
     """
-    asked = given.get("profile", "")
-    listed, kept, told = await asyncio.gather(
+    named = given.get("profile", "")
+    listed, stored, first_versions = await asyncio.gather(
         source.get(Page[ProfileItem], "profiles"),
         source.get(Page[RunItem], "runs"),
-        _versions(source, asked),
+        _versions(source, named),
     )
     aliases = sorted({each.alias for each in listed.items if each.is_active})
-    runs = kept.items
-    profile = asked or (aliases[0] if len(aliases) == 1 else "")
-    versions = told if profile == asked else await _versions(source, profile)
+    runs = stored.items
+    profile = named or (aliases[0] if len(aliases) == 1 else "")
+    versions = first_versions if profile == named else await _versions(source, profile)
     before, after = _sides(given, versions, runs)
     exact = {name: given[name] for name in _EXACT if given.get(name)}
     comparison, problem = None, ""
     if (profile or (before.startswith("run:") and after.startswith("run:"))) and before and after:
         chosen = {
-            **_asked(before, "before_", now_s), **_asked(after, "", now_s), **exact,
+            **_parameters(before, "before_", now_s), **_parameters(after, "", now_s), **exact,
             "environment": given.get("environment", ""),
         }  # fmt: skip
         try:
@@ -289,18 +289,18 @@ def _sides(
     """The sides that were chosen; of what was not, the last version and the one before it."""
     before, after = given.get("before", ""), given.get("after", "")
     named = [f"version:{each.version}" for each in versions]
-    kept = [f"run:{each.run_id}" for each in runs]
+    stored = [f"run:{each.run_id}" for each in runs]
     if not after:
         is_several = len(named) > 1 or (before and named)
         after = named[0] if is_several and before != named[0] else "last:24h"
     if not before:
-        known = kept if after in kept else named
+        known = stored if after in stored else named
         older = known[known.index(after) + 1 :] if after in known else named[:1]
         before = older[0] if older and after != "last:24h" else "before:24h"
     return before, after
 
 
-def _asked(side: str, prefix: str, now_s: float) -> dict[str, str]:
+def _parameters(side: str, prefix: str, now_s: float) -> dict[str, str]:
     """A side as parameters of the API."""
     kind, _, text = side.partition(":")
     if kind in ("run", "version"):
@@ -367,11 +367,11 @@ def _failed(
     """The filters of a side's evaluations that did not pass; of a run there are none."""
     if side.startswith("run:"):
         return {}
-    asked = _asked(side, "", now_s)
-    if version := asked.pop("version", ""):
-        asked["service_version"] = version
-    asked |= {name: times[name] for name in ("since", "until") if name in times}
-    return {"profile": profile, "outcome": NOT_PASSED, "environment": environment, **asked}
+    parameters = _parameters(side, "", now_s)
+    if version := parameters.pop("version", ""):
+        parameters["service_version"] = version
+    parameters |= {name: times[name] for name in ("since", "until") if name in times}
+    return {"profile": profile, "outcome": NOT_PASSED, "environment": environment, **parameters}
 
 
 def _figures(comparison: Comparison) -> list[Figure]:

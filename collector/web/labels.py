@@ -65,7 +65,7 @@ async def label_tasks_view(source: Source, rater: str) -> Shown:
         "of_spans": [each for each in ordered if not each.is_readable],
         "newest": newest,
         "mine": mine,
-        "asked": await source.asked([*newest, *mine]),
+        "questions": await source.questions([*newest, *mine]),
         "rater": rater,
     }
 
@@ -82,7 +82,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Shown:
     Raises:
         AskError: The API refused.
     """
-    kept = {
+    chosen = {
         "profile": given.get("profile", ""),
         "task": given.get("task", ""),
         "rater": given.get("rater", "").strip()[:100],
@@ -90,43 +90,43 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Shown:
     }
     offset = natural(given.get("offset", ""))
     is_shown = given.get("reveal") == "yes"
-    asked = {"profile": kept["profile"], "task_id": kept["task"], "rater": kept["rater"]}
+    parameters = {"profile": chosen["profile"], "task_id": chosen["task"], "rater": chosen["rater"]}
     queue = await source.get(
         LabelQueue,
         "labels/queue",
-        **asked,
-        order=kept["order"],
+        **parameters,
+        order=chosen["order"],
         reveal="true" if is_shown else "false",
         uid=given.get("uid"),
         offset=offset,
-        limit="1" if kept["rater"] else "0",
+        limit="1" if chosen["rater"] else "0",
     )
-    kept["rater"] = _spelt(kept["rater"], queue.people)
-    item = queue.items[0] if queue.items and kept["rater"] else None
+    chosen["rater"] = _spelt(chosen["rater"], queue.people)
+    item = queue.items[0] if queue.items and chosen["rater"] else None
     elsewhere = 0
     if item is not None:
         item = item.model_copy(update={"context": pruned(item.context)})
-    elif kept["rater"] and kept["order"] not in DRAWN:
-        elsewhere = (await source.get(LabelQueue, "labels/queue", **asked, limit="0")).waiting
+    elif chosen["rater"] and chosen["order"] not in DRAWN:
+        elsewhere = (await source.get(LabelQueue, "labels/queue", **parameters, limit="0")).waiting
     last: Sequence[LabelItem] = ()
-    if kept["rater"]:
-        last = (await source.get(_Labels, "labels", **asked, limit=_LAST)).items
+    if chosen["rater"]:
+        last = (await source.get(_Labels, "labels", **parameters, limit=_LAST)).items
     return {
         "queue": queue,
         "item": item,
-        "asked": await source.asked([*([item] if item else []), *last]),
-        "kept": kept,
+        "questions": await source.questions([*([item] if item else []), *last]),
+        "chosen": chosen,
         "offset": offset,
         "last": last,
         "is_undone": given.get("undone") == "yes",
         "back": given.get("back", ""),
         "is_shown": is_shown,
-        "is_blind": not is_shown and _is_blind(item, given.get("seen", ""), kept["order"]),
+        "is_blind": not is_shown and _is_blind(item, given.get("seen", ""), chosen["order"]),
         "elsewhere": elsewhere,
         "it": "judge" if queue.is_judge else "check",
         "orders": _orders(is_judge=queue.is_judge),
-        "drawn": _drawn(given, kept["order"]),
-        "is_example": kept["order"] not in DRAWN,
+        "drawn": _drawn(given, chosen["order"]),
+        "is_example": chosen["order"] not in DRAWN,
         "steps": _keyed(queue.scale.steps if queue.scale else ()),
     }
 
@@ -184,28 +184,27 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Shown:
     Raises:
         AskError: The API refused.
     """
-    kept = {
+    chosen = {
         "profile": given.get("profile", ""),
         "task": given.get("task", ""),
         "standing": given.get("standing", ""),
         "rater": given.get("rater", "").strip()[:100],
     }
     offset = natural(given.get("offset", ""))
-    asked = {"profile": kept["profile"], "task_id": kept["task"]}
+    parameters = {"profile": chosen["profile"], "task_id": chosen["task"]}
     found = await source.get(
-        LabelledRecords, "labels/records", **asked, standing=kept["standing"], rater=kept["rater"],
-        offset=offset,
-        limit=_PAGE,
+        LabelledRecords, "labels/records", **parameters,
+        standing=chosen["standing"], rater=chosen["rater"], offset=offset, limit=_PAGE,
     )  # fmt: skip
-    kept["rater"] = _spelt(kept["rater"], found.people)
+    chosen["rater"] = _spelt(chosen["rater"], found.people)
     it = "judge" if found.is_judge else "check"
     # A list of one's own shows no other's label.
-    own = kept["rater"] if not kept["standing"] else ""
+    own = chosen["rater"] if not chosen["standing"] else ""
     return {
         "found": found,
         "records": [_listed(each, own) for each in found.items],
-        "asked": await source.asked(found.items),
-        "kept": kept,
+        "questions": await source.questions(found.items),
+        "chosen": chosen,
         "offset": offset,
         "page": _PAGE,
         "it": it,
@@ -239,12 +238,12 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Shown:
     Raises:
         AskError: The API refused.
     """
-    asked = {"profile": profile, "task_id": task_id}
-    found = await source.get(LabelAgreement, "labels/agreement", **asked)
+    parameters = {"profile": profile, "task_id": task_id}
+    found = await source.get(LabelAgreement, "labels/agreement", **parameters)
     contested: Sequence[LabelledRecord] = ()
     if found.contested:
         listed = await source.get(
-            LabelledRecords, "labels/records", **asked, standing="contested", limit=5
+            LabelledRecords, "labels/records", **parameters, standing="contested", limit=5
         )
         contested = listed.items
     judge = found.judge
@@ -254,7 +253,7 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Shown:
     return {
         "found": found,
         "contested": [_listed(each) for each in contested],
-        "asked": await source.asked(contested),
+        "questions": await source.questions(contested),
         "it": "judge" if found.is_judge else "check",
         "agreed": agreed,
         "compared": compared,

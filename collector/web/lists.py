@@ -208,10 +208,15 @@ async def list_view(source: Source, listing: Listing, given: QueryParams, now_s:
         AskError: The API refused a filter.
     """
     filters = _known(listing, given)
-    asked = _asked(filters, now_s)
+    parameters = _parameters(filters, now_s)
     more = {"questions": "true"} if listing.item is TraceItem else {}
     page = await source.get(
-        Page[listing.item], listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked, **more
+        Page[listing.item],
+        listing.path,
+        limit=_PAGE,
+        cursor=given.get("cursor"),
+        **parameters,
+        **more,
     )
     records = [each for each in page.items if isinstance(each, RecordItem | Evaluation)]
     oldest_s = min((each.created_at.timestamp() for each in records), default=0)
@@ -219,13 +224,13 @@ async def list_view(source: Source, listing: Listing, given: QueryParams, now_s:
         "listing": listing,
         "filters": filters,
         "items": page.items,
-        "asked": await source.asked(records, max(0, int(oldest_s) - _SLACK_S)),
+        "questions": await source.questions(records, max(0, int(oldest_s) - _SLACK_S)),
         "next_cursor": page.next_cursor,
         "looked_until": page.looked_until if isinstance(page, Searched) else None,
         "is_first": not given.get("cursor"),
         "exports": () if _TEXT in filters else listing.exports,
         "has_facets": _TEXT not in filters,
-        "is_of_a_day": listing.name == "traces" and _TEXT in filters and "since" not in asked,
+        "is_of_a_day": listing.name == "traces" and _TEXT in filters and "since" not in parameters,
     }
 
 
@@ -242,7 +247,7 @@ async def facets_view(source: Source, listing: Listing, given: QueryParams, now_
         AskError: The API refused a filter.
     """
     filters = _known(listing, given)
-    facets = await source.get(FacetList, f"facets/{listing.path}", **_asked(filters, now_s))
+    facets = await source.get(FacetList, f"facets/{listing.path}", **_parameters(filters, now_s))
     labels = {each.name: each.label for each in listing.filters}
     tag = str(filters.get(_TAG, ""))
     shown = [
@@ -274,10 +279,10 @@ async def download_list(
     Raises:
         AskError: The API refused a filter, or the next part cannot be had.
     """
-    asked, cursor = _asked(_known(listing, given), now_s), None
+    parameters, cursor = _parameters(_known(listing, given), now_s), None
     while True:
         part = await source.file(
-            f"export/{kind}", format=form, part_bytes=_PART_BYTES, cursor=cursor, **asked
+            f"export/{kind}", format=form, part_bytes=_PART_BYTES, cursor=cursor, **parameters
         )
         yield part.content
         cursor = part.headers.get(NEXT_CURSOR)
@@ -336,14 +341,14 @@ def _alone(facet: Facet, value: str) -> Facet:
     return Facet(name=facet.name, values=values, others=0)
 
 
-def _asked(filters: Filters, now_s: float) -> dict[str, str | list[str]]:
+def _parameters(filters: Filters, now_s: float) -> dict[str, str | list[str]]:
     """The filters as the API takes them: it knows no period that ends now."""
-    asked = dict(filters)
-    name = asked.pop(_RANGE, None)
-    if name is not None and "since" not in asked:
+    parameters = dict(filters)
+    name = parameters.pop(_RANGE, None)
+    if name is not None and "since" not in parameters:
         period = next((each for each in PERIODS if each.name == name), None)
         if period is None:
             known = ", ".join(each.name for each in PERIODS)
             raise AskError(HTTPStatus.BAD_REQUEST, f"range: {str(name)[:100]!r} is none of {known}")
-        asked["since"] = str(period.since(now_s))
-    return asked
+        parameters["since"] = str(period.since(now_s))
+    return parameters

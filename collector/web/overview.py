@@ -43,7 +43,7 @@ class TaskRow:
     fall: DriftAlert | None
     """The open alert of the detectors about it."""
     series: DriftSeries | None
-    """Its standing with the detectors."""
+    """Its state by the detectors."""
 
     @property
     def is_seen(self) -> bool:
@@ -71,7 +71,7 @@ class ProfileRows:
     tasks: Sequence[TaskRow]
     is_firing: bool
     environments: Sequence[str]
-    """Those that the detectors know, the one whose standings are shown first."""
+    """Those that the detectors know, the one whose states are shown first."""
 
 
 async def overview(
@@ -92,12 +92,12 @@ async def overview(
     since = period.since(now_s)
     profiles, (rates, bucket_s), alerts, series, records = await asyncio.gather(
         source.get(Page[ProfileItem], "profiles"),
-        _rates(source, {"since": since, "profile": profile, **traffic.asked}),
+        _rates(source, {"since": since, "profile": profile, **traffic.for_api}),
         source.get(Alerts, "alerts"),
         source.get(DriftSeriesList, "drift/series", profile=profile),
         source.get(RecordStates, "conservation/records"),
     )
-    standings = series.items
+    states = series.items
     shown = alerts_of(alerts, profile)
     rows = _rows(
         [each for each in profiles.items if profile in ("", each.alias)],
@@ -105,7 +105,7 @@ async def overview(
         _plots(rates, since, now_s, bucket_s) if bucket_s else {},
         alerts.items,
         shown["incidents"],
-        standings,
+        states,
         traffic.environment,
     )
     return {
@@ -113,8 +113,8 @@ async def overview(
         **shown,
         "records": records,
         "is_empty": not records.accepted,
-        "versions": _versions(standings),
-        "environments": sorted({each.environment for each in standings} - {""}),
+        "versions": _versions(states),
+        "environments": sorted({each.environment for each in states} - {""}),
     }
 
 
@@ -160,26 +160,26 @@ async def profile_view(
     }  # fmt: skip
 
 
-def _versions(standings: Sequence[DriftSeries]) -> list[str]:
+def _versions(states: Sequence[DriftSeries]) -> list[str]:
     """The versions that ran last, then those before them."""
-    now = [each.version for each in standings]
-    before = [each.version_before.version for each in standings if each.version_before]
+    now = [each.version for each in states]
+    before = [each.version_before.version for each in states if each.version_before]
     return [name for name in dict.fromkeys([*sorted(now), *sorted(before)]) if name]
 
 
 async def _rates(
-    source: Source, asked: Mapping[str, str | int]
+    source: Source, parameters: Mapping[str, str | int]
 ) -> tuple[Sequence[RatedTask], int | None]:
     """The rate of each task with its line, and the seconds of a bucket of that.
 
     There are no lines where tasks are too many for them.
     """
     try:
-        found = await source.get(TaskRates, "tasks", points=_POINTS, **asked)
+        found = await source.get(TaskRates, "tasks", points=_POINTS, **parameters)
     except AskError as error:
         if error.status != HTTPStatus.BAD_REQUEST:
             raise
-        found = await source.get(TaskRates, "tasks", **asked)
+        found = await source.get(TaskRates, "tasks", **parameters)
     return found.items, found.bucket_s
 
 
@@ -219,14 +219,14 @@ def _rows(
     plots: dict[tuple[str, str], Plot],
     alerts: Iterable[Alert],
     incidents: Sequence[Incident],
-    standings: Sequence[DriftSeries],
+    states: Sequence[DriftSeries],
     environment: str,
 ) -> list[ProfileRows]:
     alert_of = {each.profile: each for each in alerts}
     rate_of = {(each.profile_version, each.task_id): each for each in rates}
     series_of = {
         (each.profile, each.task, each.environment): each
-        for each in standings
+        for each in states
         if each.kind == "pass" and not each.slice
     }
     rows: list[ProfileRows] = []
@@ -234,7 +234,7 @@ def _rows(
         if not profile.is_active:
             continue
         alias = profile.alias
-        environments = environments_of(alias, standings, environment)
+        environments = environments_of(alias, states, environment)
         its = [each for each in incidents if each.profile == alias]
         here = [each for each in its if not environments or each.is_in(environments[0])]
         alert, incident = alert_of.get(alias), here[0] if here else None
@@ -274,23 +274,23 @@ def _rows(
     return rows
 
 
-def environments_of(alias: str, standings: Iterable[DriftSeries], asked: str) -> list[str]:
+def environments_of(alias: str, of_all: Iterable[DriftSeries], named: str) -> list[str]:
     """The environments of a profile, the one that is shown first.
 
     Args:
         alias: Of the profile.
-        standings: As the API has them; each series of a profile is of one environment.
-        asked: That a person names; without it the one with the most records is shown.
+        of_all: As the API has them; each series of a profile is of one environment.
+        named: That a person names; without it the one with the most records is shown.
 
     Returns:
         Names, the empty one for results that name none; empty while the detectors know nothing.
     """
     records: Counter[str] = Counter()
-    for each in standings:
+    for each in of_all:
         if each.profile == alias and each.kind == "pass":
             records[each.environment] += each.records
     found = sorted(records, key=lambda name: (-records[name], name))
-    return sorted(found, key=lambda name: name != asked)
+    return sorted(found, key=lambda name: name != named)
 
 
 def state_of(

@@ -50,12 +50,12 @@ class Traffic:
     environment: str
 
     @property
-    def asked(self) -> dict[str, str]:
+    def for_api(self) -> dict[str, str]:
         """Parameters of the API."""
         return {"service_version": self.version, "environment": self.environment}
 
     @property
-    def kept(self) -> dict[str, str]:
+    def for_page(self) -> dict[str, str]:
         """Parameters of the page's addresses."""
         return {"version": self.version, "environment": self.environment}
 
@@ -93,9 +93,9 @@ def split_of(
     opened = incidents[0] if incidents else None
     newest = versions[0].version if versions else ""
     wanted = (opened and opened.version) or newest
-    begun = next((each for each in versions[:-1] if each.version == wanted), None)
-    if begun is not None and begun.first_at.timestamp() > since_s:
-        return {"at": written(begun.first_at), "words": f"version {wanted} began"}
+    started = next((each for each in versions[:-1] if each.version == wanted), None)
+    if started is not None and started.first_at.timestamp() > since_s:
+        return {"at": written(started.first_at), "words": f"version {wanted} began"}
     if opened is not None and opened.since.timestamp() > since_s:
         return {"at": written(opened.since), "words": "the fall began"}
     return {"at": "", "words": ""}

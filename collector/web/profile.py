@@ -196,8 +196,8 @@ async def _content(
     uid, limit = item.uid, max(1, min(_NEWEST, _RESULTS // len(item.tasks)))
     body, rates, newest = await asyncio.gather(
         _body(source, item),
-        source.get(TaskRates, "tasks", profile=uid, since=since_s, usage="true", **traffic.asked),
-        source.get(Page[Evaluation], "evaluations", profile=uid, limit=limit, **traffic.asked),
+        source.get(TaskRates, "tasks", profile=uid, since=since_s, usage="true", **traffic.for_api),
+        source.get(Page[Evaluation], "evaluations", profile=uid, limit=limit, **traffic.for_api),
     )
     return body, rates.items, newest.items
 
@@ -293,9 +293,9 @@ async def _users(source: Source, item: ProfileItem) -> list[DriftSeries]:
     """Services that ran last, each in each environment, with the rate of whole records."""
     if not item.is_active or item.unusable:
         return []
-    standings = await source.get(DriftSeriesList, "drift/series", profile=item.uid)
+    detectors = await source.get(DriftSeriesList, "drift/series", profile=item.uid)
     return [
-        each for each in standings.items if each.kind == "pass" and not (each.task or each.slice)
+        each for each in detectors.items if each.kind == "pass" and not (each.task or each.slice)
     ]
 
 

@@ -49,7 +49,7 @@ class Turn:
     at: datetime
     """Time at which its first record was made."""
     checked: list[Checked] = field(default_factory=list[Checked])
-    told: TurnView | None = None
+    view: TurnView | None = None
     """Words and calls of its spans; None without a trace, or where none of its spans is stored."""
     context: object = None
     """Of its first record, where no span says anything."""
@@ -74,7 +74,7 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Shown
     shown = turns[(number - 1) * _TURNS : number * _TURNS]
     await asyncio.gather(*(_fill(source, turn) for turn in shown))
     own = _latest(evaluations, "session").values()
-    told = next((each for each in evaluations if each.service_name), None)
+    process = next((each for each in evaluations if each.service_name), None)
     return {
         "session": session,
         "turns": shown,
@@ -84,7 +84,7 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Shown
         "pages": last,
         "records_left": max(0, session.records - len(records)),
         "own": [_checked(None, each) for each in own],
-        "told": told,
+        "process": process,
         "checks": _counts([*(one.evaluation for turn in turns for one in turn.checked), *own]),
     }
 
@@ -135,11 +135,11 @@ async def _fill(source: Source, turn: Turn) -> None:
     if turn.trace_id:
         try:
             path = f"traces/{quote(turn.trace_id, safe='')}/turn"
-            turn.told = (await source.get(TraceTurn, path)).turn
+            turn.view = (await source.get(TraceTurn, path)).turn
         except AskError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-    if turn.told is None or (turn.told.question is None and turn.told.answer is None):
+    if turn.view is None or (turn.view.question is None and turn.view.answer is None):
         path = f"records/{quote(turn.uid, safe='')}"
         turn.context = pruned((await source.get(Record, path)).context, 50)
 
@@ -175,7 +175,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Sho
         label, definitions = await definitions_in(source, latest.profile, latest.profile_version)
     return {
         "record": record,
-        "asked": await source.asked([record]),
+        "questions": await source.questions([record]),
         "latest": latest,
         "is_score": is_score_uid(record.uid),
         "tasks": tasks,
@@ -194,7 +194,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Sho
         "labels": labels,
         "rater": rater,
         "labelled_task": given.get("task", ""),
-        "told": {name: given.get(name, "") for name in ("again", "flipped", "at", "digest")},
+        "rerun": {name: given.get(name, "") for name in ("again", "flipped", "at", "digest")},
         "own": next(
             (
                 each

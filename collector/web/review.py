@@ -30,9 +30,9 @@ _FILE_BYTES: Final = 32 * 2**20
 """Bytes of an uploaded run that the API takes."""
 _FORM_BYTES: Final = 2**16
 """Around the file."""
-TOLD: Final = "scouter_told"
+RERUN: Final = "scouter_told"
 """Cookie that says once what another evaluation came to; the address stays the record's own."""
-_TOLD_S: Final = 60
+_RERUN_S: Final = 60
 _UNSAFE: Final = re.compile("[^A-Za-z0-9.]+")
 """Characters that no name of a downloaded file has."""
 _NAME: Final = "scouter_rater"
@@ -73,8 +73,8 @@ async def _upload(request: Request, source: Source) -> Response:
         if not isinstance(file, UploadFile):
             raise AskError(HTTPStatus.BAD_REQUEST, "choose a file that scouter eval --save wrote")
         name = name or (file.filename or "").rpartition(".")[0]
-        kept = await source.send(RunItem, "runs", await file.read(), name=name[:200])
-    return RedirectResponse(f"/compare?after=run:{kept.run_id}", HTTPStatus.SEE_OTHER)
+        stored = await source.send(RunItem, "runs", await file.read(), name=name[:200])
+    return RedirectResponse(f"/compare?after=run:{stored.run_id}", HTTPStatus.SEE_OTHER)
 
 
 async def _remove(request: Request, source: Source) -> Response:
@@ -139,16 +139,16 @@ def _after(form: Mapping[str, str], *, is_undone: bool) -> str:
     A label that was taken back leads to its record again.
     """
     names = ("profile", "task", "rater", "order", "offset")
-    kept = {name: form.get(name, "") for name in names}
+    fields = {name: form.get(name, "") for name in names}
     if form.get("back") == "record":
-        filled = {name: kept[name] for name in ("rater", "task")}
+        filled = {name: fields[name] for name in ("rater", "task")}
         return f"/records/{path_part(form['uid'])}?{query(filled)}#labels"
     if form.get("back") == "list":
-        return f"/labels/records?{query({**kept, 'order': '', 'offset': ''})}"
+        return f"/labels/records?{query({**fields, 'order': '', 'offset': ''})}"
     if is_undone:
-        kept |= {"uid": form["uid"], "undone": "yes", "seen": form.get("undo_seen", "")}
-        kept |= {"drawn": form["drawn"]}
-    return f"/labels/queue?{query(kept)}"
+        fields |= {"uid": form["uid"], "undone": "yes", "seen": form.get("undo_seen", "")}
+        fields |= {"drawn": form["drawn"]}
+    return f"/labels/queue?{query(fields)}"
 
 
 def _said(form: Mapping[str, str]) -> dict[str, JsonValue]:
@@ -172,18 +172,18 @@ def _said(form: Mapping[str, str]) -> dict[str, JsonValue]:
 
 
 async def _agreement(request: Request, source: Source) -> Response:
-    asked = request.query_params
-    shown = await agreement_view(source, asked.get("profile", ""), asked.get("task", ""))
+    parameters = request.query_params
+    shown = await agreement_view(source, parameters.get("profile", ""), parameters.get("task", ""))
     return await render(request, "label_agreement.html", **shown)
 
 
 async def _label_file(request: Request, source: Source) -> Response:
-    asked = request.query_params
-    form = "csv" if asked.get("format") == "csv" else "jsonl"
+    parameters = request.query_params
+    form = "csv" if parameters.get("format") == "csv" else "jsonl"
     found = await source.file(
         "labels/file",
-        profile=asked.get("profile", ""),
-        task_id=asked.get("task", ""),
+        profile=parameters.get("profile", ""),
+        task_id=parameters.get("task", ""),
         format=form,
     )
     return download(found.content, f"labels.{form}", found.headers["content-type"])
@@ -215,8 +215,8 @@ def _indented(data: bytes) -> bytes:
 
 def _file_name(request: Request, kind: str, ending: str) -> str:
     """The name of a file that is made of a record, by the record's own name and uid."""
-    asked = request.query_params
-    words = (kind, asked.get("name", "")[:40], asked.get("uid", "")[-8:])
+    parameters = request.query_params
+    words = (kind, parameters.get("name", "")[:40], parameters.get("uid", "")[-8:])
     return f"{_UNSAFE.sub('-', '-'.join(filter(None, words)))}.{ending}"
 
 
@@ -231,14 +231,14 @@ async def _again(request: Request, source: Source) -> Response:
     )
     came = "stored" if done.stored else "gone" if done.gone else "same"
     flipped = sum(len(each.tasks) for each in done.items)
-    told = {
+    rerun = {
         "again": came, "flipped": str(flipped), "digest": done.profile_version,
         "at": datetime.datetime.now(datetime.UTC).isoformat(),
     }  # fmt: skip
     target = f"/records/{path_part(uid)}"
     answer = RedirectResponse(target, HTTPStatus.SEE_OTHER)
     answer.set_cookie(
-        TOLD, query(told), max_age=_TOLD_S, path=target, httponly=True, samesite="lax",
+        RERUN, query(rerun), max_age=_RERUN_S, path=target, httponly=True, samesite="lax",
         secure=request.url.scheme == "https",
     )  # fmt: skip
     return answer

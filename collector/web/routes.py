@@ -46,7 +46,7 @@ from collector.web.render import (
     render,
     text_of,
 )
-from collector.web.review import TOLD, review_routes
+from collector.web.review import RERUN, review_routes
 from collector.web.source import AskError, Source
 from collector.web.task import spread_view, task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
@@ -152,8 +152,8 @@ class _StaticFiles(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         answer = await super().get_response(path, scope)
-        is_kept = scope["query_string"].startswith(f"{VERSION}=".encode())
-        answer.headers["Cache-Control"] = _FOR_GOOD if is_kept else "no-cache"
+        is_versioned = scope["query_string"].startswith(f"{VERSION}=".encode())
+        answer.headers["Cache-Control"] = _FOR_GOOD if is_versioned else "no-cache"
         answer.headers["X-Content-Type-Options"] = "nosniff"
         return answer
 
@@ -191,8 +191,8 @@ async def _profile_faults(request: Request, source: Source) -> Response:
 
 
 async def _profile_file(request: Request, source: Source) -> Response:
-    asked = request.query_params
-    body = await profile_body(source, asked.get("profile", ""), asked.get("digest", ""))
+    parameters = request.query_params
+    body = await profile_body(source, parameters.get("profile", ""), parameters.get("digest", ""))
     return download(text_of(body).encode(), "profile.json", "application/json")
 
 
@@ -210,11 +210,11 @@ async def _task(request: Request, source: Source) -> Response:
 
 
 async def _spread(request: Request, source: Source) -> Response:
-    asked = request.query_params
-    period, traffic = read_period(asked.get("range")), _traffic(request)
-    profile, task_id = asked.get("profile", ""), asked.get("task", "")
+    parameters = request.query_params
+    period, traffic = read_period(parameters.get("range")), _traffic(request)
+    profile, task_id = parameters.get("profile", ""), parameters.get("task", "")
     shown = await spread_view(
-        source, profile, task_id, period, traffic, asked.get("split", ""), time.time()
+        source, profile, task_id, period, traffic, parameters.get("split", ""), time.time()
     )
     return await render(
         request, "distributions.html", layout=_layout(request), period=period, traffic=traffic,
@@ -223,29 +223,31 @@ async def _spread(request: Request, source: Source) -> Response:
 
 
 async def _failures(request: Request, source: Source) -> Response:
-    asked = request.query_params
-    period, traffic = read_period(asked.get("range")), _traffic(request)
+    parameters = request.query_params
+    period, traffic = read_period(parameters.get("range")), _traffic(request)
     profile, task_id, split, words = (
-        asked.get(name, "") for name in ("profile", "task", "split", "words")
+        parameters.get(name, "") for name in ("profile", "task", "split", "words")
     )
     shown = await source.get(
         Failures, "tasks/failures", profile=profile, task_id=task_id,
-        since=period.since(time.time()), split=split, **traffic.asked,
+        since=period.since(time.time()), split=split, **traffic.for_api,
     )  # fmt: skip
-    questions = await source.asked(each for group in shown.items for each in group.examples)
+    questions = await source.questions(each for group in shown.items for each in group.examples)
     return await render(
         request, "failures.html", layout=_layout(request), period=period, traffic=traffic,
-        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], asked=questions,
+        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], questions=questions,
         **dict(shown),
     )  # fmt: skip
 
 
 async def _record(request: Request, source: Source) -> Response:
-    uid, told = request.path_params["uid"], dict(parse_qsl(request.cookies.get(TOLD, "")))
-    given = {**told, **request.query_params}
+    uid, rerun = request.path_params["uid"], dict(parse_qsl(request.cookies.get(RERUN, "")))
+    given = {**rerun, **request.query_params}
     answer = await render(request, "record.html", **await record_view(source, uid, given))
-    if told:
-        answer.delete_cookie(TOLD, path=f"/records/{path_part(uid)}", httponly=True, samesite="lax")
+    if rerun:
+        answer.delete_cookie(
+            RERUN, path=f"/records/{path_part(uid)}", httponly=True, samesite="lax"
+        )
     return answer
 
 
@@ -325,8 +327,8 @@ async def _alerts(request: Request, source: Source) -> Response:
 async def _alert(request: Request, source: Source) -> Response:
     alert_id = request.path_params["alert_id"]
     shown = await source.get(DriftAlertLook, f"alerts/{quote(alert_id, safe='')}")
-    others, asked = await _beside(source, alert_id), await source.asked(shown.examples)
-    return await render(request, "alert.html", others=others, asked=asked, **dict(shown))
+    others, questions = await _beside(source, alert_id), await source.questions(shown.examples)
+    return await render(request, "alert.html", others=others, questions=questions, **dict(shown))
 
 
 async def _beside(source: Source, alert_id: str) -> list[DriftAlert]:
@@ -351,8 +353,8 @@ async def _act(request: Request, source: Source) -> Response:
         others = [each for each in others if each.state != "shadow"]
     is_new_normal = act == "resolve" and form.get("accept") == "yes"
     for each in (None, *others):
-        is_held = each is None or not each.condition  # a condition is learnt from nothing
-        accepted: dict[str, JsonValue] = {"accept": True} if is_new_normal and is_held else {}
+        is_learnt = each is None or not each.condition  # a condition is learnt from nothing
+        accepted: dict[str, JsonValue] = {"accept": True} if is_new_normal and is_learnt else {}
         wanted = quote(alert_id if each is None else each.alert_id, safe="")
         await source.post(DriftAlert, f"alerts/{wanted}/{act}", body | accepted)
     return RedirectResponse(f"/alerts/{quote(alert_id, safe='')}", 303)
@@ -375,8 +377,8 @@ async def _replay(request: Request, source: Source) -> Response:
     else:
         done = await source.post(ReplayedLetters, "dead-letters/replay", {})
         counts = {name: getattr(done, name) for name in _REPLAYED}
-    told = {name: str(counts.get(name, 0)) for name in _REPLAYED}
-    return RedirectResponse(f"/health?{query(told)}#letters", 303)
+    shown = {name: str(counts.get(name, 0)) for name in _REPLAYED}
+    return RedirectResponse(f"/health?{query(shown)}#letters", 303)
 
 
 def _list(name: str) -> View:
@@ -452,5 +454,7 @@ async def _logout(request: Request) -> Response:
 
 
 def _traffic(request: Request) -> Traffic:
-    asked = request.query_params
-    return Traffic(version=asked.get("version", ""), environment=asked.get("environment", ""))
+    parameters = request.query_params
+    return Traffic(
+        version=parameters.get("version", ""), environment=parameters.get("environment", "")
+    )

@@ -93,8 +93,8 @@ class Source:
         """
         return await self._take(model, "GET", path, query)
 
-    async def asked(self, items: Iterable[_Named], since_s: int = 0) -> Mapping[str, str]:
-        """By uid what the user asked: the name of a record to which nobody gave an id.
+    async def questions(self, items: Iterable[_Named], since_s: int = 0) -> Mapping[str, str]:
+        """By uid the user's question: the name of a record to which nobody gave an id.
 
         Args:
             items: Records, or what is about them.

@@ -47,7 +47,7 @@ class RateLine:
 
 async def rate_lines(
     source: Source,
-    asked: Mapping[str, str | int],
+    parameters: Mapping[str, str | int],
     whole: TaskSeries,
     versions: Sequence[VersionItem],
     now_s: float,
@@ -56,7 +56,7 @@ async def rate_lines(
 
     Args:
         source: Asks the API.
-        asked: Profile, task, traffic and begin of the period, as the API takes them.
+        parameters: Profile, task, traffic and begin of the period, as the API takes them.
         whole: The series of all together, as the API has it.
         versions: Of the profile, as the API has them, the one that began last first.
         now_s: The end of the period; no point lies behind it.
@@ -67,16 +67,16 @@ async def rate_lines(
     bucket_s = whole.bucket_s
     points = _points(whole.items, bucket_s, now_s)
     total = sum(each.n for each in points)
-    since_s = int(asked["since"])
+    since_s = int(parameters["since"])
     its = [each.version for each in versions if each.last_at.timestamp() >= since_s]
-    if not asked["service_version"] and 1 < len(its) <= _MOST_LINES and total <= _FEW:
+    if not parameters["service_version"] and 1 < len(its) <= _MOST_LINES and total <= _FEW:
         exact = {"since": written(whole.items[0].start), "bucket": f"{bucket_s}s"} if total else {}
         found = await asyncio.gather(
             *(
                 source.get(
                     TaskSeries,
                     "tasks/series",
-                    **{**asked, **exact, "service_version": version},
+                    **{**parameters, **exact, "service_version": version},
                 )
                 for version in its
             )
@@ -179,7 +179,7 @@ async def spread_view(
     """
     found = await source.get(
         Distributions, "tasks/distributions", profile=profile, task_id=task_id,
-        since=period.since(now_s), split=split, **traffic.asked,
+        since=period.since(now_s), split=split, **traffic.for_api,
     )  # fmt: skip
     return {
         "spreads": [_spread(each) for each in found.items],
@@ -192,7 +192,7 @@ async def spread_view(
 def _spread(item: Distribution) -> Shown:
     measure, bins = item.measure, item.bins
     rows = [
-        {**dict(each), "range": f"{_told(measure, each.low)} – {_told(measure, each.high)}"}
+        {**dict(each), "range": f"{_shown(measure, each.low)} – {_shown(measure, each.high)}"}
         for each in bins
     ]
     edges = [each.low for each in bins] + [bins[-1].high]
@@ -206,7 +206,7 @@ def _spread(item: Distribution) -> Shown:
         "bars": list(_bars(item, rows)),
         "ticks": [
             (
-                number * step, _told(measure, edge),
+                number * step, _shown(measure, edge),
                 "start" if not number else "end" if number == last else "middle",
             )
             for number, edge in enumerate(edges)
@@ -215,8 +215,8 @@ def _spread(item: Distribution) -> Shown:
         "rows": rows,
         "before": item.before,
         "since": item.since,
-        "median_before": _told(measure, item.median_before),
-        "median_since": _told(measure, item.median_since),
+        "median_before": _shown(measure, item.median_before),
+        "median_since": _shown(measure, item.median_since),
     }  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def _bars(item: Distribution, rows: list[Shown]) -> Iterator[Bar]:
                 )  # fmt: skip
 
 
-def _told(measure: str, value: float | None) -> str:
+def _shown(measure: str, value: float | None) -> str:
     if value is None:
         return "–"
     return took(value) if measure == "duration_ms" else f"{value:.4g}"
@@ -278,18 +278,18 @@ async def task_view(
         AskError: The API refused, or there is no such profile or task.
     """
     since = period.since(now_s)
-    asked: dict[str, str | int] = {"profile": profile, "since": since, **traffic.asked}
-    counted, whole, found, standings, known, setups = await asyncio.gather(
-        source.get(TaskRates, "tasks", usage="true", **asked),
-        source.get(TaskSeries, "tasks/series", task_id=task_id, points=POINTS, **asked),
+    parameters: dict[str, str | int] = {"profile": profile, "since": since, **traffic.for_api}
+    counted, whole, found, detectors, known, setups = await asyncio.gather(
+        source.get(TaskRates, "tasks", usage="true", **parameters),
+        source.get(TaskSeries, "tasks/series", task_id=task_id, points=POINTS, **parameters),
         source.get(Alerts, "alerts"),
         source.get(DriftSeriesList, "drift/series", profile=profile),
         source.get(Versions, "versions", profile=profile),
-        source.get(Setups, "setups", **asked),
+        source.get(Setups, "setups", **parameters),
     )
     versions = known.items
     bucket_s = whole.bucket_s
-    lines = await rate_lines(source, {**asked, "task_id": task_id}, whole, versions, now_s)
+    lines = await rate_lines(source, {**parameters, "task_id": task_id}, whole, versions, now_s)
     incidents = [
         each
         for each in incidents_of(found.drift)
@@ -297,7 +297,7 @@ async def task_view(
     ]
     about = profile, task_id, traffic.environment
     falls = [each for each in found.drift if _is_about(each, *about)]
-    stands = [each for each in standings.items if _is_about(each, *about)]
+    stands = [each for each in detectors.items if _is_about(each, *about)]
     own = next((each for each in falls if each.state != "resolved"), None)
     path = f"alerts/{quote(own.alert_id, safe='')}" if own else ""
     look = await source.get(DriftAlertLook, path) if own else None
@@ -332,7 +332,7 @@ async def task_view(
         "split": split_of(incidents, versions, since),
         "versions": [each.version for each in versions],
         "environments": sorted(
-            {each.environment for each in standings.items if each.profile == profile}
+            {each.environment for each in detectors.items if each.profile == profile}
             - {""}
         ),
     }  # fmt: skip
@@ -351,7 +351,7 @@ def _drawn(
 
 
 def _is_about(each: DriftAlert | DriftSeries, profile: str, task_id: str, environment: str) -> bool:
-    """Tell whether an alert or a standing is about the pass rate of a task in an environment."""
+    """Tell whether an alert or a series is about the pass rate of a task in an environment."""
     if isinstance(each, DriftAlert):
         is_same = not each.condition and task_id in tasks_of(each, "pass")
     else:

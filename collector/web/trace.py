@@ -111,10 +111,10 @@ async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) ->
         "first": FIRST,
         "trace_id": found.trace_id,
         "columns": columns,
-        "rows": kept_rows(rows, hits),
+        "rows": selected_rows(rows, hits),
         "shown_kinds": {columns.kinds[kind] for kind in columns.kind},
         "agents": None if agents is None else agents.items,
-        "asked": await source.asked(evaluations),
+        "questions": await source.questions(evaluations),
         "checks": read_checks(evaluations, {row.span_id: row.name for row in rows}, alerts),
         "conversations": sorted({each.session_id for each in evaluations} - {""}),
         "presets": [(each, None if is_long else sum(map(each.selects, rows))) for each in PRESETS],
@@ -177,19 +177,21 @@ def _name_results(messages: Iterable[object]) -> None:
             part.setdefault("name", names[str(part["id"])])
 
 
-async def pass_on(source: Source, path: str, accepts: str, **asked: str | int | None) -> Response:
+async def pass_on(
+    source: Source, path: str, accepts: str, **parameters: str | int | None
+) -> Response:
     """Answer with what the API answers, byte for byte; compressed where the browser takes that.
 
     Args:
         source: Asks the API.
         path: Below `/api/v1`.
         accepts: The request's `Accept-Encoding`.
-        asked: Parameters.
+        parameters: Parameters.
 
     Raises:
         AskError: The API refused.
     """
-    answer = await source.file(path, **asked)
+    answer = await source.file(path, **parameters)
     headers = {name: answer.headers[name] for name in _PASSED_ON if name in answer.headers}
     headers.update({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
     headers["Content-Security-Policy"] = HEADERS["Content-Security-Policy"]
@@ -229,7 +231,7 @@ def rows_of(columns: TraceColumns) -> Iterator[Row]:
         )
 
 
-def kept_rows(rows: Sequence[Row], hits: Set[str] | None) -> list[tuple[Row, bool]]:
+def selected_rows(rows: Sequence[Row], hits: Set[str] | None) -> list[tuple[Row, bool]]:
     """Rows that a choice selects, and those above them; all rows if there is no choice.
 
     Args:
@@ -241,14 +243,14 @@ def kept_rows(rows: Sequence[Row], hits: Set[str] | None) -> list[tuple[Row, boo
     """
     if hits is None:
         return [(row, False) for row in rows]
-    kept: list[tuple[Row, bool]] = []
-    above = 0  # rows of a lesser depth that come next, from the end, are above a kept one
+    selected: list[tuple[Row, bool]] = []
+    above = 0  # rows of a lesser depth that come next, from the end, are above a selected one
     for row in reversed(rows):
         is_hit = row.span_id in hits
         if is_hit or row.depth < above:
-            kept.append((row, not is_hit))
+            selected.append((row, not is_hit))
             above = row.depth
-    return kept[::-1]
+    return selected[::-1]
 
 
 def slowest_of(columns: TraceColumns) -> str:

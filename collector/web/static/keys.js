@@ -24,10 +24,10 @@ addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy-text]");
   if (button) await navigator.clipboard.writeText(button.dataset.copyText);
   if (button) button.textContent = "Copied";
-  const told = event.target.closest("[data-tells]");
-  if (told) document.getElementById("copied").textContent = told.dataset.tells;
+  const element = event.target.closest("[data-tells]");
+  if (element) document.getElementById("copied").textContent = element.dataset.tells;
 });
-// A text with data-draft is kept for this tab under that name: before what is stored until its form
+// A text with data-draft stays for this tab under that name: before what is stored until its form
 // is sent, and from then on where nothing is stored, as after a label that was taken back.
 for (const field of document.querySelectorAll("[data-draft]")) {
   const draft = `draft ${field.dataset.draft}`;
@@ -45,12 +45,12 @@ addEventListener("click", async (event) => {
   const link = event.target.closest("a[data-copy]");
   if (!link || !navigator.clipboard) return;
   event.preventDefault();
-  const told = document.getElementById("copied");
+  const status = document.getElementById("copied");
   try {
     const answer = await fetch(link.href);
     if (!answer.ok) throw new Error(answer.statusText);
     await navigator.clipboard.writeText(await answer.text());
-    told.textContent = "Copied.";
+    status.textContent = "Copied.";
   } catch {
     location.assign(link.href);
   }

@@ -66,7 +66,7 @@ function line(ctx, x0, y0, x1, y1) {
 // A line with its interval: three series, of which one is in the legend.
 function series(figure, each, place) {
   const stroke = colour(figure, `line-${place}`), bound = { class: "bounds", stroke: "transparent", points: { show: false } };
-  const told = (at) => `${percent(each.rate[at])} (${percent(each.lower[at])} – ${percent(each.upper[at])}) of ${each.n[at]}`;
+  const shown = (at) => `${percent(each.rate[at])} (${percent(each.lower[at])} – ${percent(each.upper[at])}) of ${each.n[at]}`;
   return [
     {
       label: each.version || "passed",
@@ -74,7 +74,7 @@ function series(figure, each, place) {
       width: 2,
       dash: place ? [5, 3] : [],
       points: { show: true, size: 6, fill: place ? colour(figure, "p-ground") : stroke },
-      value: (_, value, __, at) => (value == null ? "–" : told(at)),
+      value: (_, value, __, at) => (value == null ? "–" : shown(at)),
       spanGaps: false,
     },
     bound,

@@ -28,7 +28,7 @@ export class Choice {
     else if (goto) {
       const row = goto === "slowest" ? rows.slowest() : rows.rowOf(goto);
       if (row < 0) return;
-      if (!rows.kept[row]) this.preset("");
+      if (!rows.inChoice[row]) this.preset("");
       this.waterfall.goTo(row);
     } else return;
     event.preventDefault();
@@ -75,11 +75,11 @@ export class Choice {
 }
 
 async function copy(link) {
-  const told = link.nextElementSibling;
+  const status = link.nextElementSibling;
   try {
     await navigator.clipboard.writeText(link.href);
-    told.textContent = "Copied.";
+    status.textContent = "Copied.";
   } catch {
-    told.textContent = "Copy it from the address bar."; // no clipboard without TLS
+    status.textContent = "Copy it from the address bar."; // no clipboard without TLS
   }
 }

@@ -5,7 +5,7 @@ import { BAD, ERROR, FAILED } from "./trace-rows.js";
 const EDGE = 10; // pixels on the right for the marks of bad rows
 
 export class TraceMap {
-  // Args: its canvas, the rows, and what is told a share of the rows that somebody points at.
+  // Args: its canvas, the rows, and what gets a share of the rows that somebody points at.
   constructor(canvas, rows, lookAt) {
     this.canvas = canvas;
     this.rows = rows;

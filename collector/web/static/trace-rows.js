@@ -25,8 +25,8 @@ export class Rows {
     for (let row = 0; row < this.count; row++) this.firstResult[row + 1] += this.firstResult[row];
     this.closed = new Uint8Array(this.count);
     this.hit = new Uint8Array(this.count); // a choice selects it
-    this.kept = new Uint8Array(this.count); // it is selected or above such a row, or there is no choice
-    this.below = new Uint8Array(this.count); // a row directly below it is kept
+    this.inChoice = new Uint8Array(this.count); // it is selected or above such a row, or there is no choice
+    this.below = new Uint8Array(this.count); // a row directly below it is in the choice
     this.visible = new Int32Array(this.count);
     this.shown = 0;
     this.left = new Float32Array(this.count);
@@ -56,8 +56,8 @@ export class Rows {
     if (selects) this.closed.fill(0);
     for (let row = this.count - 1; row >= 0; row--) {
       if (selects) found += this.hit[row] = selects(row) ? 1 : 0;
-      this.kept[row] = !selects || this.hit[row] || this.below[row] ? 1 : 0;
-      if (this.kept[row] && this.parent[row] >= 0) this.below[this.parent[row]] = 1;
+      this.inChoice[row] = !selects || this.hit[row] || this.below[row] ? 1 : 0;
+      if (this.inChoice[row] && this.parent[row] >= 0) this.below[this.parent[row]] = 1;
     }
     this.rebuild();
     return found;
@@ -70,12 +70,12 @@ export class Rows {
     return own.reduce((best, ns, row) => (ns > own[best] ? row : best), 0);
   }
 
-  // One pass over the rows: those that are not kept, or below a closed one, are left out.
+  // One pass over the rows: those that are not in the choice, or below a closed one, are left out.
   rebuild() {
     let hiddenBelow = Infinity;
     this.shown = 0;
     for (let row = 0; row < this.count; row++) {
-      if (!this.kept[row] || this.depth[row] > hiddenBelow) continue;
+      if (!this.inChoice[row] || this.depth[row] > hiddenBelow) continue;
       hiddenBelow = this.closed[row] ? this.depth[row] : Infinity;
       this.visible[this.shown++] = row;
     }

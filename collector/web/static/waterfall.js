@@ -15,7 +15,7 @@ class Waterfall {
     this.rows = rows;
     this.section = section;
     this.scroll = section.querySelector(".wf-scroll");
-    this.told = section.querySelector(".wf-told");
+    this.status = section.querySelector(".wf-status");
     this.axis = section.querySelector(".wf-axis");
     this.pane = document.getElementById("detail");
     this.address = `/traces/${encodeURIComponent(section.dataset.trace)}`;
@@ -181,7 +181,7 @@ class Waterfall {
     this.tell("");
     this.hasChoice = Boolean(selects);
     this.drawAll();
-    if (this.selected >= 0 && this.rows.kept[this.selected]) this.moveTo(this.selected, true);
+    if (this.selected >= 0 && this.rows.inChoice[this.selected]) this.moveTo(this.selected, true);
     else if (selects && found) this.moveTo(this.rows.nextMark(-1, 1, true), true);
     return found;
   }
@@ -225,7 +225,7 @@ class Waterfall {
   }
 
   tell(words) {
-    this.told.textContent = words;
+    this.status.textContent = words;
   }
 
   act(name) {
@@ -280,15 +280,15 @@ class Waterfall {
   async select(row) {
     this.selected = row;
     this.moveTo(row);
-    this.asked?.abort();
-    this.asked = new AbortController();
+    this.request?.abort();
+    this.request = new AbortController();
     const id = this.rows.idOf(row), address = new URL(location.href);
     address.searchParams.set("span", id);
     address.hash = "";
     history.replaceState(null, "", address);
     this.pane.setAttribute("aria-busy", "true");
     try {
-      const answer = await ask(`${this.address}/spans/${id}`, this.asked.signal);
+      const answer = await ask(`${this.address}/spans/${id}`, this.request.signal);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       this.pane.replaceChildren(...page.body.childNodes);
       this.pane.scrollTop = 0;
@@ -363,12 +363,12 @@ async function begin(section) {
     if (row >= 0 && isNew && !location.hash.startsWith("#at")) section.scrollIntoView({ block: "start" });
     if (isFocused) waterfall.scroll.focus({ preventScroll: true, focusVisible: false });
     reveal();
-    section.dataset.ready = Math.round(performance.now()); // milliseconds since the page was asked for
+    section.dataset.ready = Math.round(performance.now()); // milliseconds since the page was requested
     if (note) note.textContent = "";
   } catch (error) {
     if (note) note.textContent = `The rest could not be loaded: ${error.message}`;
   }
-  document.body.dispatchEvent(new Event("rows-ready")); // what takes longer may be asked for now
+  document.body.dispatchEvent(new Event("rows-ready")); // what takes longer may be requested now
 }
 
 addEventListener("hashchange", reveal);

@@ -64,7 +64,7 @@ def test_calls_are_aligned_by_their_tools() -> None:
 
 
 def test_values_are_aligned_by_their_paths() -> None:
-    """A value that one side lacks is told from null; texts stand as they are."""
+    """A value that one side lacks differs from null; texts stand as they are."""
     lines, left_out = align_values(
         {"order": {"id": 7, "days": None}, "said": ["a"]}, {"order": {"id": 8}, "said": ["a", "b"]}
     )
@@ -240,7 +240,7 @@ def test_a_comparison_without_records_says_so(start: Start, answers: Path) -> No
         assert service.http.get(address).status_code == status, address
 
 
-def test_what_was_asked_stays_in_the_links(start: Start, answers: Path) -> None:
+def test_what_was_chosen_stays_in_the_links(start: Start, answers: Path) -> None:
     """Swapped sides have each other's times; records that did not pass are those of the sides."""
     service = start(profile=[str(answers)])
     service.send({"uid": "u1", "profile": "answers", "context": {"answer": 1}})
@@ -248,8 +248,8 @@ def test_what_was_asked_stays_in_the_links(start: Start, answers: Path) -> None:
     at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     service.send({"uid": "u2", "profile": "answers", "context": {"answer": 1}})
     service.wait_for(2)
-    asked = {"profile": "answers", "before": "last:7d", "after": "last:24h"}
-    address = f"/compare?{urlencode({**asked, 'before_until': at, 'since': at})}"
+    chosen = {"profile": "answers", "before": "last:7d", "after": "last:24h"}
+    address = f"/compare?{urlencode({**chosen, 'before_until': at, 'since': at})}"
 
     def link(address: str, name: str) -> dict[str, str]:
         text = html.unescape(service.http.get(address).text)

@@ -192,7 +192,7 @@ def test_an_environment_shows_its_own_falls() -> None:
         "versions": {"items": []}, "setups": {"items": []},
     }  # fmt: skip
 
-    class Told(Source):
+    class Answering(Source):
         def __init__(self) -> None: ...
 
         async def get(self, model: Any, path: str, **_: object) -> Any:
@@ -200,12 +200,12 @@ def test_an_environment_shows_its_own_falls() -> None:
 
     def states(environment: str) -> list[str]:
         traffic = Traffic(version="", environment=environment)
-        found = elsewhere(overview(Told(), USUAL, traffic, NINE))
+        found = elsewhere(overview(Answering(), USUAL, traffic, NINE))
         return [each.state for each in found["profiles"][0].tasks]
 
     def of_task(task_id: str, environment: str) -> tuple[int, bool]:
         traffic = Traffic(version="", environment=environment)
-        found = elsewhere(task_view(Told(), "desk", task_id, USUAL, traffic, NINE))
+        found = elsewhere(task_view(Answering(), "desk", task_id, USUAL, traffic, NINE))
         return len(found["incidents"]), found["fall"] is not None
 
     assert states("") == ["watched", "watched"]

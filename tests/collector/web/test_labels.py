@@ -27,7 +27,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service
 
 
 def test_a_person_labels_by_keys_and_by_buttons(labelled: tuple[Service, str]) -> None:
-    """The outcome is hidden until it is asked for; a letter in the notes is no key."""
+    """The outcome is hidden until it is requested; a letter in the notes is no key."""
     service, url = labelled
     with browser_page(url) as (page, seen):
         page.goto("/labels")
@@ -94,7 +94,7 @@ def test_a_label_is_found_and_changed_with_its_note(labelled: tuple[Service, str
     assert (found["label"], found["notes"], found["is_blind"]) == (True, "why", False)
 
 
-def test_a_note_is_kept_until_its_label(labelled: tuple[Service, str]) -> None:
+def test_a_note_is_stored_until_its_label(labelled: tuple[Service, str]) -> None:
     """Through a skip, and through the outcome; whoever has seen that does not label blind."""
     service, url = labelled
     with browser_page(url) as (page, seen):
@@ -126,7 +126,7 @@ def test_a_note_is_kept_until_its_label(labelled: tuple[Service, str]) -> None:
 
 
 def test_the_browser_knows_the_name(labelled: tuple[Service, str]) -> None:
-    """It is asked for once, and suggested to others; a link with another name changes nothing."""
+    """It is requested once, and suggested to others; a link with another name changes nothing."""
     _, url = labelled
     with browser_page(url) as (page, seen):
         page.goto(QUEUE)
@@ -175,7 +175,7 @@ def test_what_people_and_check_say_is_listed(start: Start, answers: Path) -> Non
     assert "Labels by ada" in mine
     assert "4 records." in mine
     assert "ada on u2" in mine
-    assert "bob on u2" not in mine, "nobody's label is told before one's own"
+    assert "bob on u2" not in mine, "nobody's label is shown before one's own"
     none = service.http.get(f"{QUEUE}&rater=cy&order=disagrees").text
     assert "u2" in none
     none = service.http.get(f"{QUEUE}&rater=ada&order=disagrees").text

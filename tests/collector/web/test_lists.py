@@ -146,11 +146,11 @@ def test_traces_are_found_by_the_evaluations_on_their_records(growing: Service) 
         assert len({each["trace_id"] for each in items}) == wanted, query
     text = view(growing, "/traces?without_tool=tool+shop&same_span=true")
     assert rows(text) == 1
-    for told in (
+    for shown in (
         'name="same_span" value="true" checked', 'href="/records/two">two</a>',
         '<span class="outcome failed">', "tool bank",
     ):  # fmt: skip
-        assert told in text
+        assert shown in text
     text = view(growing, "/traces?tool_name=tool+shop&status=error&same_span=true")
     assert rows(text) == 0
     assert 'href="?tool_name=tool+shop&amp;status=error">Traces in which some span' in text
@@ -191,7 +191,7 @@ def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> No
     assert parse_qs(urlsplit(off).query) == {"status": ["ok"]}
 
 
-def test_the_outcomes_of_record_and_task_are_told_apart(start: Start, tmp_path: Path) -> None:
+def test_the_outcomes_of_record_and_task_are_shown_apart(start: Start, tmp_path: Path) -> None:
     """Of the record that failed by `short`, `right` passed."""
     tasks = [
         AssertionTask("right", "answer", 42, ComparisonOperator.Equals),
@@ -225,8 +225,8 @@ def test_what_failed_and_what_errored_are_one_choice(start: Start, tmp_path: Pat
     assert rows(text) == 2
     assert '<option value="not_passed" selected>failed or errored</option>' in text
     for name in ("traces", "conversations"):
-        for asked in ("outcome=not_passed", "task_id=right&task_outcome=not_passed"):
-            assert rows(view(service, f"/{name}?{asked}")) == 2
+        for filters in ("outcome=not_passed", "task_id=right&task_outcome=not_passed"):
+            assert rows(view(service, f"/{name}?{filters}")) == 2
         counts = links(view(service, f"/facets/{name}?outcome=not_passed"))
         assert counts["Task", "right"][1] == 2
     facets = view(service, "/facets/evaluations?outcome=not_passed")
@@ -400,7 +400,7 @@ def test_few_parquet_files_are_open_at_a_time() -> None:
 
 
 def test_an_export_refuses_a_filter_that_its_kind_has_not(listed: Service) -> None:
-    """An ignored filter would leave more in the file than was asked for."""
+    """An ignored filter would leave more in the file than was requested."""
     for path, named in (
         ("records?outcome=failed", "outcome"),
         ("records?tag=a%3Db", "tag"),

@@ -121,8 +121,8 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
         watch=Watch(match=WatchMatch(service="desk"), sample=0.25),
     ).model_dump_json()
     headers = {"Content-Type": "application/json"}
-    kept = service.http.post("/api/v1/profiles?activate=true", content=body, headers=headers)
-    assert kept.is_success, kept.text
+    added = service.http.post("/api/v1/profiles?activate=true", content=body, headers=headers)
+    assert added.is_success, added.text
     text = view(service, "/profile/tasks?profile=answers")
     words = " ".join(" ".join(Parts(text).text).split())
     assert "also traces with a span of the service desk , 25.0% of these" in words

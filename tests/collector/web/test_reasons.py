@@ -39,6 +39,6 @@ _LOOK = '{"ByName": {"name": "look"}}'
         ("'answer' is 41, expected Equals 42", "'answer' is 41, expected Equals 42"),
     ],
 )
-def test_a_reason_is_told_in_words(message: str, words: str) -> None:
+def test_a_reason_is_said_in_words(message: str, words: str) -> None:
     """Units and filters; a message of any other form stays as it is."""
     assert reason(message) == words

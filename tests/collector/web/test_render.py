@@ -20,7 +20,7 @@ from collector.web.render import indented, took
         (1e12, "11574.1 d"),
     ],
 )
-def test_a_length_of_time_is_told_in_a_fit_unit(milliseconds: float, words: str) -> None:
+def test_a_length_of_time_is_said_in_a_fit_unit(milliseconds: float, words: str) -> None:
     assert took(milliseconds) == words
 
 

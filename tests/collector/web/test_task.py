@@ -93,12 +93,12 @@ def test_an_alert_leads_to_its_records_and_is_acted_upon(fell: Fell) -> None:
         in service.http.post(f"{found[1]}/acknowledge", data=said).text
     )
     said = {"seconds": "60", "note": "later", "name": "Grace"}
-    told = service.http.post(f"{found[1]}/silence", data=said)
-    assert told.status_code == 200  # after the redirect
+    answer = service.http.post(f"{found[1]}/silence", data=said)
+    assert answer.status_code == 200  # after the redirect
     for wanted in ("by <strong>Ada</strong>: looking", "by <strong>Grace</strong>: later"):
-        assert wanted in told.text
+        assert wanted in answer.text
     states = {each["state"] for each in service.get("/api/v1/alerts")["drift"]}
     assert states == {"silenced"}, "task and record are one alert"
-    told = service.http.post(f"{found[1]}/resolve", data={"accept": "yes"})
-    assert "resolved" in told.text
-    assert "Acknowledge" not in told.text
+    answer = service.http.post(f"{found[1]}/resolve", data={"accept": "yes"})
+    assert "resolved" in answer.text
+    assert "Acknowledge" not in answer.text

@@ -231,7 +231,7 @@ def test_a_filter_leaves_what_it_selects(url: str) -> None:
         assert page.locator(".wf-row:visible").count() == 5
         assert page.locator(".wf-row.above:visible").count() == 3
         assert page.evaluate("scrollY") == was
-        assert "span=" in page.url, "the chosen span is kept"
+        assert "span=" in page.url, "the chosen span stays"
         page.get_by_role("link", name="All", exact=True).click()
         assert page.locator(".wf-row:visible").count() > 20
         page.get_by_label("Filter of spans").fill("{")

@@ -166,8 +166,8 @@ def test_a_condition_is_one_alert_on_the_page(start: Start, answers: Path) -> No
     text = view(service, f"/alerts/{alert['alert_id']}")
     assert "Condition of the profile: pass rate below 80.0%; now <strong>" in text
     assert "new normal" not in text
-    told = service.http.post(f"/alerts/{alert['alert_id']}/acknowledge", data={"note": "on it"})
-    assert "acknowledged" in told.text
+    answer = service.http.post(f"/alerts/{alert['alert_id']}/acknowledge", data={"note": "on it"})
+    assert "acknowledged" in answer.text
     assert 'class="outcome errored">acknowledged<' in view(service, "/alerts")
 
 
@@ -210,15 +210,15 @@ def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: P
     profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "answers.json")
     service = start(profile=[str(profile)])
     for number, name in enumerate(("production", "production", "staging"), 1):
-        told = Resource(attributes={"service.name": "a", "deployment.environment.name": name})
+        answer = Resource(attributes={"service.name": "a", "deployment.environment.name": name})
         trace_id = f"{number:032x}"
-        data = encode_request([span(number, trace_id=trace_id, resource=told)])
+        data = encode_request([span(number, trace_id=trace_id, resource=answer)])
         content = data.SerializeToString()
         assert service.http.post("/v1/traces", content=content, headers=PROTOBUF).is_success
         service.send({"uid": f"u{number}", "profile": "answers", "trace_id": trace_id})
     service.wait_for(3)
 
-    def told_of(address: str) -> str:
+    def service_row(address: str) -> str:
         (note,) = re.findall(r"<p [^>]*>(State in .*?)</p>", view(service, address), re.DOTALL)
         return " ".join(note.split())
 
@@ -227,11 +227,11 @@ def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: P
         return {(each["environment"], each["records"]) for each in items}
 
     wait_until(lambda: series() == {("production", 2), ("staging", 1)}, what="both series")
-    first = told_of("/")
+    first = service_row("/")
     assert first.startswith("State in production; the rates are of all. There is also <a href=")
     (link,) = re.findall(r'<a href="([^"]*)">staging</a>', first)
     assert "environment=staging" in link
-    second = told_of(html.unescape(link))
+    second = service_row(html.unescape(link))
     assert second.startswith("State in staging. There is also <a href=")
     assert "profile=answers" in second
     assert "environment=production" in second
@@ -309,9 +309,9 @@ def test_a_view_refuses_what_the_api_refuses(start: Start, answers: Path) -> Non
     ):  # fmt: skip
         for name, headers in tokens_of.items():
             shown = service.http.get(f"/{page}", headers=headers, follow_redirects=False)
-            told = service.http.get(f"/api/v1/{api}", headers=headers)
-            assert shown.status_code == told.status_code, (page, name, shown.text, told.text)
-            assert (told.status_code == 403) is (name == "without the scope")
+            answer = service.http.get(f"/api/v1/{api}", headers=headers)
+            assert shown.status_code == answer.status_code, (page, name, shown.text, answer.text)
+            assert (answer.status_code == 403) is (name == "without the scope")
             assert name == "own" or "a secret" not in shown.text
 
 
@@ -371,9 +371,9 @@ def test_a_browser_keeps_files_until_they_change(start: Start) -> None:
     data = (_STATIC / "page.css").read_bytes()
     address = f"/static/page.css?v={hashlib.blake2b(data, digest_size=6).hexdigest()}"
     assert f'<link rel="stylesheet" href="{address}">' in http.get("/").text
-    kept = http.get(address)
-    assert kept.content == data
-    assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
+    cached = http.get(address)
+    assert cached.content == data
+    assert cached.headers["cache-control"] == "public, max-age=31536000, immutable"
     bare = http.get("/static/page.css")
     assert bare.headers["cache-control"] == "no-cache"
     same = http.get("/static/page.css", headers={"If-None-Match": bare.headers["etag"]})

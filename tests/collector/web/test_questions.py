@@ -1,4 +1,4 @@
-"""A record that nobody gave an id is known by what the user asked, wherever it is named."""
+"""A record that nobody gave an id is known by the user's question, wherever it is named."""
 
 from pathlib import Path
 
