@@ -555,7 +555,7 @@ _OWN_ALIAS: Final = "score."
 _OWN_SCORES: Final = 100
 """Scores of a space that get a profile of their own: names come from whoever sends."""
 _NEARLY_ALL: Final = 90
-"""From so many on people are told."""
+"""From so many on people are notified."""
 _PLACES: Final = (
     f"{_OWN_SCORES} profiles are taken that a space has for scores that no other profile names; "
     "write those that you want under `scores` of an active profile, which may name any number"
