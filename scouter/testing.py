@@ -75,7 +75,7 @@ class ScriptedJudge:
     def __repr__(self) -> str:
         return f"ScriptedJudge({len(self.requests)} questions so far)"
 
-    def asked(self, task_id: str) -> list[JudgeRequest]:
+    def requests_of(self, task_id: str) -> list[JudgeRequest]:
         """The questions of one task."""
         return [request for request in self.requests if request.task_id == task_id.lower()]
 

@@ -272,7 +272,7 @@ def _version(version: Version) -> CanaryVersion:
     passes, decided, answered = version.passes, version.decided, version.answered
     return CanaryVersion(
         version=version.name,
-        conversations=version.begun,
+        conversations=version.units,
         records=version.records,
         pass_rate=passes.mean if passes.size else None,
         error_rate=1 - decided.mean if decided.size else None,

@@ -46,7 +46,7 @@ def read_dropped(header: str) -> Dropped:
                 continue
             count = Count(int(reported or 0), int(added or total))
             key = (sender if added is None else NOBODY, name if name in REASONS else "other")
-            if 0 < count.total - count.told < _MAX_NEWS:
+            if 0 < count.total - count.reported < _MAX_NEWS:
                 found[key] = _sum(found[key], count) if key in found else count
     return found
 
@@ -87,4 +87,4 @@ def unpack_dropped(body: bytes) -> Dropped:
 
 
 def _sum(first: Count, second: Count) -> Count:
-    return Count(first.told + second.told, first.total + second.total)
+    return Count(first.reported + second.reported, first.total + second.total)

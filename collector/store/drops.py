@@ -50,9 +50,9 @@ class Drops(Reads):
             counts, last_ns = self._known(space, dropped, now_ns - _DAY_NS)
             news, fresh = Counter[TotalKey](), set[str]()
             for (sender, reason), count in dropped.items():
-                known = counts.get((sender, reason), Count(count.told, count.told))
-                now = Count(min(known.told, count.told), max(known.total, count.total))
-                more = now.total - now.told - (known.total - known.told)
+                known = counts.get((sender, reason), Count(count.reported, count.reported))
+                now = Count(min(known.reported, count.reported), max(known.total, count.total))
+                more = now.total - now.reported - (known.total - known.reported)
                 if more:
                     news[TotalKey(TotalName.DROPPED, space, label=reason)] += more
                     fresh.add(sender)

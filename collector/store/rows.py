@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from pydantic import JsonValue
 
 from scouter.evaluate.judge.port import JudgeUsage
-from scouter.evaluate.outcome import NOT_ASKED, Outcome
+from scouter.evaluate.outcome import NOT_CALLED, Outcome
 from scouter.evaluate.results.task_result import ASSERTIONS, own_score, score_of
 from scouter.evaluate.spans.derived import is_derived_uid
 from scouter.model.score import is_score_uid
@@ -225,7 +225,7 @@ class EvaluationRow:
         It is a score, or a judge was not called, for its budget or its sample.
         """
         return self.is_score or any(
-            task.outcome is Outcome.SKIPPED and task.reason in NOT_ASKED for task in self.tasks
+            task.outcome is Outcome.SKIPPED and task.reason in NOT_CALLED for task in self.tasks
         )
 
     @property

@@ -32,7 +32,7 @@ from collector.store.spans import (
 )
 from collector.store.usage import MODELS, TOKEN_SUMS, model_tokens, repeats_sql
 from scouter.evaluate.outcome import Outcome
-from scouter.model.genai.work import sum_told
+from scouter.model.genai.work import sum_known
 from scouter.model.pair import pair_text
 from scouter.model.span import StatusCode
 
@@ -243,8 +243,8 @@ def _totals(rows: Sequence[tuple[Any, ...]]) -> TraceTotals:
     return TraceTotals(
         start_ns=min(row[4] for row in rows),
         end_ns=max(row[5] for row in rows),
-        input_tokens=sum_told(row[6] for row in calls),
-        output_tokens=sum_told(row[7] for row in calls),
+        input_tokens=sum_known(row[6] for row in calls),
+        output_tokens=sum_known(row[7] for row in calls),
         models=tuple(model_tokens(*row[2:4], *row[8:]) for row in calls),
     )
 

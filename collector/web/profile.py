@@ -30,7 +30,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.mutate.score import MutationScore, mutation_score
 from scouter.evaluate.show.definition import Definition, definition_of
-from scouter.evaluate.show.words import Words, listed, selected, told
+from scouter.evaluate.show.words import Words, listed, phrase, selected
 from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Span
 
@@ -278,15 +278,15 @@ def _watched(body: Shown) -> Words | None:
     match = watch["match"]
     parts: list[Words] = []
     if match["service"] is not None:
-        parts.append(told("of the service {name}", name=match["service"]))
+        parts.append(phrase("of the service {name}", name=match["service"]))
     for key, value in match["attribute"].items():
         form = "with the attribute {key}" if value is None else "whose attribute {key} is {value}"
-        parts.append(told(form, key=key, value=value))
+        parts.append(phrase(form, key=key, value=value))
     if match["filter"] is not None:
         parts.append(selected(match["filter"]))
     if not parts:
-        return told("all traces")
-    return told("traces with a span {parts}", parts=listed(parts, " and "))
+        return phrase("all traces")
+    return phrase("traces with a span {parts}", parts=listed(parts, " and "))
 
 
 async def _users(source: Source, item: ProfileItem) -> list[DriftSeries]:

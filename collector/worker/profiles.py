@@ -13,7 +13,7 @@ from collector.metrics import RECEIVED, TotalKey, TotalName, Totals
 from collector.store.rows import ProfileChange, ProfileRow, RecordRow
 from collector.store.store import Store
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.watch import JUDGE_SAMPLE, is_kept
+from scouter.drift.watch import JUDGE_SAMPLE, is_sampled
 from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files.field_errors import first_problem
@@ -80,7 +80,7 @@ class RegisteredProfile:
             return self
         watch = self.profile.watch
         is_called = (
-            is_kept(row.trace_id, JUDGE_SAMPLE) if watch is None else watch.asks(row.trace_id)
+            is_sampled(row.trace_id, JUDGE_SAMPLE) if watch is None else watch.asks(row.trace_id)
         )
         return self if is_called else self.without_judges
 

@@ -296,9 +296,11 @@ def judge_now(
         time.perf_counter_ns() - began,
     )  # fmt: skip
     made = Judged.of(result, most)
-    if not found.kept:
+    if not found.retained:
         return made
-    tasks = [rows[row.task_id] if at in found.kept else row for at, row in enumerate(made.tasks)]
+    tasks = [
+        rows[row.task_id] if at in found.retained else row for at, row in enumerate(made.tasks)
+    ]
     return Judged(result=result, tasks=tuple(tasks))
 
 

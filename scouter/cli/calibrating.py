@@ -395,7 +395,7 @@ def _draw_from(
     lines: dict[str, dict[str, JsonValue]] = {}
     for record, result in judged_results(results, profile, task):
         if result.outcome in (Outcome.PASSED, Outcome.FAILED):
-            asked = () if result.talk is None else result.talk.messages
+            asked = () if result.exchange is None else result.exchange.messages
             question: JsonValue = "\n\n".join(each["content"] for each in asked)
             outcomes[record.record_uid] = result.passed
             lines[record.record_uid] = {

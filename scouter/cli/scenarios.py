@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scouter.agent.model_judge import ModelJudge
     from scouter.client.harvest import Harvest
     from scouter.evaluate.journey.evaluate import Compat
-    from scouter.evaluate.judge.ask import AskedJudge
+    from scouter.evaluate.judge.ask import JudgeCaller
     from scouter.evaluate.scenario import EvalScenarios
     from scouter.replay.made.cases import Made, Making
 
@@ -138,7 +138,7 @@ def generate(
     from scouter.agent.entries import ProviderEntries  # the engine takes most of the start
     from scouter.agent.model_judge import ModelJudge
     from scouter.cli.release_check import INTERRUPTED
-    from scouter.evaluate.judge.ask import AskedJudge
+    from scouter.evaluate.judge.ask import JudgeCaller
     from scouter.replay.made.cases import Making
     from scouter.replay.made.material import (
         attacks_of,
@@ -162,7 +162,7 @@ def generate(
     entries = ProviderEntries.from_settings(providers)
     judge = ModelJudge(entries, budget_usd=judge_budget, timeout_s=judge_timeout)
     provider, name = entry_and_model(judge, model, "--model")
-    asked = AskedJudge(judge=judge, provider=provider, model=name)
+    asked = JudgeCaller(judge=judge, provider=provider, model=name)
     made = _made(making, asked, judge, is_quiet=quiet)
     _report_made(made)
     if made.scenarios:
@@ -177,7 +177,7 @@ def generate(
         raise typer.Exit(_NOT_ALL)
 
 
-def _made(making: "Making", asked: "AskedJudge", judge: "ModelJudge", *, is_quiet: bool) -> "Made":
+def _made(making: "Making", asked: "JudgeCaller", judge: "ModelJudge", *, is_quiet: bool) -> "Made":
     import asyncio
 
     from scouter.replay.made.cases import make_cases

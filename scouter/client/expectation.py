@@ -112,7 +112,7 @@ def asked_of_context(context: JsonValue) -> list[str]:
 def _asked_of_messages(messages: list[JsonValue]) -> list[str]:
     log = MessageLog()
     log.read(messages)
-    return log.asked
+    return log.questions
 
 
 def _text_under(context: JsonValue, names: Sequence[str]) -> str | None:

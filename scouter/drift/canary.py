@@ -61,7 +61,7 @@ class Version:
     """The results of one version: a unit is a conversation, or a record without one."""
 
     name: str
-    begun: int
+    units: int
     """Units, those that go on included."""
     records: int
     passes: Sample
@@ -155,7 +155,7 @@ class Canary:
         if worse:
             return f"the candidate {' and '.join(worse)}"
         if self.is_split_wrong:
-            share = self.candidate.begun / (self.candidate.begun + self.stable.begun)
+            share = self.candidate.units / (self.candidate.units + self.stable.units)
             return (
                 f"the candidate has {share:.1%} of the conversations, and {self.plan.share:.1%} "
                 "were planned: results of a version are missing, or traffic is split otherwise"
@@ -185,7 +185,7 @@ def decide(plan: Plan, stable: Version, candidate: Version) -> Canary:
     split = None
     # A version that is cut stands still while the other one goes on.
     if plan.share is not None and not (stable.is_cut or candidate.is_cut):
-        log = log_evidence_of_another_split(stable.begun, candidate.begun, plan.share)
+        log = log_evidence_of_another_split(stable.units, candidate.units, plan.share)
         split = math.exp(-max(log, 0.0))
     # A third of alpha for each of three ways to be rolled back: a bound of an interval is wrong
     # with half of the chance of the interval.
@@ -247,7 +247,7 @@ def version_of(
         if unit.is_complete(pace, now_ns):
             close(unit)
     return Version(
-        name=name, begun=started, records=records, passes=Sample(passes), decided=Sample(decided),
+        name=name, units=started, records=records, passes=Sample(passes), decided=Sample(decided),
         answered=Sample(answered), is_cut=next(rest, None) is not None,
     )  # fmt: skip
 

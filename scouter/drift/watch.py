@@ -144,11 +144,11 @@ class Watch(BaseModel):
 
     def judges(self, trace_id: str) -> bool:
         """Tell whether a matching trace is among those that are judged."""
-        return is_kept(trace_id, self.sample)
+        return is_sampled(trace_id, self.sample)
 
     def asks(self, trace_id: str) -> bool:
         """Tell whether judges are asked about a trace that is judged."""
-        return is_kept(trace_id, self.sample * self.judge_sample)
+        return is_sampled(trace_id, self.sample * self.judge_sample)
 
 
 def is_wanted(watch: Watch | None, tree: "SpanTree") -> bool:
@@ -161,7 +161,7 @@ def is_wanted(watch: Watch | None, tree: "SpanTree") -> bool:
     return names_spans or tree.has_agent or bool(tree.gaps.spans)
 
 
-def is_kept(trace_id: str, ratio: float) -> bool:
+def is_sampled(trace_id: str, ratio: float) -> bool:
     """Decide on a trace by its id alone.
 
     Args:

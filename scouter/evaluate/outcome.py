@@ -84,9 +84,9 @@ class Reason(StrEnum):
     """Skipped: the condition on which the task is judged does not hold, or it says nothing here."""
 
 
-NOT_ASKED: Final = frozenset({Reason.SAMPLED, Reason.BUDGET})
+NOT_CALLED: Final = frozenset({Reason.SAMPLED, Reason.BUDGET})
 """Reasons of skips that leave a record undecided: a judge was not asked."""
-OUT_OF_RATE: Final = NOT_ASKED | {Reason.NOT_APPLICABLE}
+OUT_OF_RATE: Final = NOT_CALLED | {Reason.NOT_APPLICABLE}
 """Reasons of skips that are in no rate."""
 
 

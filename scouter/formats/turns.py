@@ -12,7 +12,7 @@ from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_TRY
 from scouter.model.span import Span
 from scouter.replay.orchestrator import EvalOrchestrator
-from scouter.replay.turn import Talk, running_talk
+from scouter.replay.turn import LiveConversation, running_conversation
 from scouter.tracing.capture import CAPTURE
 
 ALIAS: Final = "rows"
@@ -39,21 +39,23 @@ def turn_name(turn: int) -> str:
 class TurnOrchestrator(EvalOrchestrator, ABC):
     """Leads the cases of a dataset, and has a record made of each turn."""
 
-    def asked(self, scenario: EvalScenario, talk: Talk, message: str) -> Any:  # noqa: ANN401 - as the dataset has it
+    def asked(self, scenario: EvalScenario, talk: LiveConversation, message: str) -> Any:  # noqa: ANN401 - as the dataset has it
         """Give what the agent is asked with the next turn."""
         del scenario, talk
         return message
 
     @abstractmethod
-    def answered(self, scenario: EvalScenario, talk: Talk, response: object) -> object:
+    def answered(self, scenario: EvalScenario, talk: LiveConversation, response: object) -> object:
         """Make the record of the last turn; give its answer back in a form that has JSON."""
 
-    def failed(self, scenario: EvalScenario, talk: Talk, times: Times, error: Exception) -> None:
+    def failed(
+        self, scenario: EvalScenario, talk: LiveConversation, times: Times, error: Exception
+    ) -> None:
         """Make records of the turn that raised, and of those behind it, if they are to have any."""
 
     def answering(self, scenario: EvalScenario, method: str) -> Callable[[Any], Any]:
         """Give the function that answers, and has the records made."""
-        talk = running_talk()
+        talk = running_conversation()
         if talk.agent is None:
             ask = super().answering(scenario, method)
 
@@ -83,7 +85,7 @@ class TurnOrchestrator(EvalOrchestrator, ABC):
         return talk.agent
 
 
-def spans_so_far(scenario_id: str, talk: Talk) -> list[Span]:
+def spans_so_far(scenario_id: str, talk: LiveConversation) -> list[Span]:
     """The spans of a conversation."""
     found = CAPTURE.spans_of_scenario(scenario_id)
     return [span for span in found if span.attributes.get(SCENARIO_TRY) == talk.session]

@@ -214,7 +214,7 @@ class LLMTestServer:
         self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
         """Bodies of the requests, in the order in which they came."""
-        self.asked: list[LLMRequest] = []
+        self.questions: list[LLMRequest] = []
         """The questions to models among them, with model, messages and headers; no keys."""
         self.most_at_once = 0
         """The largest number of questions that were being answered at the same time."""
@@ -223,7 +223,7 @@ class LLMTestServer:
     @property
     def calls(self) -> int:
         """The number of questions so far."""
-        return len(self.asked)
+        return len(self.questions)
 
     @property
     def root(self) -> str:
@@ -303,7 +303,7 @@ class LLMTestServer:
         question = protocol.read(path, body)
         with self._lock:
             request = LLMRequest(
-                number=len(self.asked),
+                number=len(self.questions),
                 protocol=protocol.name,
                 path=path,
                 model=question.model,
@@ -313,7 +313,7 @@ class LLMTestServer:
                 body=body,
                 headers={k: v for k, v in given.headers.items() if k not in _SECRET_HEADERS},
             )
-            self.asked.append(request)
+            self.questions.append(request)
             self.requests.append(body)
         self._inside += 1
         self.most_at_once = max(self.most_at_once, self._inside)

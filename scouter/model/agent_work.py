@@ -34,7 +34,7 @@ class ToolCall:
 class CallsToldBy(StrEnum):
     """Source that a person names for an agent's tool calls, where traces alone would mislead.
 
-    Without it, the spans of a trace decide whether all calls are known; see `why_untold`.
+    Without it, the spans of a trace decide whether all calls are known; see `why_unreported`.
     """
 
     SPANS = "spans"
@@ -84,7 +84,7 @@ class AgentWork:
     has_overlaps: bool = False
     """Some calls are one step only because they ran at the same time: no message requests them."""
     evidence: Evidence = COMPLETE
-    """Reasons for which calls may be missing here; see `why_untold`."""
+    """Reasons for which calls may be missing here; see `why_unreported`."""
     guardrails: tuple[GuardrailRun, ...] = ()
     """Checks in the order in which they ran."""
     question: str | None = None
@@ -123,7 +123,7 @@ def total_of(total: int | None, given: int | None, made: int | None) -> int | No
     return given + made
 
 
-def why_untold(work: AgentWork, by: CallsToldBy | None = None) -> str:
+def why_unreported(work: AgentWork, by: CallsToldBy | None = None) -> str:
     """Say why more calls may have been made than are known; empty where all are known.
 
     All calls are known where a tool has a span, or where every model call shows its output or that

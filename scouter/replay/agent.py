@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError, ScouterError
 from scouter.replay.at_once import is_async
-from scouter.replay.turn import Talk, messages_of
+from scouter.replay.turn import LiveConversation, messages_of
 
 if TYPE_CHECKING:
     from scouter.queue.scouter_queue import ScouterQueue
@@ -107,7 +107,7 @@ def names_taken(found: Agent, names: Collection[str]) -> set[str]:
 _ASYNC_MAKER: Final = "makes the agent and is async; expected a plain function"
 
 
-def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str], Any]:
+def answering(found: Agent, queue: "ScouterQueue", talk: LiveConversation) -> Callable[[str], Any]:
     """Make the function that answers the messages of one conversation, and notes the exchanges.
 
     Args:
@@ -150,7 +150,9 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
     return answer
 
 
-def _with_names(function: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str], Any]:
+def _with_names(
+    function: Agent, queue: "ScouterQueue", talk: LiveConversation
+) -> Callable[[str], Any]:
     """Give a function what it takes by name."""
     names = (*_NAMES, *talk.given())
     call, taken = _passing(function, function, names), _names_taken(function, names)
@@ -194,7 +196,9 @@ class _ExitNamed:
             raise AgentExitError(error.code) from error
 
 
-async def _noted(talk: Talk, message: str, answer: Awaitable[object], asked_ns: int) -> object:
+async def _noted(
+    talk: LiveConversation, message: str, answer: Awaitable[object], asked_ns: int
+) -> object:
     with _ExitNamed():
         value = await answer
         if inspect.isasyncgen(value):

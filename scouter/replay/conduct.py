@@ -25,7 +25,7 @@ from scouter.replay.options import RunOptions
 from scouter.replay.progress import Progress
 from scouter.replay.reports.texts import counted
 from scouter.replay.runner import EvalRunner
-from scouter.replay.turn import TALK, Talk, Turn, UserFaultError, departure
+from scouter.replay.turn import CONVERSATION, LiveConversation, Turn, UserFaultError, departure
 from scouter.tracing.propagation import scenario_scope
 from scouter.transport.guard import text_of
 
@@ -200,17 +200,17 @@ class Conductor:
         job, scenario = tried.job, tried.job.scenario
         told.is_conversing = True
         started_ns = time.perf_counter_ns()
-        talk = Talk(
+        talk = LiveConversation(
             session=tried.key,
             turns=told.turns,
             times_ns=told.times_ns,
             arguments=functools.partial(self._hooks_of(job).arguments, scenario),
         )
-        token = TALK.set(talk)
+        token = CONVERSATION.set(talk)
         try:
             response, history = await self._in_time(job, self._converse(tried, calls, talk, told))
         finally:
-            TALK.reset(token)
+            CONVERSATION.reset(token)
             told.duration_ns = time.perf_counter_ns() - started_ns
         told.is_conversing = False
         with self._outside(job):
@@ -238,7 +238,7 @@ class Conductor:
         )
 
     async def _converse(
-        self, tried: Try, calls: Calls, talk: Talk, told: _Told
+        self, tried: Try, calls: Calls, talk: LiveConversation, told: _Told
     ) -> tuple[object, list[Turn]]:
         job, scenario = tried.job, tried.job.scenario
         if scenario.is_interactive():
@@ -251,7 +251,7 @@ class Conductor:
         return response, []
 
     async def _converse_freely(
-        self, tried: Try, calls: Calls, talk: Talk, told: _Told
+        self, tried: Try, calls: Calls, talk: LiveConversation, told: _Told
     ) -> tuple[object, list[Turn]]:
         """Run an interactive scenario.
 

@@ -18,7 +18,7 @@ from scouter.replay.hooks import (
     SimulatedUserFn,
     missing,
 )
-from scouter.replay.turn import Turn, running_talk
+from scouter.replay.turn import Turn, running_conversation
 
 if TYPE_CHECKING:
     from scouter.evaluate.annotate.config import EvaluationConfig
@@ -234,7 +234,7 @@ class EvalOrchestrator:
 
     def session_id(self) -> str:
         """Id of the conversation that calls this, as `session` gets it; a new one outside a run."""
-        return running_talk().session
+        return running_conversation().session
 
     def arguments(self, scenario: "EvalScenario", turn: int) -> Mapping[str, object]:
         """Give further values for the agent by name, such as the state of a session.
@@ -255,7 +255,7 @@ class EvalOrchestrator:
             scenario: The scenario.
             method: The method that asks, for an error.
         """
-        talk = running_talk()
+        talk = running_conversation()
         if talk.agent is None:
             if self.agent_fn is None:
                 raise MissingFunctionError(missing("agent_fn", method))

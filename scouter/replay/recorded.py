@@ -105,7 +105,7 @@ def judge_recorded(run: RecordedRun) -> Recorded:
         raise ConfigError(_nothing(len(traces), len(recent)))
     items = _conversations(turns)
     scenarios = EvalScenarios(
-        [EvalScenario(name, id=name) for name in told_apart(item[0].name for item in items)]
+        [EvalScenario(name, id=name) for name in distinct_names(item[0].name for item in items)]
     )
 
     def collect(runner: EvalRunner) -> None:
@@ -200,7 +200,7 @@ def _name_of(record: EvalRecord) -> str:
     return name or f"trace {record.trace_id}"
 
 
-def told_apart(names: Iterable[str]) -> list[str]:
+def distinct_names(names: Iterable[str]) -> list[str]:
     """Make names unique: those that are there again with a number behind them."""
     seen: Counter[str] = Counter()
     found: dict[str, None] = {}
@@ -218,7 +218,7 @@ def _collect(
     scenario: EvalScenario,
     conversation: Sequence[_Turn],
 ) -> None:
-    names = told_apart(turn.name for turn in conversation)
+    names = distinct_names(turn.name for turn in conversation)
     records: dict[str, list[EvalRecord]] = {alias: [] for alias in runner.profiles}
     turns: list[dict[str, object]] = []
     for turn, name in zip(conversation, names, strict=True):

@@ -86,7 +86,7 @@ def _plain(said: object) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Talk:
+class LiveConversation:
     """One conversation with an agent; a retry is another one."""
 
     session: str = field(default_factory=uuid7)
@@ -117,18 +117,20 @@ class Talk:
         del self.turns[turns:], self.times_ns[turns:]
 
 
-TALK: Final[ContextVar[Talk | None]] = ContextVar("scouter_replay_talk", default=None)
+CONVERSATION: Final[ContextVar[LiveConversation | None]] = ContextVar(
+    "scouter_replay_talk", default=None
+)
 """Conversation of the attempt that this context belongs to; None outside of attempts."""
 
 
-def running_talk() -> Talk:
+def running_conversation() -> LiveConversation:
     """The conversation of the running attempt; a new one if none is running."""
-    return TALK.get() or Talk()
+    return CONVERSATION.get() or LiveConversation()
 
 
 def turns_of_attempt() -> tuple[Turn, ...]:
     """The exchanges of the running attempt so far, the last one too; none if none is running."""
-    return tuple(running_talk().turns)
+    return tuple(running_conversation().turns)
 
 
 def messages_of(turns: Sequence[Turn]) -> list[dict[str, str]]:

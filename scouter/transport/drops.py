@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 class Count(NamedTuple):
     """Drops of one sender for one reason, since the sender began."""
 
-    told: int
+    reported: int
     """Number of drops that the far side is known to know."""
     total: int
     """All."""
@@ -40,7 +40,7 @@ def dropped_text(dropped: Dropped) -> str:
         if sender != last:
             parts.append(f"sender={sender}")
             last = sender
-        parts.append(f"{reason}={count.told}/{count.total}")
+        parts.append(f"{reason}={count.reported}/{count.total}")
     return ", ".join(parts)
 
 
@@ -67,7 +67,7 @@ def joined(*reports: Dropped) -> dict[tuple[str, str], Count]:
     for report in reports:
         for key, count in report.items():
             known = out.get(key, count)
-            out[key] = Count(min(known.told, count.told), max(known.total, count.total))
+            out[key] = Count(min(known.reported, count.reported), max(known.total, count.total))
     return out
 
 
@@ -75,7 +75,7 @@ def left_of(report: Dropped, told: Dropped) -> dict[tuple[str, str], Count]:
     """Select the drops of a report that are still to be reported once another one has arrived."""
     out: dict[tuple[str, str], Count] = {}
     for key, count in report.items():
-        heard = max(count.told, told[key].total if key in told else 0)
+        heard = max(count.reported, told[key].total if key in told else 0)
         if heard < count.total:
             out[key] = Count(heard, count.total)
     return out

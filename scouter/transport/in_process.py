@@ -35,7 +35,7 @@ class Batch:
         """Number of items that the process dropped since the last batch, by reason."""
         found: Counter[str] = Counter()
         for (_, reason), count in self.drops.items():
-            found[reason] += count.total - count.told
+            found[reason] += count.total - count.reported
         return found
 
 

@@ -65,7 +65,7 @@ def drops(sender: str = "s1", **counts: int) -> Dropped:
 def news(dropped: Dropped) -> dict[str, int]:
     """The drops that a report adds to those reported before, by reason."""
     return {
-        reason: sum(count.total - count.told for (_, each), count in dropped.items()
+        reason: sum(count.total - count.reported for (_, each), count in dropped.items()
                     if each == reason)
         for _, reason in dropped
     }  # fmt: skip

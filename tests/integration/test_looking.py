@@ -379,8 +379,8 @@ def test_what_a_judge_was_asked_and_answered(
             monkeypatch.setenv("SCOUTER_URL", address)
             lines = scouter("results", "record", "u1").stdout.splitlines()
             (text,) = scouter("results", "record", "u1", "--json").stdout.splitlines()
-        by_text = {"Look at" in each.text: each for each in server.asked}
-    assert len(server.asked) == 2
+        by_text = {"Look at" in each.text: each for each in server.questions}
+    assert len(server.questions) == 2
     at = lines.index("  ✗ tone: failed")
     shown = [each.strip() for each in lines[at:]]
     user, *_ = (each for each in shown if each.startswith("asked, as user: "))

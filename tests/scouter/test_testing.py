@@ -27,7 +27,7 @@ def test_replies_by_task() -> None:
     judge = ScriptedJudge({"A": {"score": 1}, "b": ["x", JudgeReply(response=["y"])]})
     assert ask(judge, "a", "b", "a", "b") == [{"score": 1}, "x", {"score": 1}, ["y"]]
     assert [request.task_id for request in judge.requests] == ["a", "b", "a", "b"]
-    assert judge.asked("B") == [judge.requests[1], judge.requests[3]]
+    assert judge.requests_of("B") == [judge.requests[1], judge.requests[3]]
     assert repr(judge) == "ScriptedJudge(4 questions so far)"
 
 

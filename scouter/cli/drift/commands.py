@@ -99,7 +99,7 @@ def backtest(
                 healthy_until_ns=healthy_until_ns,
                 falls=falls,
                 seeds=seeds,
-                told=lambda done: tell(f"tested {done} of {count} series"),
+                progress=lambda done: tell(f"tested {done} of {count} series"),
             )
         )
     found.sort(key=lambda each: known.name(each.series))
@@ -114,7 +114,7 @@ def backtest(
             typer.echo(for_output(line))
     if any(each.alarms for each in found):
         raise typer.Exit(FIRED)
-    if all(each.series.held_from is None for each in found):
+    if all(each.series.compared_from is None for each in found):
         raise typer.Exit(UNKNOWN)
 
 

@@ -80,7 +80,7 @@ def backtest(
     healthy_until_ns: int | None = None,
     falls: Sequence[float] = FALLS,
     seeds: int = SEEDS,
-    told: Callable[[int], None] = lambda count: None,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Backtest]:
     """Look at every series of a replay.
 
@@ -89,7 +89,7 @@ def backtest(
         healthy_until_ns: Up to here history is known to be healthy; None where that is not known.
         falls: In share of outcomes, each in (0, 1).
         seeds: Histories that are drawn; 0 for none.
-        told: Is notified how many series are done.
+        progress: Is notified how many series are done.
 
     Yields:
         One for each series. Histories are drawn of the series of each agent's last version only,
@@ -102,7 +102,7 @@ def backtest(
     for done, each in enumerate(found, 1):
         is_last = last[each.key[:2], each.key.agent[:2]] == each.key.agent
         yield _look(each, healthy_until_ns, falls, seeds if is_last and not each.key.slice else 0)
-        told(done)
+        progress(done)
 
 
 def _look(
@@ -115,10 +115,10 @@ def _look(
         false_alarms = sum(alarm.opened_ns < healthy_until_ns for alarm in alarms)
     part = [units[at] for at in range(healthy)]
     # A fall before it has learnt would be learnt, too.
-    start = max(each.held_from or 0, each.learnt_from or 0, healthy // 2)
+    start = max(each.compared_from or 0, each.learnt_from or 0, healthy // 2)
     rate = sum(unit.outcome for unit in part) / healthy if part else 0.0
     wanted = [fall for fall in falls if fall < rate]
-    can_inject = bool(seeds) and each.held_from is not None and start < healthy
+    can_inject = bool(seeds) and each.compared_from is not None and start < healthy
     found = [_draw(each, part, start, wanted if can_inject else (), rate, n) for n in range(seeds)]
     return Backtest(
         series=each,
@@ -134,7 +134,7 @@ def _look(
 
 
 def _words(each: Recorder, is_injected: bool, is_last: bool) -> str:
-    if each.held_from is None:
+    if each.compared_from is None:
         return f"nothing yet: {each.records:,} records, of 1,000 that it learns from"
     against = "; ".join(watch.reference.sentence() for watch in each.watches)
     if is_injected or not is_last:

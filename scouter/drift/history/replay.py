@@ -159,13 +159,13 @@ class Alarm:
 class Recorder(Series):
     """A series that keeps its outcomes and its alarms; its arguments are those of `Series`."""
 
-    __slots__ = ("_begun", "_failures", "alarms", "held_from", "learnt_from", "units_taken")
+    __slots__ = ("_begun", "_failures", "alarms", "compared_from", "learnt_from", "units_taken")
 
     def __init__(self, *given: Any) -> None:  # noqa: ANN401 whatever a series is made with
         super().__init__(*given)
         self.units_taken = Units()
         self.alarms: list[Alarm] = []
-        self.held_from: int | None = 0 if self.watches else None
+        self.compared_from: int | None = 0 if self.watches else None
         """Units before there was something to hold it against; None while there is nothing."""
         self.learnt_from: int | None = None if self.is_learning else 0
         """Units before it had learnt its own first ones; None while it learns."""
@@ -187,8 +187,8 @@ class Recorder(Series):
         self.units_taken.append(Unit(outcome, records, failed, at_ns, created_ns))
         if named:
             self._failures.append((at_ns, named))
-        if self.held_from is None and self.watches:
-            self.held_from = len(self.units_taken)
+        if self.compared_from is None and self.watches:
+            self.compared_from = len(self.units_taken)
         if self.learnt_from is None and not self.is_learning:
             self.learnt_from = len(self.units_taken)
         if turned:
@@ -208,7 +208,7 @@ class Recorder(Series):
         turned = super().adopt(before)
         if not self.is_learning:  # it is as if it had been compared with that from the begin
             started.adopt(before)
-            self._begun, self.held_from, self.learnt_from = started.to_json(), 0, 0
+            self._begun, self.compared_from, self.learnt_from = started.to_json(), 0, 0
         if turned:
             self._turned(self.last_ns)
         return turned

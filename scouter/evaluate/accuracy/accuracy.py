@@ -18,7 +18,7 @@ from scouter.evaluate.accuracy.models import (
     refuse,
 )
 from scouter.evaluate.judge.answer_text import read_answer, under
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import AnyJudge, JudgeError, JudgeReply, Message
 from scouter.evaluate.judge.render import fill_form
 from scouter.evaluate.outcome import Reason
@@ -78,7 +78,7 @@ class AccuracyEvaluator:
 
     def __init__(
         self,
-        judge_agent: "AskedJudge | AnyJudge | str",
+        judge_agent: "JudgeCaller | AnyJudge | str",
         agent_under_test: object,
         query: str,
         expected_output: str,
@@ -89,7 +89,7 @@ class AccuracyEvaluator:
     ) -> None:
         check_compat(compat)
         try:
-            self._judge = AskedJudge.of(judge_agent)
+            self._judge = JudgeCaller.of(judge_agent)
         except ConfigError as error:
             refuse(TypeError, compat, f"judge_agent: {error}", _NO_JUDGE)
         check_agent(agent_under_test, compat)

@@ -20,7 +20,7 @@ from scouter.evaluate.compare.checks import (
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, Walk, walk
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeUsage
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.attempt import (
@@ -201,11 +201,11 @@ class _Again:
                 continue
             found.results[at] = was
             if asks and was.reason is None:
-                if was.talk is None:
+                if was.exchange is None:
                     behind = self._todo & self.group.dependents([task.id])
                     self.missing |= dict.fromkeys(behind - {task.id}, _NOT_STORED)
                 else:
-                    found.answers[at] = was.talk.answer
+                    found.answers[at] = was.exchange.answer
         with shared_responses() if plan.shares_responses else nullcontext():
             return self._answered(walk(plan, context, tree, uid, found), known)
 
@@ -222,8 +222,8 @@ class _Again:
     ) -> JudgeReply | JudgeError:
         """Give the stored answer to a question that is the baseline's."""
         task, name = question.task.task, question.task.spec.task_id
-        talk = known[name].talk if name in known else None
-        asked = JudgeTalk.of(question.request.messages, None).messages
+        talk = known[name].exchange if name in known else None
+        asked = JudgeExchange.of(question.request.messages, None).messages
         is_cut = asked != question.request.messages and bool(task.depends_on or self.group.moved)
         if (
             talk is None or talk.answer is None or task.most_questions > 1

@@ -14,7 +14,7 @@ from scouter.evaluate.compare.gate_counts import Attempt, attempts_of
 from scouter.evaluate.results.run import RunResults, totals_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.statistics.failing import Attempts, FailingChances
-from scouter.model.genai.work import sum_told
+from scouter.model.genai.work import sum_known
 
 SEEN: Final = 0.8
 """Share of releases in which a fall has to be found."""
@@ -205,7 +205,7 @@ def _noisy(usual: Mapping[str, Attempts], rates: Rates) -> dict[str, float]:
 def _price(baseline: RunResults) -> Price:
     attempts = (*baseline.scenario_results, *baseline.conversations)
     made = max(len(attempts), 1)
-    tokens = sum_told(
+    tokens = sum_known(
         number
         for item in attempts
         for act in (SpanTree(item.traces).acts if item.traces else ())

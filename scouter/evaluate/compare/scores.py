@@ -161,7 +161,7 @@ def _by_task(rows: _Rows) -> _Run:
             if (score := task.score) is not None:
                 known.scores.setdefault(key, {})[attempt] = score
                 known.results.append(task)
-                if task.talk is not None and (asked := task.talk.asked):
+                if task.exchange is not None and (asked := task.exchange.asked):
                     known.asked.setdefault(key, set()).add(asked)
             elif task.outcome is Outcome.ERRORED:
                 known.errored.add(key)

@@ -32,7 +32,7 @@ from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.responses.read import compile_work, why_open
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import Find
-from scouter.evaluate.spans.filters import compile_untold
+from scouter.evaluate.spans.filters import compile_missing
 from scouter.evaluate.spans.gaps import NO_GAPS
 from scouter.evaluate.spans.measures import compile_lacking, compile_unstated
 from scouter.evaluate.spans.tree import SpanTree
@@ -45,7 +45,7 @@ from scouter.evaluate.tasks.trace import (
     SpanExistsAssertion,
     TraceAssertionTask,
 )
-from scouter.model.agent_work import CallsToldBy, why_untold
+from scouter.model.agent_work import CallsToldBy, why_unreported
 from scouter.model.genai.wrappers import is_hidden
 
 _OF_NUMBERS: Final = frozenset({
@@ -185,7 +185,7 @@ def doubting_growth(
         missing = gaps.spans or gaps.attributes or next(iter(gaps.cut.values()), "")
         if missing:
             return _incomplete(result, f"what is missing could turn this: {missing}")
-        why = why_untold(spans.agent_work)
+        why = why_unreported(spans.agent_work)
         return doubted(result, Reason.NOT_TOLD, why) if why else result
 
     return CompiledTask(cast(Run, run_doubting), compiled.spec)
@@ -205,7 +205,7 @@ def refuse_missing(spans: SpanTree, by: CallsToldBy | None = None) -> None:
     missing = gaps.spans or gaps.attributes or name_cut(gaps.cut, lambda _: True)
     if missing:
         raise TaskFault(Reason.INCOMPLETE, f"what is missing could change the outcome: {missing}")
-    if why := why_untold(spans.agent_work, by):
+    if why := why_unreported(spans.agent_work, by):
         raise TaskFault(Reason.NOT_TOLD, f"calls that nobody tells of could change it: {why}")
 
 
@@ -228,7 +228,7 @@ def doubting_absence(
 
     The sender may write it under another name: `0 <= 4` says nothing then.
     """
-    run, missing = compiled.run, compile_untold(assertion.filter)
+    run, missing = compiled.run, compile_missing(assertion.filter)
     reach = reach_of(assertion, MissingParts.ATTRIBUTES)
 
     def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:

@@ -29,7 +29,7 @@ from scouter.evaluate.judge.port import (
     Message,
     sum_of,
 )
-from scouter.evaluate.judge.shorten import JudgeTalk, shorten
+from scouter.evaluate.judge.shorten import JudgeExchange, shorten
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
@@ -199,7 +199,7 @@ class _Said:
         """Add the first question, the last answer, and the cost to a result."""
         if self.question is None:
             return result
-        return result.using(sum_of(self.usages), JudgeTalk.of(self.question, self.answer))
+        return result.using(sum_of(self.usages), JudgeExchange.of(self.question, self.answer))
 
 
 def compile_code(task: CodeTask, subject: Subject) -> CompiledTask:

@@ -32,7 +32,7 @@ from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.journey.sound import calls_of
 from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, sum_of
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
@@ -237,7 +237,7 @@ class JudgedJourney(AskingTask):
             replies.update(zip(known.open, (yield requests), strict=True))
         found = self._result(result, replies, scope)
         if first is not None:
-            talk = JudgeTalk.of(first.messages, known.given)
+            talk = JudgeExchange.of(first.messages, known.given)
             found = found.using(sum_of(each.taken for each in replies.values()), talk)
         return found, found.actual
 
@@ -277,7 +277,7 @@ class GivenAnswers(Answers):
     """Gives the answers again that a judge gave about a conversation, in their order.
 
     Args:
-        told: The answer in the result of a journey task (`JudgeTalk.answer`).
+        told: The answer in the result of a journey task (`JudgeExchange.answer`).
     """
 
     def __init__(self, told: JsonValue) -> None:

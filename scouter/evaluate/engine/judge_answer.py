@@ -35,7 +35,7 @@ Check: TypeAlias = Callable[[JsonValue], str]
 ABSTAIN: Final = "abstain"
 """Name of the field by which an answer says that it is none."""
 
-MAX_TOLD: Final = 2_000
+MAX_SHOWN_CHARS: Final = 2_000
 """Characters of an answer, and of a reason, that a result's message keeps."""
 
 _ABSTAIN_NOTE: Final = (
@@ -162,7 +162,7 @@ class AnswerForm:
         failed, unclear = marks.told(NO), marks.told(CANNOT_TELL)
         parts = [f"not met: {failed}"] if failed else []
         reported = "; ".join(parts + ([f"cannot tell: {unclear}"] if unclear else []))
-        return shorten(reported, MAX_TOLD)
+        return shorten(reported, MAX_SHOWN_CHARS)
 
     def _marks(self, answer: JsonValue) -> Marks:
         return Marks(self.rubric or (), cast("dict[str, dict[str, str]]", answer))
@@ -265,7 +265,7 @@ def _is_abstention(answer: JsonValue) -> bool:
 
 def _why(answer: JsonValue) -> str:
     why = answer.get("reason") if isinstance(answer, dict) else None
-    return why[:MAX_TOLD] if isinstance(why, str) and why else "it gives no reason"
+    return why[:MAX_SHOWN_CHARS] if isinstance(why, str) and why else "it gives no reason"
 
 
 def _compile_check(schema: dict[str, JsonValue]) -> Check:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from scouter.evaluate.engine.asking_task import Asking, AskingTask, ResultAndAnswer
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run
 from scouter.evaluate.engine.judge_answer import (
-    MAX_TOLD,
+    MAX_SHOWN_CHARS,
     AnswerForm,
     Vote,
     answer_form,
@@ -26,7 +26,7 @@ from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
 from scouter.evaluate.judge.render import Render, compile_prompt
-from scouter.evaluate.judge.shorten import JudgeTalk, shorten
+from scouter.evaluate.judge.shorten import JudgeExchange, shorten
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -82,7 +82,7 @@ class JudgeTask(AskingTask):
             ]
             wanted = 0 if self.task.vote == "median" else still_needed(votes, samples)
         result, answer = self._decide(votes, scope)
-        return result.using(usage_of(replies), JudgeTalk.of(orders[0], answer)), answer
+        return result.using(usage_of(replies), JudgeExchange.of(orders[0], answer)), answer
 
     def _has_reference(self, fields: JsonValue) -> bool:
         if self.reference is None:
@@ -271,4 +271,4 @@ def _orders(
 
 def _shown(answer: JsonValue) -> str:
     """Write an answer for a person to read, both ends of a long one."""
-    return shorten(json.dumps(answer, ensure_ascii=False), MAX_TOLD)
+    return shorten(json.dumps(answer, ensure_ascii=False), MAX_SHOWN_CHARS)

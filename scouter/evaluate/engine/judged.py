@@ -56,7 +56,7 @@ class Deferred:
 
     results: tuple[EvalTaskResult, ...]
     """One result per task, in the plan's order; some may be pending."""
-    kept: frozenset[int] = field(default_factory=frozenset[int])
+    retained: frozenset[int] = field(default_factory=frozenset[int])
     """Indexes of the judge tasks whose earlier outcome still holds."""
 
 
@@ -118,7 +118,7 @@ def _deferred(
                 retained.add(at)
             found.results[at] = result
     results = tuple(found.results[at] for at in range(len(plan.tasks)))
-    return Deferred(results=results, kept=frozenset(retained))
+    return Deferred(results=results, retained=frozenset(retained))
 
 
 def _not_asked(

@@ -17,10 +17,10 @@ from scouter.evaluate.engine.compiled_task import (
     errored,
 )
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
-from scouter.evaluate.judge.ask import AskedJudge, TaskJudge, at_once
+from scouter.evaluate.judge.ask import JudgeCaller, TaskJudge, at_once
 from scouter.evaluate.judge.port import JudgeError, sum_of
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.operators.show import kind_of
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
@@ -262,7 +262,7 @@ class JudgedReport(AskingTask):
                 break
         usages = [found.usage for _, (found, _) in fields.in_order if found.usage is not None]
         if usages:
-            result = result.using(sum_of(usages), fields.talk)
+            result = result.using(sum_of(usages), fields.exchange)
         return result, result.actual
 
 
@@ -282,7 +282,7 @@ class _Fields(FieldJudge):
 
     task: JudgeTask
     record_uid: str
-    asked: AskedJudge = field(default_factory=TaskJudge)
+    asked: JudgeCaller = field(default_factory=TaskJudge)
     names: list[str] = field(default_factory=list[str])
     """In the order in which they were asked about."""
     outcomes: dict[int, ResultAndAnswer] = field(default_factory=dict[int, ResultAndAnswer])
@@ -316,10 +316,12 @@ class _Fields(FieldJudge):
         return [(name, self.outcomes[at]) for at, name in enumerate(self.names)]
 
     @property
-    def talk(self) -> JudgeTalk | None:
+    def exchange(self) -> JudgeExchange | None:
         """The question about the first field, and the answers about all."""
-        first = next((each.talk for _, (each, _) in self.in_order if each.talk is not None), None)
+        first = next(
+            (each.exchange for _, (each, _) in self.in_order if each.exchange is not None), None
+        )
         answers: list[JsonValue] = [
             {"field": name, "answer": answer} for name, (_, answer) in self.in_order
         ]
-        return None if first is None else JudgeTalk(messages=first.messages, answer=answers)
+        return None if first is None else JudgeExchange(messages=first.messages, answer=answers)

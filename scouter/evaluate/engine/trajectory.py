@@ -34,7 +34,7 @@ from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import Call, read_trajectory
 from scouter.evaluate.trajectory.comparison import compare, uses_tool
 from scouter.evaluate.trajectory.rules import ArgumentRules, TrajectoryRules
-from scouter.model.agent_work import CallsToldBy, ToolCall, why_untold
+from scouter.model.agent_work import CallsToldBy, ToolCall, why_unreported
 
 _ANY: Final = Numbers(low=0.0, high=1.0)
 _EITHER: Final = Numbers(low=0, high=1, is_whole=True)
@@ -68,7 +68,7 @@ class CallsScore:
             named,
             operator,
             self._risen,
-            lambda spans, _: why_untold(spans.agent_work, by) if spans else "",
+            lambda spans, _: why_unreported(spans.agent_work, by) if spans else "",
         )
 
     def _motion(self) -> Motion:

@@ -148,7 +148,7 @@ class Known(Answers):
         return reply.response
 
 
-def asked_of(judge: AnyJudge, work: Callable[[Answers], T], max_retries: int = 3) -> T:
+def with_judge(judge: AnyJudge, work: Callable[[Answers], T], max_retries: int = 3) -> T:
     """Do work that asks, from inside of a running event loop too, which then waits.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.journey.message import Agents, JourneyMessage, asked_calls, read_messages
+from scouter.evaluate.journey.message import Agents, JourneyMessage, read_messages, requested_calls
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.schema.schema import Schema, compile_schema
 from scouter.model.json_value import to_json_value
@@ -88,7 +88,7 @@ def check_tool_calls(
     routes = Agents.read(agents)
     found: list[CallCheck] = []
     for at, message in enumerate(read_messages(messages)):
-        for index, call in enumerate(asked_calls(message)):
+        for index, call in enumerate(requested_calls(message)):
             tool = call.name.strip()
             if tool in known or routes.agent_called(tool) is None:
                 faults = _faults(tool, call.arguments, known)

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.embed import as_embed
-from scouter.evaluate.journey.asking import Answers, FuzzyChain, asked_of
+from scouter.evaluate.journey.asking import Answers, FuzzyChain, with_judge
 from scouter.evaluate.journey.case import SOUND, WXO, Case, Compat, read_case
 from scouter.evaluate.journey.message import Agents, JourneyMessage, read_messages
 from scouter.evaluate.journey.result import JourneyResult
@@ -87,7 +87,7 @@ def evaluate_journey(
             searches=reported, has_client=judge != NO_CLIENT,
         )  # fmt: skip
 
-    return judged(None) if judge is None or judge == NO_CLIENT else asked_of(judge, judged)
+    return judged(None) if judge is None or judge == NO_CLIENT else with_judge(judge, judged)
 
 
 def judge_journey(

@@ -27,7 +27,7 @@ Raw: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedCall:
+class RequestedCall:
     """One call of a tool in a message."""
 
     name: str
@@ -43,7 +43,7 @@ class JourneyMessage:
     role: str
     type: str
     content: JsonValue = ""
-    calls: tuple[AskedCall, ...] | None = None
+    calls: tuple[RequestedCall, ...] | None = None
     """None where the message has no field for them."""
     response_time_s: float | None = None
     payload: Mapping[str, JsonValue] | None = None
@@ -117,14 +117,14 @@ def _documented(value: dict[str, Any]) -> JourneyMessage:
     )
 
 
-def _calls(value: object) -> tuple[AskedCall, ...] | None:
+def _calls(value: object) -> tuple[RequestedCall, ...] | None:
     if not isinstance(value, list):
         return None
-    found: list[AskedCall] = []
+    found: list[RequestedCall] = []
     for each in map(_object, cast("list[object]", value)):
         function = _object(each.get("function")) or each
         found.append(
-            AskedCall(
+            RequestedCall(
                 name=str(function.get("name") or ""),
                 arguments=function.get("arguments"),
                 call_id=str(each.get("id") or ""),
@@ -154,7 +154,7 @@ def open_content(content: JsonValue) -> Mapping[str, Any]:
     return _object(content)
 
 
-def asked_calls(message: JourneyMessage) -> tuple[AskedCall, ...]:
+def requested_calls(message: JourneyMessage) -> tuple[RequestedCall, ...]:
     """Every call of a message: parallel ones, or the one that only its content tells of."""
     if message.calls or message.type != TOOL_CALL:
         return message.calls or ()
@@ -162,12 +162,12 @@ def asked_calls(message: JourneyMessage) -> tuple[AskedCall, ...]:
     return () if inner is None else (inner,)
 
 
-def call_in_content(message: JourneyMessage) -> AskedCall | None:
+def call_in_content(message: JourneyMessage) -> RequestedCall | None:
     """The call that only the content tells of, as older tools wrote it."""
     inner = open_content(message.content)
     if not isinstance(inner.get("name"), str):
         return None
-    return AskedCall(
+    return RequestedCall(
         name=inner["name"], arguments=inner.get("args"), call_id=str(inner.get("id") or "")
     )
 
@@ -177,7 +177,7 @@ def _of_chat(value: dict[str, JsonValue]) -> list[JourneyMessage]:
     log = MessageLog()
     log.read([value])
     found = [_response(each) for each in log.strays()]
-    found += [JourneyMessage(role="user", type=TEXT, content=each) for each in log.asked]
+    found += [JourneyMessage(role="user", type=TEXT, content=each) for each in log.questions]
     if log.content:
         found.append(JourneyMessage(role="assistant", type=TEXT, content=log.content))
     calls = log.tool_calls()
@@ -192,7 +192,8 @@ def _of_chat(value: dict[str, JsonValue]) -> list[JourneyMessage]:
 
 def _request(calls: Sequence[ToolCall]) -> JourneyMessage:
     asked = tuple(
-        AskedCall(name=each.name, arguments=each.arguments, call_id=each.call_id) for each in calls
+        RequestedCall(name=each.name, arguments=each.arguments, call_id=each.call_id)
+        for each in calls
     )
     return JourneyMessage(role="assistant", type=TOOL_CALL, calls=asked)
 

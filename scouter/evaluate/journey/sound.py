@@ -19,8 +19,8 @@ from scouter.evaluate.journey.message import (
     Agents,
     JourneyMessage,
     as_text,
-    asked_calls,
     open_content,
+    requested_calls,
     routing_f1,
 )
 from scouter.evaluate.journey.result import (
@@ -229,7 +229,7 @@ def calls_of(messages: Sequence[JourneyMessage]) -> list[Call]:
     """Every call: parallel ones too, and those that only a content tells of."""
     found: list[Call] = []
     for at, message in enumerate(messages):
-        for index, call in enumerate(asked_calls(message)):
+        for index, call in enumerate(requested_calls(message)):
             arguments = open_content(call.arguments)
             found.append(Call(place=(at, index), tool=call.name.strip(), arguments=arguments))
     return found

@@ -187,7 +187,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedJudge:
+class JudgeCaller:
     """A judge, with the settings of its questions."""
 
     judge: Judge
@@ -199,7 +199,7 @@ class AskedJudge:
     backoff: Backoff = field(default_factory=Backoff)
 
     @staticmethod
-    def of(judge: "AskedJudge | AnyJudge | str") -> "AskedJudge":
+    def of(judge: "JudgeCaller | AnyJudge | str") -> "JudgeCaller":
         """Take a judge as users give it.
 
         Args:
@@ -209,17 +209,17 @@ class AskedJudge:
         Raises:
             ConfigError: It can answer nothing, or the text names no model.
         """
-        if isinstance(judge, AskedJudge):
+        if isinstance(judge, JudgeCaller):
             return judge
         if not isinstance(judge, str):
-            return AskedJudge(judge=as_judge(judge))
+            return JudgeCaller(judge=as_judge(judge))
         provider, _, model = judge.partition("/")
         if not (provider and model):
             raise ConfigError(
                 f"judge {judge!r}: expected entry/model, such as openai/gpt-4o-mini, a judge, or "
                 "a function from JudgeRequest to the answer"
             )
-        return AskedJudge(judge=usual_judge(), provider=provider, model=model)
+        return JudgeCaller(judge=usual_judge(), provider=provider, model=model)
 
     async def ask(
         self,
@@ -387,7 +387,7 @@ class _RunJudge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskJudge(AskedJudge):
+class TaskJudge(JudgeCaller):
     """The judge of the run, for the function of a `FunctionTask` with a prompt.
 
     `max_retries` bounds how often it is asked again for an answer that can be read; that of the

@@ -42,7 +42,7 @@ _MOST: Final = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeTalk:
+class JudgeExchange:
     """The first question of one task about one record, and the answer that counted."""
 
     messages: tuple[Message, ...]
@@ -57,10 +57,10 @@ class JudgeTalk:
         return "" if is_cut(text) else text
 
     @staticmethod
-    def of(messages: Sequence[Message], answer: JsonValue) -> "JudgeTalk":
+    def of(messages: Sequence[Message], answer: JsonValue) -> "JudgeExchange":
         """Keep what was said, long messages cut."""
         retained = [Message(role=m["role"], content=shorten(m["content"], _MOST)) for m in messages]
-        return JudgeTalk(messages=tuple(retained), answer=answer)
+        return JudgeExchange(messages=tuple(retained), answer=answer)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Write both as plain JSON."""

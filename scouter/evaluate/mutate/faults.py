@@ -15,7 +15,7 @@ from scouter.evaluate.mutate.rewrite import Change, with_answer, with_calls
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.agent_work import AgentWork, ToolCall, why_untold
+from scouter.model.agent_work import AgentWork, ToolCall, why_unreported
 from scouter.model.genai.names import bare_name
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -110,7 +110,7 @@ class _Try:
             len(after.tool_calls) == len(self.calls)
             and all(map(_is_same, after.tool_calls, self.calls))
             and (after.content or "").strip() == (self.content or "").strip()
-            and (bool(why_untold(after)) == bool(why_untold(before)) or not self.calls)
+            and (bool(why_unreported(after)) == bool(why_unreported(before)) or not self.calls)
             and bool(after.unknown_content) == bool(before.unknown_content)
             and after.question == before.question
         )

@@ -44,7 +44,7 @@ class EvalItem:
     """Definitions of the tools that the agent had, as its spans tell them."""
     failure: str = ""
     """Reason why the agent gave no answer; empty if it gave one."""
-    untold: str = ""
+    unreported: str = ""
     """Reason why `steps` may not be all; empty if they are."""
 
     @property

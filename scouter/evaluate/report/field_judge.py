@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.judge.answer_text import NoJsonError, read_answer, under, without_thoughts
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.evaluate.judge.render import fill_form
 from scouter.evaluate.outcome import Reason
@@ -215,7 +215,7 @@ Matches: TypeAlias = dict[str, Match | None]
 class FieldJudge:
     """Scores by asking the fields that no metric can compare."""
 
-    asked: AskedJudge
+    asked: JudgeCaller
     single_form: str = SINGLE_FORM
     """Text of a question with the blanks `{reference}`, `{actual}` and `{field_context}`."""
     discovery_form: str | None = DISCOVERY_FORM

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import AnyJudge, JudgeError
 from scouter.evaluate.judge.render import fill_form
 from scouter.evaluate.report.evaluator import (
@@ -56,7 +56,7 @@ def plain_answer(answer: JsonValue) -> str:
 class ScoreAsker:
     """Asks a judge for one score."""
 
-    asked: AskedJudge
+    asked: JudgeCaller
     compat: Compat = "sound"
     with_reasoning: bool = True
 
@@ -102,7 +102,7 @@ class QAEvaluator(ItemEvaluator):
 
     def __init__(
         self,
-        judge: AskedJudge | AnyJudge | str,
+        judge: JudgeCaller | AnyJudge | str,
         *,
         evaluation_method_id: str = "qa",
         custom_prompt_template: str | None = None,
@@ -112,7 +112,7 @@ class QAEvaluator(ItemEvaluator):
     ) -> None:
         super().__init__(evaluation_method_id, compat, max_concurrency)
         self._asker = ScoreAsker(
-            asked=AskedJudge.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
+            asked=JudgeCaller.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
         )
         self._form = custom_prompt_template or QA_FORM
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.files.read import read_document
-from scouter.evaluate.judge.ask import AskedJudge, run_apart
+from scouter.evaluate.judge.ask import JudgeCaller, run_apart
 from scouter.evaluate.judge.port import AnyJudge
 from scouter.evaluate.report.evaluator import (
     MOST_AT_ONCE,
@@ -105,7 +105,7 @@ class ReportEvaluator(ItemEvaluator):
         store: FolderStore | str | Path | None = None,
         report_url_pattern: str = r"https?://\S+\.md",
         reference_base_dir: str | Path = ".",
-        judge: AskedJudge | AnyJudge | str | None = None,
+        judge: JudgeCaller | AnyJudge | str | None = None,
         evaluation_method_id: str = "report",
         include_vlm_output: bool = True,
         vlm_related_fields: Sequence[str] | None = None,
@@ -124,7 +124,7 @@ class ReportEvaluator(ItemEvaluator):
             judge=None
             if judge is None
             else FieldJudge(
-                asked=AskedJudge.of(judge),
+                asked=JudgeCaller.of(judge),
                 single_form=single_field_comparison_prompt or SINGLE_FORM,
                 discovery_form=multi_field_discovery_prompt or DISCOVERY_FORM,
                 compat=compat,

@@ -6,7 +6,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import AnyJudge, JudgeError
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.report.evaluator import (
@@ -65,7 +65,7 @@ class TrajectoryEvaluator(ItemEvaluator):
 
     def __init__(
         self,
-        judge: AskedJudge | AnyJudge | str,
+        judge: JudgeCaller | AnyJudge | str,
         *,
         evaluation_method_id: str = "trajectory",
         track_agent_selected_tools_only: bool = True,
@@ -78,7 +78,7 @@ class TrajectoryEvaluator(ItemEvaluator):
     ) -> None:
         super().__init__(evaluation_method_id, compat, max_concurrency)
         self._asker = ScoreAsker(
-            asked=AskedJudge.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
+            asked=JudgeCaller.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
         )
         self._selected_only = track_agent_selected_tools_only
         self._forms = {
@@ -98,8 +98,8 @@ class TrajectoryEvaluator(ItemEvaluator):
             return skipped(item, self.evaluation_method_id)
         if item.failure and self._compat == "sound":
             return errored(item, f"the agent failed: {item.failure}")
-        if item.untold and self._compat == "sound":
-            return errored(item, f"not told: {item.untold}", Reason.NOT_TOLD)
+        if item.unreported and self._compat == "sound":
+            return errored(item, f"not told: {item.unreported}", Reason.NOT_TOLD)
         steps = selected(item.steps, self._compat) if self._selected_only else list(item.steps)
         calls = tool_calls(steps, self._compat)
         expected = item.entry.get(EXPECTED_CALLS_KEY)

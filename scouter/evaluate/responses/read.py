@@ -36,7 +36,7 @@ from scouter.evaluate.tasks.agent import (
     ToolResultAssertion,
     UnrecoveredToolErrorCountAssertion,
 )
-from scouter.model.agent_work import AgentWork, CallsToldBy, GuardrailRun, ToolCall, why_untold
+from scouter.model.agent_work import AgentWork, CallsToldBy, GuardrailRun, ToolCall, why_unreported
 from scouter.model.genai.names import bare_name, is_called
 from scouter.model.genai.wrappers import has_hidden, is_broken_json, is_hidden
 
@@ -187,21 +187,21 @@ def why_open(assertion: AgentAssertion, by: CallsToldBy | None) -> Callable[[Age
 
     Args:
         assertion: Of an agent's work.
-        by: Source that a person names for the agent's calls; see `why_untold`.
+        by: Source that a person names for the agent's calls; see `why_unreported`.
     """
     if isinstance(assertion, ToolErrorCountAssertion | UnrecoveredToolErrorCountAssertion):
         name = assertion.name
-        return lambda work: why_untold(work, by) or untold_outcomes(work, name)
+        return lambda work: why_unreported(work, by) or unreported_outcomes(work, name)
     if isinstance(assertion, RepeatedToolCallCountAssertion):
         name = assertion.name
-        return lambda work: why_untold(work, by) or _untold_arguments(work, name)
+        return lambda work: why_unreported(work, by) or _untold_arguments(work, name)
     if assertion.kind == "ResponseContent":
         return lambda work: work.unknown_content or work.missing.get("content", "")
     if field := _FIELDS.get(assertion.kind):
         return lambda work: work.missing.get(field, "")
     if assertion.kind in _ANSWERS:
         return lambda work: work.unknown_content
-    return lambda work: why_untold(work, by)
+    return lambda work: why_unreported(work, by)
 
 
 def work_of_spans(spans: SpanTree | None) -> AgentWork:
@@ -240,7 +240,7 @@ def tells_arguments(call: ToolCall) -> bool:
     return not (given is None or has_hidden(given) or is_broken_json(given))
 
 
-def untold_outcomes(work: AgentWork, name: str | None) -> str:
+def unreported_outcomes(work: AgentWork, name: str | None) -> str:
     """Say of how many calls, of one tool or of all, no outcome is reported; empty for none."""
     calls = _named(work, name)
     unknown = sum(not (call.is_executed or call.has_result) for call in calls)
@@ -510,7 +510,7 @@ def _error(work: AgentWork, name: str) -> JsonValue:
     for call in _calls(work, name):
         if call.error:
             return call.error
-    if unknown := untold_outcomes(work, name):
+    if unknown := unreported_outcomes(work, name):
         raise TaskFault(
             Reason.MISSING_PATH, f"no call of {name!r} is known to have failed; {unknown}"
         )

@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from scouter.errors import DataError
 from scouter.evaluate.judge.port import JudgeUsage
-from scouter.evaluate.outcome import NOT_ASKED, Outcome, Reason
+from scouter.evaluate.outcome import NOT_CALLED, Outcome, Reason
 from scouter.evaluate.results.file import JsonRows
 from scouter.evaluate.results.record_result import rate_of, record_outcome
 from scouter.evaluate.results.rows import ResultRows
@@ -143,7 +143,7 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
         outcome = record_outcome(tasks) if error is None else Outcome.ERRORED
         if error_reason is Reason.INCOMPLETE and any(t.outcome is Outcome.FAILED for t in tasks):
             outcome = Outcome.FAILED
-        if outcome is Outcome.PASSED and any(task.reason in NOT_ASKED for task in tasks):
+        if outcome is Outcome.PASSED and any(task.reason in NOT_CALLED for task in tasks):
             outcome = Outcome.SKIPPED
         return cls(
             scenario_id=scenario_id,

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict  # pydantic asks for this one below Pyth
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import Document
 from scouter.evaluate.judge.port import JudgeUsage
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, SessionResult, collector_paused
@@ -41,7 +41,7 @@ class _TaskBody(TypedDict):
     stage: NotRequired[int]
     assertion: NotRequired[JsonValue]
     usage: NotRequired[JudgeUsage | None]
-    judge: NotRequired[JudgeTalk | None]
+    judge: NotRequired[JudgeExchange | None]
     span_ids: NotRequired[list[str]]
 
 

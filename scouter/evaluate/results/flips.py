@@ -14,13 +14,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from scouter.evaluate.judge.shorten import JudgeTalk, is_cut
+from scouter.evaluate.judge.shorten import JudgeExchange, is_cut
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt, TaskSummary
 from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import why_unreported
 from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
 
@@ -125,7 +125,7 @@ class _Attempt:
         for span in self.item.traces:
             traces.setdefault(span.trace_id, []).append(span)
         works = [agent_work(spans) for spans in traces.values()]
-        if any(work.has_agent and why_untold(work) for work in works):
+        if any(work.has_agent and why_unreported(work) for work in works):
             return None
         return _text([[call.name, call.arguments] for work in works for call in work.tool_calls])
 
@@ -146,7 +146,7 @@ class _Seen:
     is_judge: bool = False
     follows_judge: bool = False
     """A judge task came before, which it may read."""
-    talk: JudgeTalk | None = None
+    exchange: JudgeExchange | None = None
     context: JsonValue = None
     """That of its record, if it is stored."""
 
@@ -254,7 +254,7 @@ def _add(
             owner=Owner.JUDGE if is_silent else None,
             is_judge=_is_judge(task) or not is_full,
             follows_judge=first is not None and _stage(task) > first,
-            talk=task.talk if is_full else None,
+            exchange=task.exchange if is_full else None,
             context=context,
         )
         found.setdefault(key._replace(task_id=task.task_id), []).append(seen)
@@ -283,7 +283,7 @@ def _owner(key: _Key, bad: _Seen, good: Iterable[_Seen]) -> Owner:
 
 def _of_pair(key: _Key, bad: _Seen, good: _Seen) -> Owner:
     one, other = bad.made, good.made
-    talks = bad.talk, good.talk
+    talks = bad.exchange, good.exchange
     if bad.is_judge and talks[0] and talks[1] and talks[0].asked == talks[1].asked != "":
         return Owner.JUDGE
     if _differ(one.user, other.user):

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.evaluate.judge.port import JudgeUsage
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
@@ -93,7 +93,7 @@ def _explain_plainly(actual: JsonValue, expected: JsonValue) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """Fields that all results of one task share; held once, not per result."""
+    """Fields that all results of one task share; stored once, not per result."""
 
     task_id: str
     task_type: str
@@ -135,8 +135,8 @@ class EvalTaskResult:
     stated_score: float | None = None
     """The score where it does not follow from the rest, such as the mean of a judge's votes."""
     usage: JudgeUsage | None = None
-    """Calls, tokens and cost of the judge's answers; None for a task that asked no judge."""
-    talk: JudgeTalk | None = None
+    """Calls, tokens and cost of the judge's answers; None for a task that called no judge."""
+    exchange: JudgeExchange | None = None
     """Question to the judge and its answer; None without a judge, or if nothing was stored."""
     record_uid: str = ""
     """Key of the record, where the result was read from `EvalSet.records`; else empty."""
@@ -157,9 +157,11 @@ class EvalTaskResult:
             text = self.given_message = self.spec.explain(self.actual, self.expected)
         return text
 
-    def using(self, usage: JudgeUsage | None, talk: JudgeTalk | None = None) -> "EvalTaskResult":
+    def using(
+        self, usage: JudgeUsage | None, exchange: JudgeExchange | None = None
+    ) -> "EvalTaskResult":
         """Make a copy of the result with the judge's usage, its question and its answer."""
-        return self if usage is None else replace(self, usage=usage, talk=talk)
+        return self if usage is None else replace(self, usage=usage, exchange=exchange)
 
     @property
     def score(self) -> float | None:
@@ -261,7 +263,7 @@ class EvalTaskResult:
             "stage": self.stage,
             "assertion": self.assertion,
             **({} if self.usage is None else {"usage": self.usage.to_json()}),
-            **({} if self.talk is None else {"judge": self.talk.to_json()}),
+            **({} if self.exchange is None else {"judge": self.exchange.to_json()}),
             **({"span_ids": list(self.span_ids)} if self.span_ids else {}),
         }
 

@@ -9,7 +9,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.acts import Act
 from scouter.model.genai.control_flow import has_failed
 from scouter.model.genai.facts import MODEL_CALLS, Kind
-from scouter.model.genai.work import sum_told
+from scouter.model.genai.work import sum_known
 
 CostOf: TypeAlias = Callable[[Act], float | None]
 """US dollars of a model's call; None where they are unknown."""
@@ -114,8 +114,8 @@ def _line(name: str, work: _Work, cost_of: CostOf) -> AgentLine:
         ),
         retries=retries,
         failed=failed.total(),
-        input_tokens=sum_told(each.usage.input for each in models),
-        output_tokens=sum_told(each.usage.output for each in models),
+        input_tokens=sum_known(each.usage.input for each in models),
+        output_tokens=sum_known(each.usage.output for each in models),
         cost=sum(known) if known and len(known) == len(costs) else None,
         unpriced_calls=len(costs) - len(known),
         unpriced_models=tuple(sorted(unpriced)),
@@ -204,8 +204,8 @@ def view_turn(tree: SpanTree) -> TurnView:
         answer=_text(tree.agent_work.content),
         calls=tuple(map(_call, tools[:MOST_CALLS])),
         call_count=len(tools),
-        input_tokens=sum_told(each.usage.input for each in models),
-        output_tokens=sum_told(each.usage.output for each in models),
+        input_tokens=sum_known(each.usage.input for each in models),
+        output_tokens=sum_known(each.usage.output for each in models),
     )
 
 

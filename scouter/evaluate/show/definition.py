@@ -13,8 +13,8 @@ from scouter.evaluate.show.words import (
     at_path,
     listed,
     measured,
+    phrase,
     sentence,
-    told,
 )
 from scouter.evaluate.tasks.journey import QUESTIONS
 from scouter.evaluate.tasks.trace import TraceAssertion
@@ -44,9 +44,9 @@ _METRICS: Final[Mapping[str, str]] = {
 _TIMES: Final = frozenset({"SpanDuration", "TraceDuration"})
 _TEMPLATE: Final = re.compile(r"(?<!\$)\$\{([^{}]+)\}")
 """A path in an expected value; a doubled dollar stands for itself."""
-_SPANS: Final = told("the spans of the trace")
-_WORK: Final = told("calls, messages and tokens on the spans of the trace")
-_CALLS: Final = told("the calls of tools on the spans of the trace")
+_SPANS: Final = phrase("the spans of the trace")
+_WORK: Final = phrase("calls, messages and tokens on the spans of the trace")
+_CALLS: Final = phrase("the calls of tools on the spans of the trace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def _passes(task: Mapping[str, Any], measure: Measure) -> Words:
     expected = task["expected_value"]
     if task["task_type"] == "Score" and expected is None:
         if labels := task.get("passed"):
-            return told("the label is {labels}", labels=listed([*labels], " or "))
+            return phrase("the label is {labels}", labels=listed([*labels], " or "))
         expected = sum(task.get("scale", (0.0, 1.0))) / 2
     return sentence(measure, task["operator"], expected)
 
@@ -149,7 +149,7 @@ def _with_expected(reads: Words, expected: object) -> Words:
     paths = dict.fromkeys(_TEMPLATE.findall(json.dumps(expected, ensure_ascii=False)))
     if not paths:
         return reads
-    return told("{reads}; expected value: {paths}", reads=reads, paths=listed([*paths]))
+    return phrase("{reads}; expected value: {paths}", reads=reads, paths=listed([*paths]))
 
 
 def _judge(task: Mapping[str, Any], prompt: Prompt) -> Judge:
@@ -179,31 +179,33 @@ def _read(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words
         case "Reliability":
             return _reliability(task), _calls(task)
         case "Journey":
-            measure = told("the {measure} of the journey", measure=task["measure"])
+            measure = phrase("the {measure} of the journey", measure=task["measure"])
             path = task.get("messages") or task.get("turns")
             return Measure(subject=measure), _SPANS if path is None else _at(path)
         case "Code":
-            measure = told("the result of the check {check} (true is 1)", check=task["check"])
+            measure = phrase("the result of the check {check} (true is 1)", check=task["check"])
             is_of_spans = task["source"] == "spans"
             reads = "the context and the spans of the trace" if is_of_spans else "the context"
-            return Measure(subject=measure), told(reads)
+            return Measure(subject=measure), phrase(reads)
         case "Report":
-            return Measure(subject=told("the score of the report")), _at(task["report"])
+            return Measure(subject=phrase("the score of the report")), _at(task["report"])
         case "Score":
             return _scored(task)
         case "Function":
-            measure = told("the score that {name} gives", name=task["function"])
+            measure = phrase("the score that {name} gives", name=task["function"])
             return Measure(subject=measure), _at(None)
         case _:
             return _judged(task, judge)
 
 
 def _scored(task: Mapping[str, Any]) -> tuple[Measure, Words]:
-    return Measure(subject=told("the score")), told("what other evaluators or people sent")
+    return Measure(subject=phrase("the score")), phrase("what other evaluators or people sent")
 
 
 def _at(path: str | None) -> Words:
-    return told("the whole context") if path is None else told("{path} of the context", path=path)
+    return (
+        phrase("the whole context") if path is None else phrase("{path} of the context", path=path)
+    )
 
 
 def _calls(task: Mapping[str, Any]) -> Words:
@@ -213,12 +215,12 @@ def _calls(task: Mapping[str, Any]) -> Words:
 
 def _judged(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words]:
     path = task.get("context_path")
-    answer = told("the judge's answer")
-    subject = answer if path is None else told("{path} of {answer}", path=path, answer=answer)
+    answer = phrase("the judge's answer")
+    subject = answer if path is None else phrase("{path} of {answer}", path=path, answer=answer)
     paths = [*(() if judge is None else judge.parameters)]
     if task.get("reference") is not None:
         paths.append(task["reference"])
-    reads = told("{paths} of the context", paths=listed(paths)) if paths else told("nothing")
+    reads = phrase("{paths} of the context", paths=listed(paths)) if paths else phrase("nothing")
     return Measure(subject=subject), reads
 
 
@@ -226,18 +228,18 @@ def _trajectory(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure,
     metric, reference = task.get("metric"), task.get("reference")
     reads = _calls(task)
     if reference is not None:
-        expected = _at(reference) if isinstance(reference, str) else told("those of the task")
-        reads = told("{reads}; expected calls: {expected}", reads=reads, expected=expected)
+        expected = _at(reference) if isinstance(reference, str) else phrase("those of the task")
+        reads = phrase("{reads}; expected calls: {expected}", reads=reads, expected=expected)
     if judge is not None:
-        return Measure(subject=told("the judge's score of the calls")), reads
+        return Measure(subject=phrase("the judge's score of the calls")), reads
     if metric == "single_tool_use":
-        called = told("the use of {tool} (1 or 0)", tool=task["tool_name"])
+        called = phrase("the use of {tool} (1 or 0)", tool=task["tool_name"])
         return Measure(subject=called), reads
-    return Measure(subject=told(f"the {_METRICS.get(str(metric), str(metric))}")), reads
+    return Measure(subject=phrase(f"the {_METRICS.get(str(metric), str(metric))}")), reads
 
 
 def _reliability(task: Mapping[str, Any]) -> Measure:
     form = "the score (1 or 0) for calls of {tools}"
     form += " in this order" if task["order_matters"] else ""
     form += " and of nothing else" if task["exact_match"] else ""
-    return Measure(subject=told(form, tools=listed(task["expected_tool_calls"])))
+    return Measure(subject=phrase(form, tools=listed(task["expected_tool_calls"])))

@@ -15,7 +15,7 @@ from scouter.evaluate.spans.filters import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
 from scouter.model.genai.reader import is_message_event, is_shown_as, kind_of, read_facts
-from scouter.model.genai.work import sum_told
+from scouter.model.genai.work import sum_known
 from scouter.model.log_event import (
     ForeignResult,
     foreign_results,
@@ -158,8 +158,8 @@ def view_trace(
         start_ns=tree.start_ns,
         duration_ns=tree.duration_ns,
         errors=tree.errors.count(1),
-        input_tokens=sum_told(usage.input for usage in usages),
-        output_tokens=sum_told(usage.output for usage in usages),
+        input_tokens=sum_known(usage.input for usage in usages),
+        output_tokens=sum_known(usage.output for usage in usages),
         tasks=tuple(task for task in given if seen.isdisjoint(task.span_ids)),
     )
 

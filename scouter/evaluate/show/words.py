@@ -41,7 +41,7 @@ class Measure:
     unit: str = ""
 
 
-def told(form: str, /, **given: object) -> Words:
+def phrase(form: str, /, **given: object) -> Words:
     """Fill a sentence.
 
     Args:
@@ -156,19 +156,19 @@ def compared(operator: str, expected: object, unit: str = "") -> Words:
         unit: Of that value, with a space before it.
     """
     if operator in _PROPERTIES:
-        return told(_PROPERTIES[operator][expected is False])
+        return phrase(_PROPERTIES[operator][expected is False])
     if operator in _OF_TWO and isinstance(expected, list):
         pair = cast("list[object]", expected)
         if len(pair) == 2:
-            return told(_OF_TWO[operator] + unit, x=pair[0], y=pair[1])
+            return phrase(_OF_TWO[operator] + unit, x=pair[0], y=pair[1])
     form = _COMPARED.get(operator, f"{operator} {{x}}")
-    return told(form + unit, x=_expected(cast("object", expected)))
+    return phrase(form + unit, x=_expected(cast("object", expected)))
 
 
 def _expected(value: object) -> object:
     """A value that is read from the record, in words; any other as it is."""
     path = _TEMPLATE.fullmatch(value) if isinstance(value, str) else None
-    return value if path is None else told("the record's {path}", path=path[1])
+    return value if path is None else phrase("the record's {path}", path=path[1])
 
 
 def sentence(measure: Measure, operator: str, expected: object) -> Words:
@@ -223,8 +223,8 @@ def _selected(wire: Mapping[str, Any]) -> Words:
         return _shortened(listed([_inner(each) for each in parts[:_MOST_PARTS]], _JOINED[tag]))
     if tag == "WithDuration":
         bounds = (("at least", fields.get("min_ms")), ("at most", fields.get("max_ms")))
-        each = [told(f"{word} {{ms}} ms", ms=ms) for word, ms in bounds if ms is not None]
-        return told("that took {bounds}", bounds=listed(each, " and "))
+        each = [phrase(f"{word} {{ms}} ms", ms=ms) for word, ms in bounds if ms is not None]
+        return phrase("that took {bounds}", bounds=listed(each, " and "))
     if "filter" in fields:
         fields = {**fields, "filter": _inner(fields["filter"])}
     return _filled(_FILTERS, tag, fields)
@@ -233,20 +233,20 @@ def _selected(wire: Mapping[str, Any]) -> Words:
 def _inner(wire: Mapping[str, Any]) -> Words:
     """A filter inside of another one."""
     words = _selected(wire)
-    return told("({words})", words=words) if _JOINED.keys() & wire else words
+    return phrase("({words})", words=words) if _JOINED.keys() & wire else words
 
 
 def _filled(forms: Mapping[str, str], tag: str, fields: Mapping[str, Any]) -> Words:
     """Words for a tagged value; one of a later kind as it stands."""
     if tag not in forms:
-        return told("of {tag}: {fields}", tag=tag, fields=fields)
+        return phrase("of {tag}: {fields}", tag=tag, fields=fields)
     given: dict[str, object] = {}
     for name, value in fields.items():
         if name == "filter" and isinstance(value, dict):
             given[name] = _selected(cast("dict[str, Any]", value))
         else:
             given[name] = listed(cast("list[object]", value)) if isinstance(value, list) else value
-    return told(forms[tag], **given)
+    return phrase(forms[tag], **given)
 
 
 _TRACE: Final[Mapping[str, str]] = {
@@ -326,23 +326,23 @@ def measured(wire: Mapping[str, Any]) -> Measure:
     fields: dict[str, Any]
     ((tag, fields),) = wire.items()
     if fields.get("name", "") is None and tag in _OF_ALL:
-        fields = fields | {"name": told(_OF_ALL[tag])}
+        fields = fields | {"name": phrase(_OF_ALL[tag])}
     if tag.startswith("Model") and fields.get("agent") is None:
-        fields = fields | {"agent": told("all agents")}
+        fields = fields | {"agent": phrase("all agents")}
     if tag == "ModelTokens":
         form = f"the number of {fields.get('part', 'total')} tokens of {{agent}}"
-        return Measure(subject=told(form, agent=fields["agent"]))
+        return Measure(subject=phrase(form, agent=fields["agent"]))
     if tag == "AttributeFilter":
         return _each_attribute(fields)
     if tag == "SpanAggregation":
         form = f"{_AGGREGATED[fields['aggregation']]} of {{key}} on the spans {{spans}}"
         spans = _selected(fields["filter"])
-        return Measure(subject=told(form, key=fields["attribute_key"], spans=spans))
+        return Measure(subject=phrase(form, key=fields["attribute_key"], spans=spans))
     if tag == "GuardrailCount":
         form = "the number of checks by {name}"
         for name in ("verdict", "action"):
             form += f" with the {name} {{{name}}}" if fields.get(name) is not None else ""
-        return Measure(subject=told(form, **fields))
+        return Measure(subject=phrase(form, **fields))
     return Measure(
         subject=_shortened(_filled({**_TRACE, **_AGENT}, tag, fields)),
         denial=_shortened(_filled(_DENIALS, tag, fields)) if tag in _DENIALS else (),
@@ -359,13 +359,15 @@ def _each_attribute(fields: Mapping[str, Any]) -> Measure:
     }
     spans = "each span that has" if fields["mode"] == "All" else "a span that has"
     form = f"in the attribute {{key}} of {spans} it, {{inner}}"
-    return Measure(subject=told(form, **given), denial=told(f"it is not so that {form}", **given))
+    return Measure(
+        subject=phrase(form, **given), denial=phrase(f"it is not so that {form}", **given)
+    )
 
 
 def at_path(task: Mapping[str, Any]) -> Measure:
     """The value that an assertion reads, in words."""
     path, item = task.get("context_path"), task.get("item_context_path")
-    whole = told("the whole value") if path is None else told("{path}", path=path)
+    whole = phrase("the whole value") if path is None else phrase("{path}", path=path)
     if item is None:
         return Measure(subject=whole)
-    return Measure(subject=told("{item} of each item of {whole}", item=item, whole=whole))
+    return Measure(subject=phrase("{item} of each item of {whole}", item=item, whole=whole))

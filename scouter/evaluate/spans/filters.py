@@ -261,7 +261,7 @@ def _kind_meant(key: str, value: JsonValue) -> Kind | None:
     return None if kind in _NO_KINDS else kind
 
 
-def compile_untold(filter: SpanFilter) -> Callable[[SpanTree], str]:
+def compile_missing(filter: SpanFilter) -> Callable[[SpanTree], str]:
     """Prepare to name an attribute that a filter looks for and no span has, in words.
 
     An operation is recognised where a span says in any convention what it is. What is written of a

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 YES, NO, CANNOT_TELL = "yes", "no", "cannot_tell"
-REASON_TOLD: Final = 300
+REASON_CHARS: Final = 300
 """Characters of one criterion's reason that a message keeps."""
 
 
@@ -153,7 +153,7 @@ class Marks:
     def told(self, verdict: str) -> str:
         """Name the criteria that were answered so, with the reasons, of long ones both ends."""
         return "; ".join(
-            f"{name} ({shorten(self.answer[name]['reason'], REASON_TOLD)})"
+            f"{name} ({shorten(self.answer[name]['reason'], REASON_CHARS)})"
             for name in self.ids(verdict)
         )
 
@@ -173,7 +173,7 @@ def _retries(value: object) -> object:
     return DEFAULT_RETRIES if value is None else value
 
 
-AskedPrompt: TypeAlias = Annotated[
+TaskPrompt: TypeAlias = Annotated[
     Prompt,
     PlainValidator(read_prompt, json_schema_input_type=Prompt | _PromptFile),
     PlainSerializer(_write),
@@ -261,7 +261,7 @@ class LLMJudgeTask(TaskBase):
     )  # fmt: skip
 
     task_type: Literal["LLMJudge"] = "LLMJudge"
-    prompt: AskedPrompt
+    prompt: TaskPrompt
     context_path: str | None = None
     max_retries: Retries = DEFAULT_RETRIES
     scale: Annotated[tuple[_Bound, _Bound], AfterValidator(_ordered)] | None = Field(

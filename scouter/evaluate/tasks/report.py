@@ -16,7 +16,7 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.report.field_metrics import JUDGE, FieldConfig, MetricsConfig, as_text
 from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none
-from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, AskedPrompt, Retries
+from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, Retries, TaskPrompt
 
 _PATTERN: Final = "regex"
 _VARIABLES: Final = {("field",), ("reference",), ("actual",)}
@@ -83,7 +83,7 @@ class ReportTask(ScoredTask):
     metrics: dict[str, JsonValue]
     reference: str | dict[str, JsonValue]
     report: str = "report"
-    prompt: AskedPrompt | None = Field(default=None, exclude_if=is_none)
+    prompt: TaskPrompt | None = Field(default=None, exclude_if=is_none)
     max_retries: Retries = Field(default=DEFAULT_RETRIES, exclude_if=DEFAULT_RETRIES.__eq__)
     samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
     sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)

@@ -23,7 +23,7 @@ from pydantic import (
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none
-from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, AskedPrompt, Retries
+from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, Retries, TaskPrompt
 from scouter.evaluate.trajectory.call import read_reference
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 from scouter.model.agent_work import CallsToldBy
@@ -182,8 +182,8 @@ class TrajectoryTask(ScoredTask):
     tool_name: str | None = Field(default=None, min_length=1, exclude_if=is_none)
     predicted: str | None = Field(default=None, exclude_if=is_none)
     rules: TrajectoryRules = Field(default_factory=TrajectoryRules)
-    prompt: AskedPrompt | None = Field(default=None, exclude_if=is_none)
-    prompt_without_reference: AskedPrompt | None = Field(default=None, exclude_if=is_none)
+    prompt: TaskPrompt | None = Field(default=None, exclude_if=is_none)
+    prompt_without_reference: TaskPrompt | None = Field(default=None, exclude_if=is_none)
     tool_schemas: str | list[JsonValue] = Field(default=_DEFINITIONS, exclude_if=_is_usual)
     max_retries: Retries = Field(default=DEFAULT_RETRIES, exclude_if=DEFAULT_RETRIES.__eq__)
     samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)

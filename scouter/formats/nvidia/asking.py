@@ -15,15 +15,15 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.formats.nvidia.cases import Answered, Cases
 from scouter.formats.nvidia.turns import turn_id
 from scouter.formats.turns import ALIAS, Times, TurnOrchestrator, spans_so_far, spans_within
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import why_unreported
 from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.collected import plain_turns
 from scouter.replay.conduct import error_text
-from scouter.replay.turn import Talk
+from scouter.replay.turn import LiveConversation
 
-NOT_ASKED: Final = "not asked: an earlier turn failed"
+NOT_CALLED: Final = "not asked: an earlier turn failed"
 _NANO: Final = 1_000_000_000
 
 
@@ -49,14 +49,16 @@ class RowOrchestrator(TurnOrchestrator):
         super().__init__(queue, scenarios, agent_fn, simulated_user_fn)
         self._cases = cases
 
-    def answered(self, scenario: EvalScenario, talk: Talk, response: object) -> object:
+    def answered(self, scenario: EvalScenario, talk: LiveConversation, response: object) -> object:
         """Make the record of the last turn."""
         turn = len(talk.turns) - 1
         [said] = plain_turns(talk.turns[turn:])
         self._insert(scenario.id, talk, turn, talk.times_ns[turn], answer=said["agent"])
         return response
 
-    def failed(self, scenario: EvalScenario, talk: Talk, times: Times, error: Exception) -> None:
+    def failed(
+        self, scenario: EvalScenario, talk: LiveConversation, times: Times, error: Exception
+    ) -> None:
         """Make the records of the turn that raised, and of those that nobody is asked any more.
 
         They count in every mean.
@@ -65,12 +67,12 @@ class RowOrchestrator(TurnOrchestrator):
         failure = error_text(error)
         for turn in range(len(talk.turns), len(self._cases.by_name[scenario.id].turns)):
             self._insert(scenario.id, talk, turn, asked, failure=failure)
-            asked, failure = None, NOT_ASKED
+            asked, failure = None, NOT_CALLED
 
     def _insert(
         self,
         name: str,
-        talk: Talk,
+        talk: LiveConversation,
         turn: int,
         times: Times | None,
         *,
@@ -85,7 +87,7 @@ class RowOrchestrator(TurnOrchestrator):
             answer=answer,
             failure=failure,
             steps=steps_of(spans, question),
-            untold="" if failure else _why_untold(spans, own),
+            unreported="" if failure else _why_untold(spans, own),
             tools=tuple(tool_definitions(spans) or tool_definitions(own)),
         )
         if turn:
@@ -102,7 +104,7 @@ class RowOrchestrator(TurnOrchestrator):
         self.queue[ALIAS].insert(self._cases.record(name, turn, answered))
 
 
-def _with_history(item: EvalItem, talk: Talk, before: Sequence[EvalItem]) -> EvalItem:
+def _with_history(item: EvalItem, talk: LiveConversation, before: Sequence[EvalItem]) -> EvalItem:
     """Say what was asked and answered in the turns before."""
     said = [each["agent"] for each in plain_turns(talk.turns[: len(before)])]
     said += [None] * (len(before) - len(said))
@@ -120,4 +122,4 @@ def _why_untold(spans: Sequence[Span], own: Sequence[Span]) -> str:
     """
     if not SpanTree(own).has_agent_spans:
         return "the agent has left no spans of its work; trace it, so that its calls are seen"
-    return why_untold(SpanTree(spans).agent_work) if spans else ""
+    return why_unreported(SpanTree(spans).agent_work) if spans else ""

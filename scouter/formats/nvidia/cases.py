@@ -28,7 +28,7 @@ from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.model.visible import one_line
-from scouter.replay.recorded import told_apart
+from scouter.replay.recorded import distinct_names
 from scouter.replay.runner import EvalRunner
 
 Row: TypeAlias = dict[str, JsonValue]
@@ -71,7 +71,7 @@ class Cases:
     @staticmethod
     def of(conversations: Sequence[Conversation], structure: Structure, id_key: str) -> "Cases":
         """Make the cases of conversations, called by their ids."""
-        names = told_apart(
+        names = distinct_names(
             one_line(each.id)[:_ID_CHARS].strip() or f"row {at}"
             for at, each in enumerate(conversations, start=1)
         )
@@ -107,7 +107,7 @@ class Cases:
             "tools": list(item.tools),
             "earlier": {each: [*map(_step, steps)] for each, steps in item.earlier.items()},
             "failure": item.failure,
-            "untold": item.untold,
+            "untold": item.unreported,
         }
         return EvalRecord(context=row, id=turn_name(turn), uid=uid)
 
@@ -134,7 +134,7 @@ class Cases:
                 earlier={name: read_steps(each) for name, each in more["earlier"].items()},
                 tools=tuple(more["tools"]),
                 failure=str(more["failure"]),
-                untold=str(more["untold"]),
+                unreported=str(more["untold"]),
             )
             self.answered[uid] = Answered(item=item, latency_s=more["latency_s"])
         return uid, self.answered[uid].item
@@ -172,7 +172,7 @@ class Cases:
         earlier = {turn_id(each, at): each.steps for at, each in enumerate(before)}
         if not has_refs(item.entry.get(EXPECTED_CALLS_KEY)):
             earlier = {}
-        return replace(item, steps=steps, earlier=earlier, failure=failure, untold=missing)
+        return replace(item, steps=steps, earlier=earlier, failure=failure, unreported=missing)
 
 
 def _scenario(
@@ -207,8 +207,8 @@ def row_of(item: EvalItem, structure: Structure, id_key: str) -> Row:
     }
     if item.failure:
         row[FAILURE] = item.failure
-    if item.untold:
-        row[UNTOLD] = item.untold
+    if item.unreported:
+        row[UNTOLD] = item.unreported
     return row
 
 

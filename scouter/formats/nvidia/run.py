@@ -29,7 +29,7 @@ from scouter.evaluate.report.evaluator import (
 )
 from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import scenarios_digest
-from scouter.formats.nvidia.asking import NOT_ASKED, RowOrchestrator
+from scouter.formats.nvidia.asking import NOT_CALLED, RowOrchestrator
 from scouter.formats.nvidia.cases import Answered, Cases, row_of
 from scouter.formats.nvidia.config import EvalFile, Structure, read_config
 from scouter.formats.nvidia.dataset import read_dataset
@@ -235,7 +235,7 @@ class ConfigEval:
                     found = self.cases.answered.get(uid)
                     if found is None:
                         found = Answered(item=replace(item, answer=None, failure=failure))
-                        failure = NOT_ASKED
+                        failure = NOT_CALLED
                     if run.repeats > 1:
                         repeated = _repeated(conversation, found.item, turn, attempt)
                         found = replace(found, item=repeated)

@@ -24,10 +24,10 @@ from scouter.formats.vertex.cases import (
     refuse_lost,
 )
 from scouter.formats.vertex.dataset import Row
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import why_unreported
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.turn import Talk, running_talk
+from scouter.replay.turn import LiveConversation, running_conversation
 from scouter.tracing.capture import CAPTURE
 
 _NANO: Final = 1_000_000_000
@@ -64,18 +64,18 @@ class RowOrchestrator(TurnOrchestrator):
         """Give the session's values, and the attachments of a turn."""
         case = self._cases.by_name[scenario.id]
         state = self._states.setdefault(
-            running_talk().session, copy.deepcopy(case.session.get(STATE) or {})
+            running_conversation().session, copy.deepcopy(case.session.get(STATE) or {})
         )
         attachments = case.rows[turn].get(ATTACHMENTS) if turn < len(case.rows) else None
         return {
             **dict.fromkeys(NAMES), **case.session, STATE: state, ATTACHMENTS: attachments or []
         }  # fmt: skip
 
-    def asked(self, scenario: EvalScenario, talk: Talk, message: str) -> JsonValue:
+    def asked(self, scenario: EvalScenario, talk: LiveConversation, message: str) -> JsonValue:
         """Give the prompt of the next turn, as its row has it."""
         return self._cases.by_name[scenario.id].asked(len(talk.turns), message).get(PROMPT)
 
-    def answered(self, scenario: EvalScenario, talk: Talk, response: object) -> object:
+    def answered(self, scenario: EvalScenario, talk: LiveConversation, response: object) -> object:
         """Make the record of the last turn; give its answer back in a form that has JSON.
 
         Calls are those that the answer has, or else those of the turn's spans.
@@ -102,6 +102,6 @@ class RowOrchestrator(TurnOrchestrator):
 def _calls(spans: Sequence[Span]) -> JsonValue:
     """The calls of a turn's spans; None where these do not tell of every call."""
     tree = SpanTree(spans)
-    if not tree.has_agent_spans or why_untold(tree.agent_work):
+    if not tree.has_agent_spans or why_unreported(tree.agent_work):
         return None
     return trajectory_from_spans(spans)

@@ -21,7 +21,7 @@ from scouter.model.json_value import parse_if_json, to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.visible import one_line
 from scouter.replay.agent import names_taken
-from scouter.replay.recorded import told_apart
+from scouter.replay.recorded import distinct_names
 from scouter.replay.runner import EvalRunner
 
 PREDICTED: Final = "predicted_trajectory"
@@ -194,7 +194,7 @@ def cases_of(rows: Sequence[Row]) -> Cases:
     conversations = conversations_of(rows)
     key = _ID if conversations else PROMPT
     conversations = conversations or [[row] for row in rows]
-    names = told_apart(
+    names = distinct_names(
         one_line(as_text(each[0].get(key) or ""))[:_ID_CHARS].strip() or f"row {at}"
         for at, each in enumerate(conversations, start=1)
     )

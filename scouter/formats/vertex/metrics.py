@@ -270,7 +270,7 @@ class RowMetric:
             return {"explanation": self.explain(row)}
         if isinstance(self.task, CodeTask):
             return {"explanation": result.message}
-        talk = result.talk
+        talk = result.exchange
         given = result.actual if talk is None else talk.answer
         if not isinstance(given, dict):
             return {}

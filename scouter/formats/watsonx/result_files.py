@@ -70,7 +70,7 @@ def _given(said: ScenarioResult) -> JsonValue:
     if said.eval_results is None:
         return None
     talks = (
-        task.talk
+        task.exchange
         for record in said.eval_results.records
         for task in record.tasks
         if task.task_id == SUCCESS

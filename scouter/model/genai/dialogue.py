@@ -101,7 +101,7 @@ class _Speaker:
         """Its instructions, where it has them."""
         told = [_of_user(each) for each in self._messages if _is_system(each)]
         apart = (span.attributes.get(_INSTRUCTIONS) for span in self.heard.spans)
-        return (*_log_of(told).asked, *(each for each in apart if isinstance(each, str)))
+        return (*_log_of(told).questions, *(each for each in apart if isinstance(each, str)))
 
     @cached_property
     def length(self) -> int:
@@ -131,7 +131,7 @@ class _Speaker:
     def _ends_with(self, said: str) -> bool:
         """Tell whether its prompt ends with what was said before, so that nobody asks anything."""
         last = self._messages[-1:]
-        return not _log_of(last).asked and _said(last) == said
+        return not _log_of(last).questions and _said(last) == said
 
     def quotes(self, said: str | None) -> bool:
         """Tell whether its prompt has a text inside of a longer one."""
@@ -218,7 +218,7 @@ def given_texts(acts: Sequence[Act]) -> list[str]:
                 for each in act.facts.input_messages or ()
                 if text(field(each, "role")) not in _NOT_GIVEN  # they are not read for nothing
             ]
-            found |= dict.fromkeys(_log_of(told).asked)
+            found |= dict.fromkeys(_log_of(told).questions)
     return list(found)
 
 
@@ -452,7 +452,7 @@ def _start(speaker: _Speaker) -> int:
 def _asked_of_root(spans: Sequence[Span], prompt: str) -> str | None:
     """What the outermost step was asked, where a prompt was made of it: the user's own words."""
     roots = (span for span in spans if span.parent_span_id is None and is_step(span))
-    asked = (each for root in roots for each in _log_of(step_input(root)).asked[-1:])
+    asked = (each for root in roots for each in _log_of(step_input(root)).questions[-1:])
     return next((each for each in asked if _is_inside(each, prompt)), None)
 
 
@@ -472,7 +472,7 @@ def _first(texts: Iterable[str | None]) -> str | None:
 
 
 def _asked(facts: SpanFacts) -> tuple[str, ...]:
-    return tuple(_log_of(facts.input_messages or ()).asked)
+    return tuple(_log_of(facts.input_messages or ()).questions)
 
 
 def _said(messages: Iterable[JsonValue]) -> str | None:

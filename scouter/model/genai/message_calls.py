@@ -118,7 +118,7 @@ class MessageCalls:
 
     def _start_of(self, log: MessageLog) -> _Start | None:
         """The start of the conversation that an input goes on with; None if it is one itself."""
-        asked = tuple(log.asked)
+        asked = tuple(log.questions)
         for start in reversed(self._starts):
             goes_on = asked[: len(start.asked)] == start.asked
             if goes_on and len(log.tool_calls()) >= start.calls:

@@ -127,7 +127,7 @@ class MessageLog:
         """Messages of the model."""
         self.asks_for_tool = False
         """The last message of the model requests a tool."""
-        self.asked: list[str] = []
+        self.questions: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
 
     def tool_calls(self, since: int = 0) -> tuple[ToolCall, ...]:
@@ -180,7 +180,7 @@ class MessageLog:
             self.has_other = self._shows and not said
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
         elif role in ASKING_ROLES and (said := "".join(texts)):
-            self.asked.append(said)
+            self.questions.append(said)
 
     def _parts(self, message: dict[str, JsonValue]) -> list[str]:
         """Read a message's parts; gives the texts among them."""

@@ -127,7 +127,7 @@ def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
     )
 
 
-def sum_told(numbers: Iterable[int | None]) -> int | None:
+def sum_known(numbers: Iterable[int | None]) -> int | None:
     """Add up what the calls report; None where none reports anything."""
     told = [number for number in numbers if number is not None]
     return sum(told) if told else None

@@ -14,7 +14,7 @@ from scouter.evaluate.files.field_errors import first_problem
 from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.files.read import dotted
 from scouter.evaluate.judge.answer_text import read_answer, under
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeUsage, Message, sum_of
 from scouter.evaluate.judge.render import fence_code, fence_sentence, fenced
 from scouter.evaluate.outcome import Reason
@@ -325,7 +325,7 @@ def _held(author: str) -> JsonValue:
     }
 
 
-async def make_cases(making: Making, asked: AskedJudge, progress: Progress) -> Made:
+async def make_cases(making: Making, asked: JudgeCaller, progress: Progress) -> Made:
     """Ask a model for cases, all questions at the same time.
 
     Args:

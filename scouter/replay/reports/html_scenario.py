@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import own_score
 from scouter.evaluate.show.trace_view import SpanView, TraceView
@@ -177,11 +177,11 @@ def _record(record: RecordView, budget: Budget) -> Row:
     }
 
 
-def _talk(talk: JudgeTalk | None) -> Iterable[tuple[str, JsonValue]]:
-    if talk is not None:
-        for message in talk.messages:
+def _exchange(exchange: JudgeExchange | None) -> Iterable[tuple[str, JsonValue]]:
+    if exchange is not None:
+        for message in exchange.messages:
             yield f"asked, as {message['role']}", message["content"]
-        yield "answered", talk.answer
+        yield "answered", exchange.answer
 
 
 def _check(check: CheckView, budget: Budget) -> Row:
@@ -197,7 +197,7 @@ def _check(check: CheckView, budget: Budget) -> Row:
         "expected": _value(check.expected, is_bad=is_bad),
         "actual": _value(check.actual, is_bad=is_bad),
         "score": "" if score is None else f"{score:g}",
-        "folded": _folded(_talk(check.talk), budget, is_bad=is_bad),
+        "folded": _folded(_exchange(check.exchange), budget, is_bad=is_bad),
     }
 
 

@@ -17,7 +17,7 @@ from scouter.evaluate.api.replay import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.attempt import Conversation, TaskSummary
@@ -59,7 +59,7 @@ class CheckView:
     """False where it is in no rate: skipped, and not by a gate."""
     span_ids: tuple[str, ...] = ()
     """The first spans that it is about."""
-    talk: JudgeTalk | None = None
+    exchange: JudgeExchange | None = None
     """Question to the judge and its answer."""
 
 
@@ -390,7 +390,7 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
         note=_AS_WRITTEN if is_full and _is_as_written(task) else "",
         is_counted=is_counted(task),
         span_ids=task.span_ids if is_full else (),
-        talk=task.talk if is_full else None,
+        exchange=task.exchange if is_full else None,
     )
 
 

@@ -63,7 +63,7 @@ def test_an_answer_of_the_wanted_form(kind: Kind, structured: str) -> None:
     with LLMTestServer(GOOD, key=KEY) as server:
         reply = ask(entry(kind, server, structured_output=structured), question(kind))
 
-    (asked,) = server.asked
+    (asked,) = server.questions
     fields = ["reason", "score"]
     if structured == "text":
         assert (asked.schema, asked.tool) == (None, "")
@@ -103,8 +103,8 @@ def test_an_answer_that_is_no_object(
         reply = ask(entry(kind, server), question(kind, response_schema=schema))
 
     assert reply.response == answer
-    assert server.asked[0].schema is not None
-    assert server.asked[0].schema["type"] == "object"
+    assert server.questions[0].schema is not None
+    assert server.questions[0].schema["type"] == "object"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,7 +126,7 @@ def test_roles(kind: Kind) -> None:
     model = "model" if kind == "google" else "assistant"
     said = [
         (message["role"], each)
-        for message in server.asked[0].messages
+        for message in server.questions[0].messages
         for each in message["content"].split("\n")
         if each
     ]
@@ -209,7 +209,7 @@ def test_settings_reach_anthropic() -> None:
         "max_tokens": 50, "temperature": 0.5, "top_k": 5, "stop_sequences": ["END"], "guided": True
     }  # fmt: skip
     assert {name: first.get(name) for name in wanted} == wanted
-    assert server.asked[0].messages[0]["content"].startswith("Be strict.")
+    assert server.questions[0].messages[0]["content"].startswith("Be strict.")
     assert second["max_tokens"] == 4096
 
 
@@ -230,7 +230,7 @@ def test_google_cloud_is_asked_by_its_own_path() -> None:
         reply = ask(vertex, question("google"))
 
     assert reply.response == GOOD
-    assert "/publishers/google/models/gemini-2.5-flash:generateContent" in server.asked[0].path
+    assert "/publishers/google/models/gemini-2.5-flash:generateContent" in server.questions[0].path
 
 
 def test_settings_without_effect_are_no_error() -> None:
@@ -402,7 +402,7 @@ def test_a_server_that_takes_no_schema() -> None:
     with LLMTestServer(GOOD, key=KEY) as server:
         judge = ModelJudge([entry("openai", server, structured_output="text")], environ=ENVIRON)
         asyncio.run(judge.ask(question("openai")))
-        assert "response_format" not in server.asked[0].body
+        assert "response_format" not in server.questions[0].body
 
 
 def test_the_bound_of_an_entry_holds_for_all_tasks() -> None:

@@ -47,7 +47,7 @@ def test_a_well_known_provider_needs_its_key_alone(project: Path, scouter: Scout
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert server.calls == 2, "one for each record"
-    said = [re.sub("</?data-[0-9a-f]{16}>", "'", each.text) for each in server.asked]
+    said = [re.sub("</?data-[0-9a-f]{16}>", "'", each.text) for each in server.questions]
     assert sorted(text.splitlines()[-1] for text in said) == [
         "Is this polite? 'From 10 to 19.'",
         "Is this polite? 'From 9 to 18.'",
@@ -212,7 +212,7 @@ def test_a_model_of_an_entry_plays_the_user(project: Path, scouter: Scouter) -> 
             *run, "--simulated-user", "openai/small-2", "--judge-cache", "none", "--providers",
             "p.yaml",
         )  # fmt: skip
-        models = sorted(each.model for each in server.asked)
+        models = sorted(each.model for each in server.questions)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert models == ["gpt-4o", "small-2"]

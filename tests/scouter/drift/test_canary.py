@@ -15,7 +15,7 @@ def version(
     rated = passed + failed
     total = rated + errors + skipped
     return Version(
-        name=name, begun=total, records=total, passes=Sample({1.0: passed, 0.0: failed}),
+        name=name, units=total, records=total, passes=Sample({1.0: passed, 0.0: failed}),
         decided=Sample({1.0: rated, 0.0: errors}),
         answered=Sample({1.0: rated + errors, 0.0: skipped}), is_cut=is_cut,
     )  # fmt: skip
@@ -115,14 +115,14 @@ def result(at_ns: int, session: str = "", outcome: str = "passed") -> Result:
 
 def test_records_without_a_session_are_units() -> None:
     found = version_of("1", [result(1), result(2, outcome="failed"), result(3)], PACE, 3)
-    assert (found.begun, found.records) == (3, 3)
+    assert (found.units, found.records) == (3, 3)
     assert found.passes.mean == pytest.approx(2 / 3)
 
 
 def test_a_conversation_counts_once_it_is_quiet() -> None:
     turns = [result(1, "s"), result(5, "s", "failed"), result(6, "s", "errored"), result(7, "t")]
     at_15 = version_of("1", turns, PACE, 15)
-    assert (at_15.begun, at_15.passes.size) == (2, 0)
+    assert (at_15.units, at_15.passes.size) == (2, 0)
     at_16 = version_of("1", turns, PACE, 16)
     assert (at_16.passes.size, at_16.passes.mean) == (1, 0.5)
     assert at_16.decided.mean == pytest.approx(2 / 3)
@@ -132,7 +132,7 @@ def test_a_skipped_result_is_begun_and_in_no_rate_of_outcomes() -> None:
     outcomes = ("passed", "errored", "skipped", "skipped")
     turns = [result(1, "s", outcome) for outcome in outcomes]
     found = version_of("1", [*turns, result(2, outcome="skipped")], PACE, 50)
-    assert (found.begun, found.records) == (2, 5)
+    assert (found.units, found.records) == (2, 5)
     assert (found.passes.size, found.passes.mean) == (1, 1.0)
     assert (found.decided.size, found.decided.mean) == (1, 0.5)
     assert (found.answered.size, found.answered.mean) == (2, 0.25)  # a half, and none
@@ -151,13 +151,13 @@ def test_a_conversation_that_goes_on_later_is_another_one() -> None:
     later = [*first, result(15, "s", "failed")]
     assert version_of("1", later, PACE, 15).passes.size == 1
     found = version_of("1", later, PACE, 30)
-    assert (found.begun, found.passes.size, found.passes.mean) == (2, 2, 0.5)
+    assert (found.units, found.passes.size, found.passes.mean) == (2, 2, 0.5)
 
 
 def test_a_long_conversation_is_cut_at_its_deadline() -> None:
     turns = [result(at, "s") for at in range(0, 26, 5)]
     found = version_of("1", turns, PACE, 26)
-    assert (found.begun, found.passes.size) == (2, 1)
+    assert (found.units, found.passes.size) == (2, 1)
 
 
 def test_a_conversation_of_errors_has_no_rate() -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from scouter.drift.wire_limits import WIRE_LIMITS
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.judge_answer import MAX_TOLD
+from scouter.evaluate.engine.judge_answer import MAX_SHOWN_CHARS
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import MAX_VALUE_CHARACTERS
 from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS
@@ -85,7 +85,7 @@ def test_the_numbers_of_the_page() -> None:
     for number, words in (
         (MAX_VALUE_CHARACTERS, "{:,}\nunless you say otherwise"),
         (MAX_CHARACTERS, "at most {:,} characters; beyond"),
-        (MAX_TOLD, "both ends ({:,} characters)"),
+        (MAX_SHOWN_CHARS, "both ends ({:,} characters)"),
         (WIRE_LIMITS.judge_calls, "may cost {:,} of them per record"),
         (WIRE_LIMITS.prompts_characters, "at most\n{:,} characters"),
     ):

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from scouter.cli.app import main
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.watch import Watch, WatchMatch, is_kept
+from scouter.drift.watch import Watch, WatchMatch, is_sampled
 from scouter.drift.wire import read_wire_profile
 from scouter.drift.wire_limits import WIRE_LIMITS
 from scouter.drift.wire_tasks import WireProfileError
@@ -34,7 +34,7 @@ def span(number: int, **fields: object) -> Span:
 def test_the_share_is_what_was_asked_for(ratio: float) -> None:
     """Within five standard deviations of a binomial distribution."""
     chance, n = random.Random(3), 20_000
-    kept = sum(is_kept(f"{chance.getrandbits(128):032x}", ratio) for _ in range(n))
+    kept = sum(is_sampled(f"{chance.getrandbits(128):032x}", ratio) for _ in range(n))
     assert abs(kept - n * ratio) <= 5 * math.sqrt(n * ratio * (1 - ratio))
 
 
@@ -50,7 +50,7 @@ def test_the_share_is_what_was_asked_for(ratio: float) -> None:
 )
 def test_only_the_last_56_bits_count(digits: str, ratio: float, *, kept: bool) -> None:
     for front in ("0" * 18, "f" * 18):
-        assert is_kept(front + digits, ratio) is kept
+        assert is_sampled(front + digits, ratio) is kept
 
 
 def test_a_smaller_share_is_part_of_a_larger_one() -> None:
@@ -58,7 +58,7 @@ def test_a_smaller_share_is_part_of_a_larger_one() -> None:
     for _ in range(1000):
         trace_id = f"{chance.getrandbits(128):032x}"
         small, large = sorted((chance.random(), chance.random()))
-        assert is_kept(trace_id, large) >= is_kept(trace_id, small)
+        assert is_sampled(trace_id, large) >= is_sampled(trace_id, small)
 
 
 def test_a_trace_that_judges_are_asked_about_is_judged() -> None:

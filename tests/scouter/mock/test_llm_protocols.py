@@ -74,7 +74,7 @@ def test_a_client_finds_the_server_by_its_usual_variables(name: str) -> None:
         text = CLIENTS[name]("You judge.", "Is it good?")
 
     assert json.loads(text) == {"score": 3}
-    (asked,) = server.asked
+    (asked,) = server.questions
     assert (asked.protocol, asked.model, asked.tool) == (name, "m", "")
     assert asked.messages == (
         {"role": "system", "content": "You judge."},
@@ -102,7 +102,7 @@ def test_wrong_keys_and_models_are_told_apart(name: str, monkeypatch: pytest.Mon
                 statuses.append(error.status_code)
             except google_errors.APIError as error:
                 statuses.append(error.code)
-            assert "right" not in repr(server.asked)
+            assert "right" not in repr(server.questions)
     assert statuses == [401, 404, 200]
 
 
@@ -122,8 +122,8 @@ def test_a_script_then_the_reply() -> None:
         assert complete(server).status_code == 500
         assert [said(complete(server)) for _ in range(3)] == ["two", "later", "later"]
         assert server.calls == 5
-        assert server.asked[0].headers["x-team"] == "a"
-        assert "secret" not in repr(server.asked)
+        assert server.questions[0].headers["x-team"] == "a"
+        assert "secret" not in repr(server.questions)
 
 
 def test_a_function_of_the_question() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.replay.made.cases import Made, Making, make_cases
@@ -138,7 +138,7 @@ def test_what_was_answered_is_there_however_long_the_others_take_to_end(slow: in
 
     async def interrupted() -> Made:
         with progress_bar(3, 0, False) as progress:
-            task = asyncio.create_task(make_cases(making, AskedJudge.of(judge), progress))
+            task = asyncio.create_task(make_cases(making, JudgeCaller.of(judge), progress))
             await judge.both_wait.wait()
             task.cancel()
             return await task

@@ -222,19 +222,19 @@ def test_a_fall_that_is_mostly_missed_has_no_median() -> None:
     (each, _) = backtest(replayed(stream([("1", bits(0.9, 1_300))])), falls=falls)
     small, large = each.injected
     assert (small.seen, small.units, small.hours) == (0, None, None)
-    assert (large.seen, each.series.held_from) == (19, 1_000)
+    assert (large.seen, each.series.compared_from) == (19, 1_000)
 
 
 def test_a_fall_is_put_behind_what_is_learnt() -> None:
     """The level is there from the first record on; a fall before the 1,000th would be learnt."""
     (each, _) = backtest(replayed(stream([("1", bits(0.9, 1_300))]), level=0.5), falls=[0.3])
-    assert (each.series.held_from, each.series.learnt_from) == (0, 1_000)
+    assert (each.series.compared_from, each.series.learnt_from) == (0, 1_000)
     assert (each.injected[0].units or 1_300) <= 60
 
 
 def test_what_still_learns_can_see_nothing() -> None:
     (each, _) = backtest(replayed(stream([("1", bits(0.9, 400))])))
-    assert (each.series.held_from, each.alarms, each.injected) == (None, [], [])
+    assert (each.series.compared_from, each.alarms, each.injected) == (None, [], [])
     assert each.words.startswith("nothing yet: 400 records")
 
 
@@ -255,7 +255,7 @@ def test_falls_are_put_into_the_last_version_only() -> None:
     assert (list(found["1"].injected), found["1"].draws) == ([], 0)
     assert [each.seen for each in found["2"].injected][-1] == 19
     assert "version 1 before it" in found["2"].words
-    assert found["2"].series.held_from == 0
+    assert found["2"].series.compared_from == 0
 
 
 def test_no_fall_is_put_where_an_alarm_is_open() -> None:

@@ -17,7 +17,7 @@ from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, Scenar
 from scouter.evaluate.compare.decision import CALIBRATE, READ
 from scouter.evaluate.compare.rows import ScoreChange
 from scouter.evaluate.judge.port import JudgeUsage, Message
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
@@ -206,7 +206,7 @@ def judged(
         )  # fmt: skip
         if asked is None:
             return made
-        talk = JudgeTalk.of([Message(role="user", content=asked[at])], value)
+        talk = JudgeExchange.of([Message(role="user", content=asked[at])], value)
         return made.using(JudgeUsage(calls=1), talk)
 
     own: list[ScenarioResult] = []

@@ -54,8 +54,12 @@ def test_it_asks_until_it_has_a_score() -> None:
     found = run(function, judge)
     assert (found.outcome, found.score, asked) == ("passed", 1.0, ["a", "after 0.25"])
     assert found.usage is not None
-    assert found.talk is not None
-    assert (found.usage.calls, found.talk.messages, found.talk.answer) == (2, question("a"), 0.75)
+    assert found.exchange is not None
+    assert (found.usage.calls, found.exchange.messages, found.exchange.answer) == (
+        2,
+        question("a"),
+        0.75,
+    )
 
 
 def test_questions_that_wait_for_nothing_are_put_together() -> None:

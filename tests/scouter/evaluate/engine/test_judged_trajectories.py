@@ -354,7 +354,7 @@ def test_live_it_is_pending_until_it_is_answered() -> None:
     digest = question_of(plan, 0, record.context, found, record.uid, tree)
     known = {"t": Known(question=digest, result=found.results[0], answer=found.answers[0])}
     again = evaluate_deferred(plan, record, SpanTree(reversed(SPANS)), known=known)
-    assert again.kept == {0}
+    assert again.retained == {0}
     assert again.results[0].passed
     more = SpanTree([*SPANS, tool(3, "stop")])
     [later] = evaluate_deferred(plan, record, more, known=known).results

@@ -179,8 +179,8 @@ def test_a_judge_decides_about_statements(said: Any, outcome: str, reason: str, 
     if outcome in ("passed", "failed"):
         assert found.usage is not None
         assert found.usage.calls == 1
-        assert found.talk is not None
-        assert found.talk.answer == [
+        assert found.exchange is not None
+        assert found.exchange.answer == [
             {"question": "journey_assert", "check": "is polite", "answer": said}
         ]
 

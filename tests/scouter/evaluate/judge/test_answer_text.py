@@ -16,9 +16,9 @@ from pydantic_ai.models import ModelRequestParameters
 from scouter.agent.answer_form import AnswerForm
 from scouter.evaluate.accuracy.accuracy import AccuracyEvaluator
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.journey.asking import SEMANTIC, asked_of
+from scouter.evaluate.journey.asking import SEMANTIC, with_judge
 from scouter.evaluate.judge.answer_text import read_answer, under, without_thoughts
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, as_judge
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.report.field_judge import FieldJudge, read_score
@@ -188,7 +188,7 @@ def of_accuracy(text: str) -> float:
 
 
 def of_fields(text: str) -> float | None:
-    judge = FieldJudge(asked=AskedJudge(judge=as_judge(saying(text)), max_retries=0))
+    judge = FieldJudge(asked=JudgeCaller(judge=as_judge(saying(text)), max_retries=0))
     found = asyncio.run(judge.discover({"a": 1}, {"b": 1}, ["b"]))["b"]
     return found and found.score
 
@@ -225,7 +225,7 @@ KINDS: dict[str, tuple[JsonValue, JsonValue, JsonValue, Callable[[str], object]]
                lambda text: read_score(JudgeReply(response=text))[0]),
     "fields": ({"b": {"score": 0.25}}, {"b": {"score": 1}}, 0.25, of_fields),
     "journey": ({"verdict": False, "reason": "a"}, {"verdict": True, "reason": "b"}, False,
-                lambda text: asked_of(saying(text), lambda asked: asked.verdict(SEMANTIC)[0], 0)),
+                lambda text: with_judge(saying(text), lambda asked: asked.verdict(SEMANTIC)[0], 0)),
     "wrapped": ({"answer": ["x"]}, {"answer": ["y"]}, ["x"], of_wrapped),
     "simulated-user": ({"message": "a", "done": False}, {"message": "b", "done": False}, "a",
                        of_user),

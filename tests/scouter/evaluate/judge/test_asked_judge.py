@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.ask import AskedJudge
+from scouter.evaluate.judge.ask import JudgeCaller
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, as_judge
 from scouter.evaluate.outcome import Reason
 
 
-def of(*answers: JsonValue | JudgeError) -> tuple[AskedJudge, list[JudgeRequest]]:
+def of(*answers: JsonValue | JudgeError) -> tuple[JudgeCaller, list[JudgeRequest]]:
     asked: list[JudgeRequest] = []
 
     async def answer(request: JudgeRequest) -> JsonValue:
@@ -20,7 +20,7 @@ def of(*answers: JsonValue | JudgeError) -> tuple[AskedJudge, list[JudgeRequest]
             raise found
         return found
 
-    return AskedJudge(judge=as_judge(answer)), asked
+    return JudgeCaller(judge=as_judge(answer)), asked
 
 
 def number(reply: JudgeReply) -> int:

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -31,13 +31,13 @@ def test_question_and_answer_are_kept() -> None:
     results = evaluated(good)
     for found in (results, EvalResults.model_validate_json(results.model_dump_json())):
         tone, field = found.records[0].tasks
-        assert tone.talk is not None
-        *_, user = tone.talk.messages
+        assert tone.exchange is not None
+        *_, user = tone.exchange.messages
         assert user["role"] == "user"
         assert "No." in user["content"]
-        assert tone.talk.answer == good
-        assert tone.seen_in("u", None).talk == tone.talk
-        assert field.talk is None
+        assert tone.exchange.answer == good
+        assert tone.seen_in("u", None).exchange == tone.exchange
+        assert field.exchange is None
         assert "judge" not in field.to_json()
 
 
@@ -45,14 +45,14 @@ def test_an_answer_of_no_use_is_none() -> None:
     """The task says what is wrong with it; the question is there."""
     tone = evaluated({"score": "many"}).records[0].tasks[0]
     assert tone.outcome is Outcome.ERRORED
-    assert tone.talk is not None
-    assert tone.talk.messages
-    assert tone.talk.answer is None
+    assert tone.exchange is not None
+    assert tone.exchange.messages
+    assert tone.exchange.answer is None
 
 
 def test_long_messages_are_cut() -> None:
     """Both ends stay, and the middle says how much is gone."""
-    talk = JudgeTalk.of([{"role": "user", "content": "a" * 9_000 + "b" * 9_000}], None)
+    talk = JudgeExchange.of([{"role": "user", "content": "a" * 9_000 + "b" * 9_000}], None)
     (kept,) = (message["content"] for message in talk.messages)
     assert kept.startswith("a" * 4_000)
     assert kept.endswith("b" * 4_000)

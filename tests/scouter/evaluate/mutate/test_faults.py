@@ -8,7 +8,7 @@ import pytest
 
 from scouter.evaluate.mutate.faults import FAULTS, Corpus, Fault, Trace
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.agent_work import ToolCall, why_untold
+from scouter.model.agent_work import ToolCall, why_unreported
 from tests.scouter.evaluate.mutate.desk import answer, trace, traces
 from tests.support.agent_traces import find_clients, load_client
 
@@ -54,7 +54,7 @@ def test_faults_of_calls(kind: str, calls: list[list[str]]) -> None:
     work = mutant(kind, 1).work
 
     assert [shown(call) for call in work.tool_calls] in calls
-    assert (work.content, why_untold(work)) == (answer(1), "")
+    assert (work.content, why_unreported(work)) == (answer(1), "")
 
 
 def test_a_loop_ends_before_what_came_behind_the_call() -> None:

@@ -4,15 +4,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scouter.evaluate.judge.ask import AskedJudge, Backoff
+from scouter.evaluate.judge.ask import Backoff, JudgeCaller
 from scouter.evaluate.judge.port import Answer, Judge, JudgeRequest, as_judge
 
 JudgeFunction = Callable[[JudgeRequest], Answer]
 
 
-def asked(judge: JudgeFunction | Judge, max_retries: int = 2) -> AskedJudge:
+def asked(judge: JudgeFunction | Judge, max_retries: int = 2) -> JudgeCaller:
     """A judge that is asked again without a pause."""
-    return AskedJudge(
+    return JudgeCaller(
         judge=as_judge(judge), max_retries=max_retries, backoff=Backoff(base_s=0.0, cap_s=0.0)
     )
 

@@ -21,7 +21,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, parse_response
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import why_unreported
 from scouter.model.genai.messages import ERROR_STARTS, MessageLog
 from scouter.model.genai.work import agent_work
 from scouter.model.record import EvalRecord
@@ -425,7 +425,7 @@ def test_a_response_that_broke_off_or_is_not_there_yet(response: JsonValue, is_t
     work = parse_response(response)
     assert work is not None
     assert (not work.unknown_content) is is_told
-    assert (not why_untold(work)) is is_told
+    assert (not why_unreported(work)) is is_told
 
 
 PICTURES: Final[dict[str, JsonValue]] = {
@@ -450,7 +450,7 @@ def test_a_picture_is_no_blank_answer(part: JsonValue) -> None:
     ]  # fmt: skip
     for work in (parse_response({"messages": context}), agent_work(spans)):
         assert work is not None
-        assert (work.content, why_untold(work)) == (None, "")
+        assert (work.content, why_unreported(work)) == (None, "")
         assert "no text" in work.unknown_content
     said: JsonValue = {"role": "model", "parts": [part, {"text": "Here."}]}
     work = parse_response({"messages": [said]})

@@ -10,7 +10,7 @@ from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.judge.port import JudgeUsage, Message
-from scouter.evaluate.judge.shorten import JudgeTalk, shorten
+from scouter.evaluate.judge.shorten import JudgeExchange, shorten
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import Conversation
 from scouter.evaluate.results.flips import Flips, flips, flips_text
@@ -37,7 +37,7 @@ def task(
     )
     if asked is None:
         return made
-    talk = JudgeTalk.of([Message(role="user", content=asked)], {"score": int(passed)})
+    talk = JudgeExchange.of([Message(role="user", content=asked)], {"score": int(passed)})
     return made.using(JudgeUsage(calls=1), talk)
 
 

@@ -11,7 +11,7 @@ from scouter.errors import FileFormatError
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.formats.exports.read import read_exports
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import why_unreported
 from scouter.model.log_event import foreign_results
 from scouter.model.span import Span, StatusCode
 
@@ -47,7 +47,7 @@ def seen(name: str, spans: list[Span]) -> dict[str, Any]:
         "calls": [[call.name, call.arguments, call.result, call.error] for call in work.tool_calls],
         "tokens": [work.input_tokens, work.output_tokens],
         "model": work.model,
-        "untold": bool(why_untold(work)),
+        "untold": bool(why_unreported(work)),
         "incomplete": bool(tree.gaps.spans),
         "session": derive_record(spans).session_id,
         "user": tree.spans[0].attributes.get("user.id"),

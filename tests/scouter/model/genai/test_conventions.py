@@ -64,7 +64,7 @@ def test_what_is_read(case: dict[str, Any]) -> None:
     if "asked" in case:
         log = MessageLog()
         log.read(facts.input_messages or ())
-        assert log.asked == case["asked"]
+        assert log.questions == case["asked"]
     if "calls" in case:
         calls: list[list[JsonValue]] = [
             [call.name, call.arguments, call.result if call.has_result else "none"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import why_unreported
 from scouter.model.genai.work import agent_work
 from scouter.model.span import AttributeValue, StatusCode
 from tests.scouter.evaluate.spans_support import span
@@ -66,7 +66,7 @@ def test_what_tells_that_no_tool_was_asked_for(
     status = StatusCode.ERROR if failed else StatusCode.UNSET
     work = agent_work([span(1, "chat m", attributes=attributes, status=status)])
 
-    assert bool(why_untold(work)) is not is_known
+    assert bool(why_unreported(work)) is not is_known
 
 
 def test_a_failed_attempt_before_a_good_one_hides_nothing() -> None:
@@ -76,4 +76,4 @@ def test_a_failed_attempt_before_a_good_one_hides_nothing() -> None:
         span(1, "chat m", at=(0, 1), attributes=told, status=StatusCode.ERROR),
         span(2, "chat n", at=(2, 3), attributes={**told, OUTPUT: TEXT}),
     ]
-    assert not why_untold(agent_work(spans))
+    assert not why_unreported(agent_work(spans))

@@ -15,7 +15,7 @@ from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.judge.port import JudgeUsage
-from scouter.evaluate.judge.shorten import JudgeTalk
+from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -257,7 +257,7 @@ def looked_into() -> ScenarioEvalResults:
         replace(TRACE[1], attributes=chat),
         replace(TRACE[2], name="<refund>", attributes=call),
     ]
-    talk = JudgeTalk.of([{"role": "user", "content": "Rate <this>."}], {"score": 2})
+    talk = JudgeExchange.of([{"role": "user", "content": "Rate <this>."}], {"score": 2})
     judged = EvalTaskResult.of(
         task_id="tone", task_type="LLMJudge", outcome="failed", message="too curt",
     ).using(JudgeUsage(calls=1), talk)  # fmt: skip
