@@ -49,7 +49,7 @@ QUEUE_PROFILE: Final = "scouter.queue.profile"
 PART_CHARS: Final = 100
 """Characters of a part's name in `TRUNCATED`."""
 TRUNCATED: Final = "scouter.truncated"
-"""Span attribute, a list of texts: what of the span was cut or left out, as OTLP or a limit asked.
+"""Span attribute, a list of texts: what of the span was cut or left out, by OTLP or a limit.
 
 Keys of attributes; `name` and `status` stand for themselves, `events.{name}.{key}` for an
 attribute of an event, `links.{key}` for one of a link; `attributes`, `events` and `links` where

@@ -287,7 +287,7 @@ def _load(value: object, default: None, options: int) -> bytes:
 
     # It has rules of its own for some types, which another thread may put in at the last moment.
     # And it may leave kilobytes unused behind what it wrote (3.13 does, 4 of them for 7 bytes),
-    # which are held for as long as a record waits: what is cut off for its last byte is a copy.
+    # which stay in memory while a record waits: what is cut off for its last byte is a copy.
     _options = (
         orjson.OPT_APPEND_NEWLINE
         | orjson.OPT_PASSTHROUGH_DATACLASS

@@ -85,23 +85,23 @@ def _leave_out(span: ProtoSpan, max_items: int, cut: dict[str, None]) -> None:
         cut["attributes"] = None
     groups = (("events", span.events), ("links", span.links))
     for name, group in groups:
-        kept = 0
+        fitting = 0
         for each in group:
             if room < 1:
                 break
-            kept, room = kept + 1, room - 1
+            fitting, room = fitting + 1, room - 1
             lost = _keep(each.attributes, room)
             each.dropped_attributes_count += lost
             room -= len(each.attributes)
             if lost:
                 cut[name] = None
-        if kept < len(group):
+        if fitting < len(group):
             cut[name] = None
             if name == "events":
-                span.dropped_events_count += len(group) - kept
+                span.dropped_events_count += len(group) - fitting
             else:
-                span.dropped_links_count += len(group) - kept
-            del group[kept:]
+                span.dropped_links_count += len(group) - fitting
+            del group[fitting:]
 
 
 def _keep(pairs: "RepeatedCompositeFieldContainer[KeyValue]", most: int) -> int:
@@ -111,9 +111,9 @@ def _keep(pairs: "RepeatedCompositeFieldContainer[KeyValue]", most: int) -> int:
         return 0
     own = [pair for pair in pairs if pair.key.startswith(_OWN)]
     others = [pair for pair in pairs if not pair.key.startswith(_OWN)]
-    kept = [KeyValue.FromString(p.SerializeToString()) for p in (own + others)[:most]]
+    fitting = [KeyValue.FromString(p.SerializeToString()) for p in (own + others)[:most]]
     del pairs[:]
-    pairs.extend(kept)
+    pairs.extend(fitting)
     return lost
 
 
@@ -212,14 +212,14 @@ def _cut_items(
     most: int,
 ) -> None:
     """Keep the first items that fit; the first that does not is cut if enough of it is left."""
-    left, kept = most - _SMALLEST, 0
+    left, fitting = most - _SMALLEST, 0
     for item, value in zip(items, values, strict=True):
         size = item.ByteSize() + 4
         if size > left:
             around = size - value.ByteSize()
             if left - around > 2 * _SMALLEST:
                 _cut(value, left - around)
-                kept += 1
+                fitting += 1
             break
-        left, kept = left - size, kept + 1
-    del items[kept:]
+        left, fitting = left - size, fitting + 1
+    del items[fitting:]

@@ -96,8 +96,8 @@ def spans_to_flat_json(spans: Iterable[Span]) -> list[JsonValue]:
     """Write spans as `span_to_otlp_json` does; what they share is one object of the answer."""
     resources: dict[int, JsonValue] = {}
     written: list[JsonValue] = []
-    kept = list(spans)  # so that no two resources have one id
-    for span in kept:
+    listed = list(spans)  # so that no two resources have one id
+    for span in listed:
         out = _fields(span)
         key = id(span.resource)
         if key not in resources:
@@ -398,8 +398,12 @@ def _pairs_of(
 
 def _unread(value: object) -> str:
     """Show a value that is none of OTLP's, such as an integer of more than 64 bits, as a text."""
-    held = list(cast(Object, value).values()) if isinstance(value, Mapping) else [value]
-    text = held[0] if held and isinstance(held[0], str) else json.dumps(held[0] if held else None)
+    values = list(cast(Object, value).values()) if isinstance(value, Mapping) else [value]
+    text = (
+        values[0]
+        if values and isinstance(values[0], str)
+        else json.dumps(values[0] if values else None)
+    )
     return plain_text(text)[:_UNREAD_CHARS]
 
 

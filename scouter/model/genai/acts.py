@@ -50,15 +50,15 @@ def _first_text(texts: Iterable[str]) -> str:
     return next((text for text in texts if text), "")
 
 
-def _messages(told: Sequence[list[JsonValue] | None]) -> list[JsonValue] | None:
+def _messages(candidates: Sequence[list[JsonValue] | None]) -> list[JsonValue] | None:
     """The first that reports messages, else one that says that there are none."""
-    known = [messages for messages in told if messages is not None]
+    known = [messages for messages in candidates if messages is not None]
     return next((messages for messages in known if messages), known[0] if known else None)
 
 
-def _usage(told: Sequence[Usage]) -> Usage:
+def _usage(candidates: Sequence[Usage]) -> Usage:
     """Take each number from the first that has it; a total belongs to its own two parts."""
-    counted = [each for each in told if each != NO_USAGE]
+    counted = [each for each in candidates if each != NO_USAGE]
     if not counted:
         return NO_USAGE
     parts = {
@@ -68,7 +68,7 @@ def _usage(told: Sequence[Usage]) -> Usage:
     return replace(Usage(**parts), total=counted[0].total)
 
 
-Told: TypeAlias = tuple[Span, SpanFacts]
+ReadSpan: TypeAlias = tuple[Span, SpanFacts]
 
 JOINED: Final = frozenset({*MODEL_CALLS, Kind.TOOL, Kind.GUARDRAIL})
 """Kinds of which several spans may be one act."""
@@ -134,15 +134,15 @@ class _Group:
     @property
     def arguments(self) -> JsonValue:
         """Arguments of the first span that has any; they are parsed only here."""
-        told = (call.facts.arguments for call in islice(self.calls, _LAYERS))
-        return next((arguments for arguments in told if arguments is not None), None)
+        values = (call.facts.arguments for call in islice(self.calls, _LAYERS))
+        return next((arguments for arguments in values if arguments is not None), None)
 
 
-def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
+def find_acts(pairs: Sequence[ReadSpan], spans: Iterable[Span]) -> list[Act]:
     """Find the acts of traces.
 
     Args:
-        told: Those spans that have a kind, with what they tell, in time order, each once.
+        pairs: Those spans that have a kind, with their facts, in time order, each once.
         spans: All spans of the traces, for their parents.
 
     Returns:
@@ -151,12 +151,12 @@ def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
     Cost: linear in the spans. Where several instrumentors report calls that run at the same time,
         each is compared with at most 64 of them.
     """
-    if len(told) < 2:
-        return [Act(facts=facts, spans=(span,)) for span, facts in told]
-    above = nearest_above(told, spans)
+    if len(pairs) < 2:
+        return [Act(facts=facts, spans=(span,)) for span, facts in pairs]
+    above = nearest_above(pairs, spans)
     calls = [
         _Call(at, *each, _group_of(*each), stretch)
-        for at, (each, stretch) in enumerate(zip(told, _stretches(above), strict=True))
+        for at, (each, stretch) in enumerate(zip(pairs, _stretches(above), strict=True))
     ]
     for call in calls:
         call.group.calls.append(call)
@@ -221,13 +221,13 @@ def _group_of(span: Span, facts: SpanFacts) -> _Group:
     )
 
 
-def nearest_above(told: Sequence[Told], spans: Iterable[Span]) -> list[int]:
+def nearest_above(pairs: Sequence[ReadSpan], spans: Iterable[Span]) -> list[int]:
     """Find for each span the position of the nearest one of these above it; -1 for none."""
-    at = {(span.trace_id, span.span_id): place for place, (span, _) in enumerate(told)}
+    at = {(span.trace_id, span.span_id): place for place, (span, _) in enumerate(pairs)}
     parents = {(span.trace_id, span.span_id): span.parent_span_id for span in spans}
     known: dict[tuple[str, str], int] = {}
     found: list[int] = []
-    for span, _ in told:
+    for span, _ in pairs:
         passed: list[tuple[str, str]] = []
         place, parent = -1, span.parent_span_id
         while parent is not None and len(passed) < _LEVELS:

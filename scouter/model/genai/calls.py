@@ -40,23 +40,23 @@ class Calls:
     The place of an executed call is its start. Any other call comes after the one that the model
     requested before it.
     """
-    told: MessageCalls
+    messages: MessageCalls
     """Calls and results in the messages of models."""
     askers: frozenset[int] = frozenset()
     """Places, among the models, of those that are known to have requested a call."""
     answerers: frozenset[int] = frozenset()
     """Places of the models that gave their answer as a call of an output tool."""
-    unasked: Sequence[Act] = ()
+    unrequested: Sequence[Act] = ()
     """The executions that no message requests."""
 
     @property
     def has_overlaps(self) -> bool:
         """Says whether executions that no message requests are one step, as they overlap."""
-        return len(set(_side_by_side(self.unasked))) < len(self.unasked)
+        return len(set(_side_by_side(self.unrequested))) < len(self.unrequested)
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _Request:
     """A call that a message requests, and what executed it."""
 
     call: ToolCall
@@ -81,54 +81,54 @@ def read_calls(acts: Sequence[Act], spans: Sequence[Span]) -> Calls:
     """
     models = [act for act in acts if act.facts.kind is Kind.MODEL]
     repeats = {at for at in range(1, len(models)) if are_layers(models[at - 1], models[at])}
-    told = MessageCalls([act.facts for act in models], repeats)
+    messages = MessageCalls([act.facts for act in models], repeats)
     executions = [act for act in acts if act.facts.kind is Kind.TOOL and not act.facts.is_merged]
-    answered = [(call, at) for at, calls in enumerate(told.answered) for call in calls]
-    asked, unasked = _paired(answered, models, executions)
-    if told.has_silent or not _is_known(asked, unasked):
-        asked, unasked = _paired(told.calls, models, executions)
-    unasked = _match_hand_offs(asked, unasked)
+    answered = [(call, at) for at, calls in enumerate(messages.answered) for call in calls]
+    requests, unrequested = _paired(answered, models, executions)
+    if messages.has_silent or not _is_known(requests, unrequested):
+        requests, unrequested = _paired(messages.calls, models, executions)
+    unrequested = _match_hand_offs(requests, unrequested)
     output_tools = OutputTools(models, spans)
-    answers = [each for each in asked if output_tools.has(each.call, each.by, each.execution)]
-    made = [each for each in asked if each not in answers] if answers else asked
+    answers = [each for each in requests if output_tools.has(each.call, each.by, each.execution)]
+    made = [each for each in requests if each not in answers] if answers else requests
     for each in answers:
-        told.said[each.by] = answer = as_answer(each.call, each.execution)
+        messages.said[each.by] = answer = as_answer(each.call, each.execution)
         if answer is None:
-            told.hidden.add(each.by)
-    unasked = [act for act in unasked if not is_reading(act)]
+            messages.hidden.add(each.by)
+    unrequested = [act for act in unrequested if not is_reading(act)]
     places = {id(act): place for place, act in enumerate(executions)}
-    calls = _with_told_arguments(_in_order(made, unasked, places), acts)
+    calls = _with_event_arguments(_in_order(made, unrequested, places), acts)
     return Calls(
         calls=_with_refusals(calls, spans),
-        told=told,
-        askers=frozenset(each.by for each in asked),
+        messages=messages,
+        askers=frozenset(each.by for each in requests),
         answerers=frozenset(each.by for each in answers),
-        unasked=unasked,
+        unrequested=unrequested,
     )
 
 
 def _paired(
     calls: Sequence[tuple[ToolCall, int]], models: Sequence[Act], executions: Sequence[Act]
-) -> tuple[list[_Asked], list[Act]]:
-    asked = [
-        _Asked(replace(call, span_ids=models[by].span_ids), by, models[by].start_ns)
+) -> tuple[list[_Request], list[Act]]:
+    requests = [
+        _Request(replace(call, span_ids=models[by].span_ids), by, models[by].start_ns)
         for call, by in calls
     ]
-    return asked, _match(asked, executions)
+    return requests, _match(requests, executions)
 
 
-def _is_known(asked: Sequence[_Asked], unasked: Sequence[Act]) -> bool:
-    """Tell whether executions tell all that can be told of the calls."""
-    return all(each.execution is not None for each in asked) and all(
+def _is_known(requests: Sequence[_Request], unrequested: Sequence[Act]) -> bool:
+    """Say whether executions report all that can be known of the calls."""
+    return all(each.execution is not None for each in requests) and all(
         act.facts.has_result or act.facts.error
-        for act in (*unasked, *(each.execution for each in asked if each.execution))
+        for act in (*unrequested, *(each.execution for each in requests if each.execution))
     )
 
 
-def _match(asked: Sequence[_Asked], executions: Sequence[Act]) -> list[Act]:
+def _match(requests: Sequence[_Request], executions: Sequence[Act]) -> list[Act]:
     """Give executions to the calls that they execute; gives those that are left."""
-    by_id: dict[tuple[str, str], deque[_Asked]] = {}
-    for each in asked:
+    by_id: dict[tuple[str, str], deque[_Request]] = {}
+    for each in requests:
         if each.call.call_id:
             key = (each.call.call_id, bare_name(each.call.name))
             by_id.setdefault(key, deque()).append(each)
@@ -139,15 +139,17 @@ def _match(asked: Sequence[_Asked], executions: Sequence[Act]) -> list[Act]:
             waiting.popleft().execution = act
         else:
             rest.append(act)
-    return _match_alike(asked, _match_alike(asked, rest, _is_equal), _is_open)
+    return _match_alike(requests, _match_alike(requests, rest, _is_equal), _is_open)
 
 
 def _match_alike(
-    asked: Sequence[_Asked], executions: Sequence[Act], is_alike: Callable[[_Asked, Act], bool]
+    requests: Sequence[_Request],
+    executions: Sequence[Act],
+    is_alike: Callable[[_Request, Act], bool],
 ) -> list[Act]:
     """Give each execution the first call of its tool that it may be of; gives those left."""
-    waiting: dict[str, list[_Asked]] = {}
-    for each in asked:
+    waiting: dict[str, list[_Request]] = {}
+    for each in requests:
         if each.execution is None:
             waiting.setdefault(bare_name(each.call.name), []).append(each)
     rest: list[Act] = []
@@ -163,14 +165,16 @@ def _match_alike(
     return rest
 
 
-def _match_hand_offs(asked: Sequence[_Asked], executions: Sequence[Act]) -> list[Act]:
+def _match_hand_offs(requests: Sequence[_Request], executions: Sequence[Act]) -> list[Act]:
     """Give a hand-off, whose tool may have any name, the last call that nothing else executes."""
     rest: list[Act] = []
     for act in executions:
-        before: list[_Asked] = []
+        before: list[_Request] = []
         if is_hand_off(act.spans[0].name):
             before = [
-                each for each in asked if each.execution is None and each.start_ns <= act.start_ns
+                each
+                for each in requests
+                if each.execution is None and each.start_ns <= act.start_ns
             ]
         if before:
             before[-1].execution = act
@@ -192,11 +196,11 @@ def _with_refusals(calls: tuple[ToolCall, ...], spans: Sequence[Span]) -> tuple[
     )
 
 
-def _is_equal(each: _Asked, act: Act) -> bool:
+def _is_equal(each: _Request, act: Act) -> bool:
     return _is_open(each, act) and each.call.arguments == act.facts.arguments
 
 
-def _is_open(each: _Asked, act: Act) -> bool:
+def _is_open(each: _Request, act: Act) -> bool:
     """Tell whether an execution may be a call's; a framework may give it an id of its own."""
     return each.start_ns <= act.start_ns and not contradict(
         each.call.arguments, act.facts.arguments
@@ -204,15 +208,15 @@ def _is_open(each: _Asked, act: Act) -> bool:
 
 
 def _in_order(
-    asked: Sequence[_Asked], unasked: Sequence[Act], places: Mapping[int, int]
+    requests: Sequence[_Request], unrequested: Sequence[Act], places: Mapping[int, int]
 ) -> tuple[ToolCall, ...]:
     """Put all calls into the order in which they were made, and number their steps."""
     found: list[tuple[tuple[int, int, int], ToolCall, Hashable]] = [
         ((act.start_ns, 0, places[id(act)]), _executed(act), step)
-        for act, step in zip(unasked, _side_by_side(unasked), strict=True)
+        for act, step in zip(unrequested, _side_by_side(unrequested), strict=True)
     ]
     last: dict[int, tuple[int, int, int]] = {}
-    for number, each in enumerate(asked):
+    for number, each in enumerate(requests):
         before = last.get(each.by, (each.start_ns, 0, 0))
         if (act := each.execution) is None:
             place = (before[0], 1, number)
@@ -246,11 +250,11 @@ def _side_by_side(acts: Sequence[Act]) -> list[int]:
     return steps
 
 
-def _with_told_arguments(calls: tuple[ToolCall, ...], acts: Sequence[Act]) -> tuple[ToolCall, ...]:
+def _with_event_arguments(calls: tuple[ToolCall, ...], acts: Sequence[Act]) -> tuple[ToolCall, ...]:
     """Fill in arguments that only events of the agent tell, by the id of the call."""
     if all(call.arguments is not None for call in calls):
         return calls
-    told = {
+    by_id = {
         event.attributes.get(CALL_EVENT_ID): event.attributes.get(CALL_EVENT_ARGUMENTS)
         for act in acts
         if act.facts.kind is Kind.AGENT
@@ -260,7 +264,7 @@ def _with_told_arguments(calls: tuple[ToolCall, ...], acts: Sequence[Act]) -> tu
     }
     return tuple(
         replace(call, arguments=open_arguments(to_json_value(value)))
-        if call.arguments is None and (value := told.get(call.call_id)) is not None
+        if call.arguments is None and (value := by_id.get(call.call_id)) is not None
         else call
         for call in calls
     )
@@ -301,13 +305,13 @@ def _both(call: ToolCall, act: Act) -> ToolCall:
     )
 
 
-def _arguments(asked: JsonValue, executed: JsonValue) -> JsonValue:
+def _arguments(requested: JsonValue, executed: JsonValue) -> JsonValue:
     """Join the arguments of an execution with those of its message; the execution's count first.
 
     Arguments without a common name are a schema in the place of the arguments, and are left out.
     """
-    if not isinstance(asked, dict):
-        return asked if executed is None else executed
-    if not isinstance(executed, dict) or (asked and asked.keys().isdisjoint(executed)):
-        return asked
-    return {**asked, **executed}
+    if not isinstance(requested, dict):
+        return requested if executed is None else executed
+    if not isinstance(executed, dict) or (requested and requested.keys().isdisjoint(executed)):
+        return requested
+    return {**requested, **executed}

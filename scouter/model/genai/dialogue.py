@@ -77,7 +77,7 @@ class _Speaker:
 
     act: Act
     heard: Act
-    """The act whose input it was asked by."""
+    """The act whose input has its question."""
     said: str | None
     unknown: str = ""
     by: Act
@@ -92,16 +92,16 @@ class _Speaker:
         return self.act.spans[0].end_ns
 
     @cached_property
-    def asked(self) -> tuple[str, ...]:
+    def questions(self) -> tuple[str, ...]:
         """The user's messages to it."""
-        return _asked(self.heard.facts)
+        return _questions_of(self.heard.facts)
 
     @cached_property
     def system(self) -> tuple[str, ...]:
         """Its instructions, where it has them."""
-        told = [_of_user(each) for each in self._messages if _is_system(each)]
+        given = [_of_user(each) for each in self._messages if _is_system(each)]
         apart = (span.attributes.get(_INSTRUCTIONS) for span in self.heard.spans)
-        return (*_log_of(told).questions, *(each for each in apart if isinstance(each, str)))
+        return (*_log_of(given).questions, *(each for each in apart if isinstance(each, str)))
 
     @cached_property
     def length(self) -> int:
@@ -114,12 +114,12 @@ class _Speaker:
 
     def goes_on(self, before: "_Speaker") -> bool:
         """Tell whether it goes on with a conversation; one without a known input goes on."""
-        if not self.asked or not before.asked:
+        if not self.questions or not before.questions:
             return True
-        question = before.asked[-1]
-        if any(_adds_to(each, question, before.said) for each in self.asked):
+        question = before.questions[-1]
+        if any(_adds_to(each, question, before.said) for each in self.questions):
             return True
-        if question not in self.asked or self.length < before.length:
+        if question not in self.questions or self.length < before.length:
             return False
         if self.length == before.length:
             return self.system == before.system
@@ -136,12 +136,12 @@ class _Speaker:
     def quotes(self, said: str | None) -> bool:
         """Tell whether its prompt has a text inside of a longer one."""
         return said is not None and any(
-            _is_inside(said, each) for each in (*self.asked, *self.system)
+            _is_inside(said, each) for each in (*self.questions, *self.system)
         )
 
     def repeats(self, said: str | None) -> bool:
         """Tell whether its prompt has a text, be it as a whole message."""
-        return self.quotes(said) or said in self.asked
+        return self.quotes(said) or said in self.questions
 
 
 class _Relation(Enum):
@@ -153,7 +153,7 @@ class _Relation(Enum):
 
 
 def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> Dialogue:
-    """Find what the agent of a trace was asked and what it answered.
+    """Find the question to the agent of a trace and its answer.
 
     Args:
         acts: In time order.
@@ -180,9 +180,9 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
             inside.setdefault(homes[at], []).append(found)
     top, unknown = _own(inside.pop(_TOP, []), acts)
     last = top[-1] if top else None
-    question = next((each.asked[-1] for each in top if each.asked), None)
+    question = next((each.questions[-1] for each in top if each.questions), None)
     if question is not None:
-        question = _asked_of_root(spans, question) or question
+        question = _question_to_root(spans, question) or question
     answer = None if last is None or unknown else last.said
     why = unknown or (last.unknown if last else "")
     if (last is None or why) and not (last and last.is_failed):
@@ -201,7 +201,7 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
 
 
 def given_texts(acts: Sequence[Act]) -> list[str]:
-    """What people and instructions told the models and agents of a trace; each text once."""
+    """What people and instructions said to the models and agents of a trace; each text once."""
     found: dict[str, None] = {}
     later = ""
     for act in reversed(acts):
@@ -213,12 +213,12 @@ def given_texts(acts: Sequence[Act]) -> list[str]:
                 if later.startswith(heard[:-1]):  # a later call was given all of that, and more
                     continue
                 later = heard
-            told = [
+            given = [
                 _of_user(each) if _is_system(each) else each
                 for each in act.facts.input_messages or ()
                 if text(field(each, "role")) not in _NOT_GIVEN  # they are not read for nothing
             ]
-            found |= dict.fromkeys(_log_of(told).questions)
+            found |= dict.fromkeys(_log_of(given).questions)
     return list(found)
 
 
@@ -261,16 +261,16 @@ def _models(acts: Sequence[Act], calls: Calls) -> Iterable[tuple[int, _Speaker]]
         if act.facts.kind is not Kind.MODEL:
             continue
         place += 1
-        facts, said = act.facts, calls.told.said[place]
+        facts, said = act.facts, calls.messages.said[place]
         asks = place in calls.askers or asks_for_tool(facts)
         asks = asks and place not in calls.answerers
         failed = is_failed(facts)
         unknown = ""
         if failed:
             said, unknown = None, f"the model's call {facts.span_id} failed"
-        elif said is None and place in calls.told.hidden:
+        elif said is None and place in calls.messages.hidden:
             unknown = f"what the model's call {facts.span_id} answered was masked"
-        elif place in calls.told.without_text:
+        elif place in calls.messages.without_text:
             unknown = f"what the model's call {facts.span_id} answered is no text"
         elif said is None and not asks and not _tells_end(facts.output_messages):
             unknown = f"the model's call {facts.span_id} does not tell what it answered"
@@ -295,12 +295,12 @@ def _tells_end(messages: Sequence[JsonValue] | None) -> bool:
 
 def _of_agent(act: Act, inside: list[_Speaker], acts: Sequence[Act]) -> _Speaker | None:
     """Put together what an agent says, from its own span or those that speak inside of it."""
-    stated, has_asked = _said(act.facts.output_messages or ()), bool(_asked(act.facts))
-    own, unknown = (inside, "") if stated and has_asked else _own(inside, acts)
+    stated, has_questions = _said(act.facts.output_messages or ()), bool(_questions_of(act.facts))
+    own, unknown = (inside, "") if stated and has_questions else _own(inside, acts)
     own = sorted(own, key=_start)
     if not own:
         is_mute = not stated
-        if is_mute and not has_asked and act.facts.kind is Kind.WORKFLOW:
+        if is_mute and not has_questions and act.facts.kind is Kind.WORKFLOW:
             return None
         why = f"the agent {act.facts.span_id} does not tell what it answered" if is_mute else ""
         return _Speaker(
@@ -316,7 +316,7 @@ def _of_agent(act: Act, inside: list[_Speaker], acts: Sequence[Act]) -> _Speaker
         said, why, failed = None, f"the agent {act.facts.span_id} failed", True
     return _Speaker(
         act=act,
-        heard=act if has_asked else own[0].heard,
+        heard=act if has_questions else own[0].heard,
         said=None if why else said,
         unknown=why,
         by=last.by,
@@ -381,13 +381,13 @@ def _relation(
     first, start, end = thread[0], other[0], other[-1]
     is_loop, is_loop_beside = _is_loop(thread), _is_loop(other)
     if (
-        not first.asked
-        or not start.asked
+        not first.questions
+        or not start.questions
         or first.act.trace_id != start.act.trace_id
         or (is_loop and not is_loop_beside)
     ):
         return _Relation.ANOTHER
-    question = start.asked[-1]
+    question = start.questions[-1]
     quotes = first.quotes(question)
     if first.act.start_ns < start.act.start_ns:
         return _Relation.BESIDE if quotes else _Relation.ANOTHER
@@ -399,7 +399,7 @@ def _relation(
         return _Relation.UNKNOWN if are_agents else _Relation.BESIDE
     if quotes_answer:  # agents that work one after the other hand on what they wrote
         return _Relation.ANOTHER if are_agents else _Relation.UNKNOWN
-    if question in first.asked and end.said is not None and not end.asks and not is_loop:
+    if question in first.questions and end.said is not None and not end.asks and not is_loop:
         return _Relation.BESIDE if is_loop_beside else _Relation.UNKNOWN
     return _Relation.ANOTHER
 
@@ -449,11 +449,11 @@ def _start(speaker: _Speaker) -> int:
     return speaker.act.start_ns
 
 
-def _asked_of_root(spans: Sequence[Span], prompt: str) -> str | None:
-    """What the outermost step was asked, where a prompt was made of it: the user's own words."""
+def _question_to_root(spans: Sequence[Span], prompt: str) -> str | None:
+    """The question to the outermost step, where a prompt was made of it: the user's own words."""
     roots = (span for span in spans if span.parent_span_id is None and is_step(span))
-    asked = (each for root in roots for each in _log_of(step_input(root)).questions[-1:])
-    return next((each for each in asked if _is_inside(each, prompt)), None)
+    questions = (each for root in roots for each in _log_of(step_input(root)).questions[-1:])
+    return next((each for each in questions if _is_inside(each, prompt)), None)
 
 
 def _said_by_root(spans: Sequence[Span]) -> str | None:
@@ -471,7 +471,7 @@ def _first(texts: Iterable[str | None]) -> str | None:
     return next((each for each in texts if each), None)
 
 
-def _asked(facts: SpanFacts) -> tuple[str, ...]:
+def _questions_of(facts: SpanFacts) -> tuple[str, ...]:
     return tuple(_log_of(facts.input_messages or ()).questions)
 
 

@@ -75,12 +75,12 @@ def _uses_of(kind: Kind) -> Uses:
             is_numbered = names.keys() <= {Field.INPUT, Field.OUTPUT} and any(
                 prefix in convention.numbered for group in names.values() for prefix in group
             )
-            for told, attributes in names.items():
+            for target, attributes in names.items():
                 for attribute in attributes:
                     rank += 1
                     prefix = f"{attribute}." if is_numbered else ""
                     use = Use(
-                        field=told,
+                        field=target,
                         name="" if prefix else attribute,
                         rank=rank,
                         convention=convention,
@@ -163,7 +163,7 @@ class Shape:
                 needed = use.convention.only_with
                 if not needed or not self.names.isdisjoint(needed):
                     found.setdefault(use.field, []).append(use)
-        return {told: tuple(sorted(each, key=_rank)) for told, each in found.items()}
+        return {target: tuple(sorted(each, key=_rank)) for target, each in found.items()}
 
 
 def shape_of(attributes: Attributes) -> Shape:
@@ -179,7 +179,7 @@ _NO_PREFIXES: Final = frozenset[str]()
 @lru_cache(maxsize=1024)
 def _shape(names: frozenset[str], prefixes: frozenset[str]) -> Shape:
     keys = tuple(key for key in KIND_KEYS if key.name in names)
-    mark = next((told for name, told in MARKS.items() if name in names), None)
+    mark = next((kind for name, kind in MARKS.items() if name in names), None)
     has_tools = not (names.isdisjoint(LISTS) and prefixes.isdisjoint(NUMBERED))
     return Shape(names, prefixes, keys, mark, has_tools)
 

@@ -22,7 +22,7 @@ _NOTHING: Final[deque[int]] = deque()
 class _Start:
     """The first input of a conversation: what was said before the trace began."""
 
-    asked: tuple[str, ...]
+    questions: tuple[str, ...]
     calls: int
 
 
@@ -69,8 +69,8 @@ class MessageCalls:
             elif log.answers > answers and log.is_hidden:
                 self.hidden.add(at)
             known, answers = known + len(calls), log.answers
-            told = self.answered[-1] if at in repeats else []
-            self.answered.append(_without(calls, told))
+            reported = self.answered[-1] if at in repeats else []
+            self.answered.append(_without(calls, reported))
         self._calls: list[ToolCall] = []
         self._askers: list[int] = []
         self._starts: list[_Start] = []
@@ -111,19 +111,19 @@ class MessageCalls:
         free = _Free(self._calls)
         for call in new if start is not None else ():
             self._learn(call, free, asker=self._silent_before(at))
-        told_before = calls if start is None else calls[: start.calls]
-        for call in (*told_before, *log.strays()):
+        reported_before = calls if start is None else calls[: start.calls]
+        for call in (*reported_before, *log.strays()):
             if call.call_id:
                 self._learn(call, free)
 
     def _start_of(self, log: MessageLog) -> _Start | None:
         """The start of the conversation that an input goes on with; None if it is one itself."""
-        asked = tuple(log.questions)
+        questions = tuple(log.questions)
         for start in reversed(self._starts):
-            goes_on = asked[: len(start.asked)] == start.asked
+            goes_on = questions[: len(start.questions)] == start.questions
             if goes_on and len(log.tool_calls()) >= start.calls:
                 return start
-        self._starts.append(_Start(asked, len(log.tool_calls())))
+        self._starts.append(_Start(questions, len(log.tool_calls())))
         return None
 
     def _silent_before(self, at: int) -> int:
@@ -177,9 +177,9 @@ class _Free:
         return None
 
 
-def _without(calls: Sequence[ToolCall], told: Sequence[ToolCall]) -> list[ToolCall]:
+def _without(calls: Sequence[ToolCall], reported: Sequence[ToolCall]) -> list[ToolCall]:
     """The calls that were not reported already; each is reported again once."""
-    left, found = list(told), list[ToolCall]()
+    left, found = list(reported), list[ToolCall]()
     for call in calls:
         known = [each for each in left if _has_same_id(each, call) or _is_alike(each, call)]
         if known:

@@ -214,8 +214,8 @@ def _of_object(value: dict[str, JsonValue], role: str, depth: int) -> list[JsonV
 
 def _instructions(value: dict[str, JsonValue], role: str) -> list[JsonValue]:
     """What a request says to the model beside its messages."""
-    told = (text(value.get(key)) for key in _BESIDE) if role == "user" else ()
-    return [{"role": "system", "content": each} for each in told if each]
+    texts = (text(value.get(key)) for key in _BESIDE) if role == "user" else ()
+    return [{"role": "system", "content": each} for each in texts if each]
 
 
 def _with_reason(found: list[JsonValue], holder: dict[str, JsonValue]) -> list[JsonValue]:
@@ -244,9 +244,9 @@ def messages_of_events(
     """
     given: list[JsonValue] = []
     made: list[JsonValue] = []
-    for name, held in events:
-        body = open_json(next((held[key] for key in _BODIES if key in held), None))
-        said = {**held, **body} if isinstance(body, dict) else dict(held)
+    for name, fields in events:
+        body = open_json(next((fields[key] for key in _BODIES if key in fields), None))
+        said = {**fields, **body} if isinstance(body, dict) else dict(fields)
         if name in ROLES:
             given.append(_given(said, ROLES[name]))
         elif name == CHOICE:

@@ -47,9 +47,9 @@ def is_hand_off(name: str) -> bool:
     return _HAND_OFF.fullmatch(name) is not None
 
 
-def is_called(name: str, asked: str) -> bool:
+def is_called(name: str, wanted: str) -> bool:
     """Tell whether a tool is the one requested, by its name or its bare name."""
-    return name == asked or bare_name(name) == asked
+    return name == wanted or bare_name(name) == wanted
 
 
 def known_as(name: str, known: Container[str]) -> str:

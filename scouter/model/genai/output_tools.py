@@ -150,7 +150,7 @@ def as_answer(call: ToolCall, execution: Act | None) -> str | None:
     """Give the answer that a call of an output tool is, as a text or as JSON.
 
     It is what the function that reads the answer made of it, else the call's arguments. None where
-    these are masked or not told.
+    these are masked or not reported.
     """
     answer = call.arguments
     if execution is not None and is_reading(execution) and not _is_validated(execution):
@@ -169,10 +169,10 @@ def _values(spans: Iterable[Span], names: Sequence[str]) -> Iterator[AttributeVa
 
 def _output_names(spans: Iterable[Span]) -> Iterator[str]:
     for value in _values(spans, _GIVEN):
-        held = value if isinstance(value, str) else json.dumps(to_json_value(value))
-        if _ENDS not in held and _OUTPUT_TOOLS not in held:
+        written = value if isinstance(value, str) else json.dumps(to_json_value(value))
+        if _ENDS not in written and _OUTPUT_TOOLS not in written:
             continue
-        opened = open_json(held)
+        opened = open_json(written)
         yield from (text(field(each, "name")) for each in items(field(opened, "output_tools")))
         for each in items(opened):
             definition = open_json(each)

@@ -75,7 +75,7 @@ _TOOL_EVENTS: Final = {
     "tool.input": Field.ARGUMENTS, "tool.output": Field.RESULT,
 }  # fmt: skip
 """Events of a tool's span and what they hold: Strands' and Claude Code's."""
-_HELD: Final = {
+_EVENT_VALUES: Final = {
     Field.ARGUMENTS: ("content", "message", "input"),
     Field.RESULT: ("content", "message", "output", "result"),
 }
@@ -101,7 +101,7 @@ def plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
     return attributes if isinstance(attributes, dict) else dict(attributes.items())
 
 
-class Held:
+class SpanValues:
     """Values in the attributes and events of one span, sorted by field."""
 
     def __init__(
@@ -198,8 +198,8 @@ class Held:
         """Give the arguments of a tool's span: of an attribute, an event, or one attribute each."""
         for _, value in self._values(Field.ARGUMENTS):
             return open_arguments(to_json_value(value))
-        for told, value in self._tool_events():
-            if told is Field.ARGUMENTS:
+        for key, value in self._tool_events():
+            if key is Field.ARGUMENTS:
                 return open_arguments(value)
         for prefix in PARAMETERS:
             if found := gathered(self._attributes, prefix):
@@ -210,8 +210,8 @@ class Held:
         """Give the result of a tool's span; None where there is none, and where it is null."""
         for _, value in self._values(Field.RESULT):
             return open_result(to_json_value(value))
-        for told, value in self._tool_events():
-            if told is Field.RESULT:
+        for key, value in self._tool_events():
+            if key is Field.RESULT:
                 return open_result(value)
         return None
 
@@ -222,10 +222,10 @@ class Held:
             field = _TOOL_EVENTS.get(event.name)
             if field is None:
                 continue
-            values = (event.attributes.get(name) for name in _HELD[field])
-            held = next((value for value in values if value is not None), None)
-            if held is not None:
-                yield field, to_json_value(held)
+            values = (event.attributes.get(name) for name in _EVENT_VALUES[field])
+            found = next((value for value in values if value is not None), None)
+            if found is not None:
+                yield field, to_json_value(found)
 
     def input_messages(self) -> list[JsonValue] | None:
         """Give the messages to a model or an agent; None where nothing has them."""
@@ -254,8 +254,8 @@ class Held:
         """
         if len(messages) < 2 or self._kind is not Kind.MODEL:
             return False
-        asked = open_json(to_json_value(self._attributes.get(_PARAMETERS)))
-        count = integer(self._attributes.get(_CHOICES)) or integer(field(asked, "n")) or 0
+        parameters = open_json(to_json_value(self._attributes.get(_PARAMETERS)))
+        count = integer(self._attributes.get(_CHOICES)) or integer(field(parameters, "n")) or 0
         return count > 1 or all(text(field(each, "finish_reason")) for each in messages)
 
     def _messages(self, field: Field, role: str) -> list[JsonValue] | None:
@@ -291,9 +291,9 @@ class Held:
         for _, value in self._values(Field.USAGE):
             usage = _filled(usage, _usage_in(open_arguments(to_json_value(value))))
         if usage.input is None and usage.output is None:
-            told = _first_of(self._remarks, _USAGES)
-            if told is not None:  # few spans tell it so, and it is looked for under many names
-                usage = _filled(usage, read_usage(told))
+            stated = _first_of(self._remarks, _USAGES)
+            if stated is not None:  # few spans tell it so, and it is looked for under many names
+                usage = _filled(usage, read_usage(stated))
         provider = self.text(Field.PROVIDER).lower()
         apart = any(
             name in provider and (not needed or needed in self._attributes)
@@ -310,9 +310,9 @@ class Held:
         if self._kind is not Kind.MODEL:
             return None
         for _, value in self._values(Field.OUTPUT):
-            held = open_json(to_json_value(value)) if isinstance(value, str) else None
-            if _first_of(held, (*_USAGES, *_MODELS)) is not None:
-                return held  # a whole response of a provider
+            opened = open_json(to_json_value(value)) if isinstance(value, str) else None
+            if _first_of(opened, (*_USAGES, *_MODELS)) is not None:
+                return opened  # a whole response of a provider
         for message in reversed(self.output_messages() or ()):
             for name in _REMARKS:
                 if isinstance(remarks := field(message, name), dict):
@@ -360,8 +360,8 @@ class Held:
         for _, value in self._values(Field.PROMPT_TEXT):
             return digest_of(value)
         for use, value in self._values(Field.INPUT):
-            if told := instructions(value, use.prefix):
-                return digest_of(told)
+            if prompt := instructions(value, use.prefix):
+                return digest_of(prompt)
         return ""
 
     def _fingerprint(self) -> str:
@@ -501,14 +501,14 @@ def step_output(span: Span, role: str = "") -> list[JsonValue]:
         role: Role of texts that tell none; without it they are no messages.
     """
     attributes = plain(span.attributes)
-    told = Held(span, Kind.WORKFLOW, attributes, shape_of(attributes))
-    return told.output_messages(role=role) or []
+    values = SpanValues(span, Kind.WORKFLOW, attributes, shape_of(attributes))
+    return values.output_messages(role=role) or []
 
 
 def step_input(span: Span) -> list[JsonValue]:
     """Read the messages in what a step was given; texts are the user's."""
     attributes = plain(span.attributes)
-    return Held(span, Kind.WORKFLOW, attributes, shape_of(attributes)).input_messages() or []
+    return SpanValues(span, Kind.WORKFLOW, attributes, shape_of(attributes)).input_messages() or []
 
 
 def read_facts(span: Span) -> SpanFacts:
@@ -521,9 +521,9 @@ def read_facts(span: Span) -> SpanFacts:
     attributes = plain(span.attributes)
     shape = shape_of(attributes)
     kind, convention = _kind_by(shape, span, attributes)
-    told = Held(span, kind, attributes, shape)
-    is_tool, is_asked = kind is Kind.TOOL, kind in ASKING_KINDS
-    named = told.text(Field.TOOL) if is_tool else ""
+    values = SpanValues(span, kind, attributes, shape)
+    is_tool, has_messages = kind is Kind.TOOL, kind in ASKING_KINDS
+    named = values.text(Field.TOOL) if is_tool else ""
     if is_tool and not named:
         named = name_of(span)
     elif is_hidden_text(named):  # the span's own name stands behind the operation, if at all
@@ -533,28 +533,28 @@ def read_facts(span: Span) -> SpanFacts:
         span_id=span.span_id,
         kind=kind,
         convention=convention,
-        provider=told.text(Field.PROVIDER),
-        request_model=told.text(Field.REQUEST_MODEL),
-        response_model=told.response_model(),
-        response_id=told.text(Field.RESPONSE_ID),
-        agent=told.text(Field.AGENT) or (name_of(span) if kind is Kind.AGENT else ""),
-        conversation=told.text(Field.CONVERSATION),
-        session=told.text(Field.SESSION),
-        user=told.text(Field.USER),
+        provider=values.text(Field.PROVIDER),
+        request_model=values.text(Field.REQUEST_MODEL),
+        response_model=values.response_model(),
+        response_id=values.text(Field.RESPONSE_ID),
+        agent=values.text(Field.AGENT) or (name_of(span) if kind is Kind.AGENT else ""),
+        conversation=values.text(Field.CONVERSATION),
+        session=values.text(Field.SESSION),
+        user=values.text(Field.USER),
         tool=tool,
-        call_id=told.text(Field.CALL_ID) if is_tool else "",
-        arguments=cast(JsonValue, told.arguments) if is_tool and tool is named else None,
-        result=cast(JsonValue, told.result) if is_tool else None,
-        has_result=is_tool and told.has_result(),
-        error=cast(str, told.error),
-        error_type=told.error_type(),
-        input_messages=cast(list[JsonValue], told.input_messages) if is_asked else None,
-        output_messages=cast(list[JsonValue], told.output_messages) if is_asked else None,
-        finish_reasons=told.finish_reasons(),
-        usage=cast(Usage, told.usage) if is_asked else NO_USAGE,
-        setup=cast(tuple[str, ...], told.setup),
+        call_id=values.text(Field.CALL_ID) if is_tool else "",
+        arguments=cast(JsonValue, values.arguments) if is_tool and tool is named else None,
+        result=cast(JsonValue, values.result) if is_tool else None,
+        has_result=is_tool and values.has_result(),
+        error=cast(str, values.error),
+        error_type=values.error_type(),
+        input_messages=cast(list[JsonValue], values.input_messages) if has_messages else None,
+        output_messages=cast(list[JsonValue], values.output_messages) if has_messages else None,
+        finish_reasons=values.finish_reasons(),
+        usage=cast(Usage, values.usage) if has_messages else NO_USAGE,
+        setup=cast(tuple[str, ...], values.setup),
         is_merged=is_tool and MERGED in span.name,
-        runs_tools=kind is Kind.MODEL and told.runs_tools(),
+        runs_tools=kind is Kind.MODEL and values.runs_tools(),
     )
 
 

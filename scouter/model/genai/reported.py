@@ -96,7 +96,7 @@ def stated(facts: SpanFacts) -> Usage:
     """Give what a call or an agent states of its usage.
 
     No output is not stated where it answered: streams that break off, or whose last chunk was not
-    asked for, leave the 0 with which they began.
+    requested, leave the 0 with which they began.
     """
     usage = counted(facts.usage)
     if usage.output != 0 or not _has_answered(facts):
@@ -152,9 +152,9 @@ class _Nested:
         stating = (Kind.AGENT, Kind.WORKFLOW)
         agents = [act for act in acts if act.facts.kind in stating]
         self._entries = [*calls, *(act for act in agents if act.facts.usage != NO_USAGE)]
-        told = [(act.spans[0], act.facts) for act in self._entries]
-        self._above = nearest_above(told, spans)
-        inside = [0] * len(told)
+        pairs = [(act.spans[0], act.facts) for act in self._entries]
+        self._above = nearest_above(pairs, spans)
+        inside = [0] * len(pairs)
         for outer in self._above:
             if outer >= 0:
                 inside[outer] += 1
@@ -206,7 +206,7 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
             continue
         if asks_for_tool(act.facts):
             trace.asking.append((act.start_ns, act.facts.span_id))
-        tells = at in calls.told.writers or not states_usage(act.facts)
+        tells = at in calls.messages.writers or not states_usage(act.facts)
         tells = tells or (has_reasons and _declines(act.facts))
         tells = tells and not act.facts.runs_tools
         if not tells and act.facts.convention not in WITH_SPAN_PER_CALL:
@@ -215,8 +215,8 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
         for trace in (traces[span.trace_id] for span in act.spans if span.trace_id in traces):
             trace.is_executed |= act.facts.kind is Kind.TOOL and not act.facts.is_merged
             trace.has_span_per_call &= act.facts.convention in WITH_SPAN_PER_CALL
-    for act in calls.unasked:
-        traces[act.trace_id].unasked_ns.append(act.start_ns)
+    for act in calls.unrequested:
+        traces[act.trace_id].unrequested_ns.append(act.start_ns)
     silent = [(trace, words) for trace in traces.values() if (words := _silence(trace))]
     return Evidence(
         missing=next((words for each in traces.values() if (words := _missing(each))), ""),
@@ -231,7 +231,7 @@ class _Trace:
 
     asking: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """Start and span of the models' calls that requested a tool, and for none that is known."""
-    unasked_ns: list[int] = field(default_factory=list[int])
+    unrequested_ns: list[int] = field(default_factory=list[int])
     """Starts of executions that nobody is known to have requested."""
     silent: str = ""
     """The span of the first model's call that does not tell whether it requested a tool."""
@@ -243,7 +243,7 @@ class _Trace:
 def _silence(trace: _Trace) -> str:
     if trace.silent:
         return (
-            f"the model's call {trace.silent} tells neither what it wrote nor that it asked for no "
+            f"the model's call {trace.silent} tells neither what it wrote nor that it requested no "
             "tool"
         )
     if trace.has_models or trace.is_executed or trace.has_span_per_call:
@@ -263,12 +263,10 @@ def is_failed(facts: SpanFacts) -> bool:
 
 def _missing(trace: _Trace) -> str:
     """Name an answer that requests a tool, where no execution is left that could be its."""
-    left = sorted(trace.unasked_ns)
+    left = sorted(trace.unrequested_ns)
     for start_ns, span_id in reversed(trace.asking):
         if not left or left.pop() < start_ns:
-            return (
-                f"the model's call {span_id} ended by asking for a tool, and no such call is told"
-            )
+            return f"the model's call {span_id} requested a tool, and no such call is reported"
     return ""
 
 
@@ -287,5 +285,5 @@ def _declines(facts: SpanFacts) -> bool:
 def reasons_of(facts: SpanFacts) -> list[str]:
     """Give the finish reasons of a model's call, of its span and of its messages."""
     messages = facts.output_messages or []
-    told = [text(field_of(each, "finish_reason")) for each in messages]
-    return [reason for reason in (*facts.finish_reasons, *told) if reason]
+    reasons = [text(field_of(each, "finish_reason")) for each in messages]
+    return [reason for reason in (*facts.finish_reasons, *reasons) if reason]

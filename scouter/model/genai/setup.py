@@ -54,24 +54,24 @@ def tools_digest(span: Span) -> str:
     Cost: linear in the attributes; definitions are parsed once for all spans that repeat them.
     """
     for attributes in (span.attributes, *(event.attributes for event in span.events)):
-        told = tuple(pair for pair in attributes.items() if tells_tools(pair[0]))
-        if told and (found := _known_digest(told)):
+        pairs = tuple(pair for pair in attributes.items() if tells_tools(pair[0]))
+        if pairs and (found := _known_digest(pairs)):
             return found
     return ""
 
 
-_Told: TypeAlias = tuple[tuple[str, AttributeValue], ...]
+_Pairs: TypeAlias = tuple[tuple[str, AttributeValue], ...]
 
 
-def _known_digest(told: _Told) -> str:
+def _known_digest(pairs: _Pairs) -> str:
     try:
-        return _cached_digest(told)
+        return _cached_digest(pairs)
     except TypeError:  # a value that is no text cannot be looked up
-        return _digest(told)
+        return _digest(pairs)
 
 
-def _digest(told: _Told) -> str:
-    texts = sorted(json.dumps(each, sort_keys=True) for each in definitions_in(dict(told)))
+def _digest(pairs: _Pairs) -> str:
+    texts = sorted(json.dumps(each, sort_keys=True) for each in definitions_in(dict(pairs)))
     return digest_of("\n".join(texts)) if texts else ""
 
 

@@ -60,9 +60,9 @@ def definitions_in(attributes: Mapping[str, AttributeValue]) -> Iterator[JsonVal
         if schema := _SCHEMA.fullmatch(name):
             schemas[int(schema[1])] = open_json(to_json_value(value))
         elif function := _FUNCTION.fullmatch(name):
-            told = functions.setdefault(int(function[1]), {})
+            definition = functions.setdefault(int(function[1]), {})
             plain = to_json_value(value)
-            told[function[2]] = open_json(plain) if function[2] == "parameters" else plain
+            definition[function[2]] = open_json(plain) if function[2] == "parameters" else plain
     yield from (schemas[at] for at in sorted(schemas))
     yield from (functions[at] for at in sorted(functions))
 

@@ -77,8 +77,8 @@ def acts_of(spans: Sequence[Span]) -> list[Act]:
 
     Cost: linear in the spans.
     """
-    told = [(span, read_facts(span)) for span in spans if kind_of(span) is not Kind.OTHER]
-    return find_acts(told, spans)
+    pairs = [(span, read_facts(span)) for span in spans if kind_of(span) is not Kind.OTHER]
+    return find_acts(pairs, spans)
 
 
 def agent_work(spans: Iterable[Span]) -> AgentWork:
@@ -129,8 +129,8 @@ def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
 
 def sum_known(numbers: Iterable[int | None]) -> int | None:
     """Add up what the calls report; None where none reports anything."""
-    told = [number for number in numbers if number is not None]
-    return sum(told) if told else None
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _last(texts: Iterable[str]) -> str | None:

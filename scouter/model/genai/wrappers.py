@@ -264,16 +264,16 @@ def _printed(value: JsonValue) -> JsonValue:
     """Read LangChain's message of a tool or Agno's result as Python prints it."""
     if not isinstance(value, str) or not _FIELD.match(value):
         return value
-    told: dict[str, JsonValue] = {}
+    parsed: dict[str, JsonValue] = {}
     at = 0
     while found := _FIELD.match(value, at):
-        told[found[1]] = ast.literal_eval(found[2])
+        parsed[found[1]] = ast.literal_eval(found[2])
         at = found.end()
-    if told.keys() >= {"content", "tool_call_id"}:
-        return {**told, "type": "tool"}
-    if told.keys() >= {"status", "result", "error"}:
-        status = "error" if told["status"] == "failure" else told["status"]
-        said = told["error"] if told["result"] is None else told["result"]
+    if parsed.keys() >= {"content", "tool_call_id"}:
+        return {**parsed, "type": "tool"}
+    if parsed.keys() >= {"status", "result", "error"}:
+        status = "error" if parsed["status"] == "failure" else parsed["status"]
+        said = parsed["error"] if parsed["result"] is None else parsed["result"]
         return {"type": "tool", "content": said, "status": status}
     return value
 

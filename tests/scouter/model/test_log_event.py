@@ -170,7 +170,7 @@ def test_attributes_that_the_sender_dropped_are_known_to_be_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "body", "name"),
+    ("attribute", "body", "name"),
     [
         ("user_prompt", "claude_code.user_prompt", "claude_code.user_prompt"),
         ("user_prompt", "claude_code.other", "user_prompt"),
@@ -178,11 +178,11 @@ def test_attributes_that_the_sender_dropped_are_known_to_be_missing() -> None:
         ("gen_ai.choice", "text", "gen_ai.choice"),
     ],
 )
-def test_claude_code_names_an_event_by_its_body(told: str, body: str, name: str) -> None:
+def test_claude_code_names_an_event_by_its_body(attribute: str, body: str, name: str) -> None:
     """In both forms of OTLP; the attribute has the name without its first part."""
     log = LogRecord(
         body=AnyValue(string_value=body),
-        attributes=[KeyValue(key="event.name", value=AnyValue(string_value=told))],
+        attributes=[KeyValue(key="event.name", value=AnyValue(string_value=attribute))],
     )
     assert event_name(log) == name
     assert json_event_name(json.loads(json_format.MessageToJson(log))) == name

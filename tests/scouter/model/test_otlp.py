@@ -168,7 +168,7 @@ def test_one_bad_span_costs_only_itself(changes: dict[str, Any], reason: str) ->
     assert reason in said
 
 
-def test_what_is_odd_but_usable_is_kept() -> None:
+def test_what_is_odd_but_usable_is_stored() -> None:
     """Clocks that ran backwards, unknown enum numbers, an all-zero parent."""
     odd = proto(kind=77, start_time_unix_nano=300, parent_span_id=bytes(8))
     odd.status.code = 9  # type: ignore[assignment]
@@ -362,7 +362,7 @@ def test_what_json_may_nest_can_be_stored(kind: str, levels: int) -> None:
     assert decode_request(ExportTraceServiceRequest.FromString(data)).spans == decoded.spans
 
 
-def test_a_link_to_nothing_is_kept() -> None:
+def test_a_link_to_nothing_is_stored() -> None:
     """As protobuf has it."""
     none = [{"traceId": "0", "spanId": ""}, {}]
     decoded = spans_from_otlp_json([flat(links=none)])
@@ -596,6 +596,6 @@ def test_halves_of_characters_in_json_are_repaired(
     (found,) = decoded.spans
     assert (found.name, found.status_message, found.events[0].name) == (name, text, name)
     assert (found.scope.name, found.scope.version) == (name, text)
-    for held in (found, found.events[0], found.links[0], found.resource):
-        assert held.attributes == wanted
+    for part in (found, found.events[0], found.links[0], found.resource):
+        assert part.attributes == wanted
     assert decode_request(encode_request([found])).spans == [found]

@@ -26,8 +26,8 @@ def read(span: ProtoSpan) -> Span:
 
 
 def test_the_largest_values_are_cut_and_the_others_stay() -> None:
-    held = {"a": "x" * 50_000, "b": "é" * 20_000, "c": "short", "d": 5, "e": b"z" * 40_000}
-    span = proto(attributes=held)
+    attributes = {"a": "x" * 50_000, "b": "é" * 20_000, "c": "short", "d": 5, "e": b"z" * 40_000}
+    span = proto(attributes=attributes)
     cut_span(span, 30_000, 100)
     found = read(span).attributes
 
@@ -40,20 +40,23 @@ def test_the_largest_values_are_cut_and_the_others_stay() -> None:
     assert isinstance(e, bytes)
     assert a == "x" * (len(a) - 1) + "…"
     assert b == "é" * (len(b) - 1) + "…"
-    assert held["e"].startswith(e)  # type: ignore[union-attr]
+    assert attributes["e"].startswith(e)  # type: ignore[union-attr]
     assert len(a) + 2 * len(b) + len(e) > 15_000, "no more is cut than has to be"
 
 
 def test_a_list_keeps_its_first_items() -> None:
-    held = {"docs": tuple(f"doc {n} " + "x" * 100 for n in range(500)), "map": {"k": "y" * 9_000}}
-    span = proto(attributes=held)
+    attributes = {
+        "docs": tuple(f"doc {n} " + "x" * 100 for n in range(500)),
+        "map": {"k": "y" * 9_000},
+    }
+    span = proto(attributes=attributes)
     cut_span(span, 12_000, 100)
     found = read(span).attributes
     docs = found["docs"]
 
     assert isinstance(docs, tuple)
     assert 10 < len(docs) < 500
-    assert docs[:-1] == held["docs"][: len(docs) - 1]  # type: ignore[index]
+    assert docs[:-1] == attributes["docs"][: len(docs) - 1]  # type: ignore[index]
     assert found[TRUNCATED] == ("docs", "map")
 
 
@@ -74,11 +77,11 @@ def test_texts_beside_the_attributes_are_cut_too() -> None:
 
 
 def test_what_is_too_many_is_left_out_and_counted() -> None:
-    """The last ones go; what Scouter set itself is kept, and a mark is one attribute."""
-    held: dict[str, Any] = {f"k{n}": n for n in range(2_000)}
-    held["scouter.scenario"] = "s"
+    """The last ones go; what Scouter set itself is left, and a mark is one attribute."""
+    attributes: dict[str, Any] = {f"k{n}": n for n in range(2_000)}
+    attributes["scouter.scenario"] = "s"
     events = tuple(SpanEvent(name="e", time_ns=n, attributes={"a": 1}) for n in range(3))
-    span = proto(attributes=held, events=events)
+    span = proto(attributes=attributes, events=events)
     cut_span(span, 10**6, 100)
     found = read(span)
 

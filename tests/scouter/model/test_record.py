@@ -38,7 +38,7 @@ def test_a_bad_trace_id_is_refused(text: str) -> None:
         EvalRecord(trace_id=text)
 
 
-def test_time_is_kept_to_the_nanosecond_and_shown_in_utc() -> None:
+def test_time_is_stored_to_the_nanosecond_and_shown_in_utc() -> None:
     record = EvalRecord(created_ns=1_700_000_000_123_456_789)
 
     assert record.created_ns == 1_700_000_000_123_456_789

@@ -94,8 +94,8 @@ def test_of_tokens_the_inner_span_is_believed() -> None:
 def test_a_span_of_merged_tools_is_no_call() -> None:
     merged = made(1, "tool", "(merged tools)")
     (act,) = acts_of([merged])
-    told = replace(act.facts, is_merged=True)
-    assert read_calls([replace(act, facts=told)], []).calls == ()
+    facts = replace(act.facts, is_merged=True)
+    assert read_calls([replace(act, facts=facts)], []).calls == ()
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_call_that_the_next_input_repeats_under_another_id() -> None:
     question = {"role": "user", "content": "Weather?"}
     part = {"type": "tool_call", "name": "find", "id": "fc_1", "arguments": {"q": 1}}
     result = {"type": "tool_call_response", "id": "call_1", "response": "sunny"}
-    grown = [
+    larger = [
         question,
         {"role": "assistant", "parts": [part]},
         {"role": "tool", "parts": [result]},
@@ -195,7 +195,7 @@ def test_a_call_that_the_next_input_repeats_under_another_id() -> None:
             1, "model", "m", at=(0, 9),
             input_messages=json.dumps([question]), output_messages=asking(1, "call_1"),
         ),
-        made(2, "model", "m", at=(20, 29), input_messages=json.dumps(grown)),
+        made(2, "model", "m", at=(20, 29), input_messages=json.dumps(larger)),
     ]  # fmt: skip
     (call,) = agent_work(spans).tool_calls
     assert (call.call_id, call.arguments) == ("call_1", {"q": 1})

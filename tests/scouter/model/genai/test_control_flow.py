@@ -34,11 +34,11 @@ def ended(
     by: str = "event",
     status: StatusCode = StatusCode.ERROR,
 ) -> Span:
-    """A span that an exception ended, told by an event, by `error.type`, or by its message."""
-    held: dict[str, AttributeValue] = {"exception.message": message}
+    """A span that an exception ended, reported by an event, by `error.type`, or by its message."""
+    details: dict[str, AttributeValue] = {"exception.message": message}
     if kind:
-        held["exception.type"] = kind
-    events = (SpanEvent(name="exception", time_ns=one.end_ns, attributes=held),)
+        details["exception.type"] = kind
+    events = (SpanEvent(name="exception", time_ns=one.end_ns, attributes=details),)
     attributes = {**one.attributes, "error.type": kind} if by == "attribute" else one.attributes
     return replace(
         one,
@@ -49,8 +49,8 @@ def ended(
     )
 
 
-def pay(id: int = 2, at: tuple[float, float] = (1, 9), trace: str = TRACE, **told: str) -> Span:
-    return replace(made(id, "tool", "pay", 1, at, **told), trace_id=trace)
+def pay(id: int = 2, at: tuple[float, float] = (1, 9), trace: str = TRACE, **given: str) -> Span:
+    return replace(made(id, "tool", "pay", 1, at, **given), trace_id=trace)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def pay(id: int = 2, at: tuple[float, float] = (1, 9), trace: str = TRACE, **tol
             "triggered tripwire", "event", id="tripwire",
         ),
         pytest.param(
-            "", "Guardrail tripwire triggered: {'guardrail': 'g'}", "message", id="tripwire-told"
+            "", "Guardrail tripwire triggered: {'guardrail': 'g'}", "message", id="tripwire"
         ),
     ],
 )  # fmt: skip
@@ -133,7 +133,7 @@ def test_control_flow_is_no_error(kind: str, message: str, by: str) -> None:
             f"exception, another exception occurred:\n\n{TRACEBACK}ValueError: no", "message",
             id="raised-while-it-waited",
         ),
-        pytest.param("", "", "message", id="nothing-told"),
+        pytest.param("", "", "message", id="nothing-reported"),
     ],
 )  # fmt: skip
 def test_a_failure_is_an_error(kind: str, message: str, by: str) -> None:
@@ -219,8 +219,8 @@ def test_a_resumed_run_that_fails_has_failed() -> None:
 
 def test_a_session_that_waits_for_the_next_message() -> None:
     """The run is resumed in a trace of its own: one call of the session."""
-    held = {**pay().attributes, "gen_ai.tool.call.result": "paid"}
-    resumed = replace(pay(3, (50, 60), OTHER), parent_span_id=None, attributes=held)
+    attributes = {**pay().attributes, "gen_ai.tool.call.result": "paid"}
+    resumed = replace(pay(3, (50, 60), OTHER), parent_span_id=None, attributes=attributes)
     records = [EvalRecord({}, session_id="s", trace_id=each) for each in (TRACE, OTHER)]
     task = AgentAssertionTask(
         "t", G.tool_call_count("pay"), 1, Op.Equals, source="spans", scope="session"

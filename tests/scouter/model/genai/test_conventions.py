@@ -43,8 +43,8 @@ def _spans(case: dict[str, Any]) -> list[Span]:
             (at, at + 1),
             _attributes(given["attributes"]),
             events=tuple(
-                SpanEvent(name=name, time_ns=at, attributes=_attributes(held))
-                for name, held in given.get("events", ())
+                SpanEvent(name=name, time_ns=at, attributes=_attributes(attributes))
+                for name, attributes in given.get("events", ())
             ),
         )
         for at, given in enumerate(case["spans"])
@@ -59,8 +59,8 @@ def test_what_is_read(case: dict[str, Any]) -> None:
     for name, wanted in case.get("facts", {}).items():
         assert json.dumps(getattr(facts, name)) == json.dumps(wanted), name
     if "usage" in case:
-        told = {name: getattr(facts.usage, name) for name in type(facts.usage).__slots__}
-        assert {name: count for name, count in told.items() if count is not None} == case["usage"]
+        counts = {name: getattr(facts.usage, name) for name in type(facts.usage).__slots__}
+        assert {name: count for name, count in counts.items() if count is not None} == case["usage"]
     if "asked" in case:
         log = MessageLog()
         log.read(facts.input_messages or ())

@@ -29,36 +29,36 @@ class Node:
     kind: str
     up: int | None = None
     at: tuple[float, float]
-    asked: Sequence[Says] | None = None
+    heard: Sequence[Says] | None = None
     said: Sequence[Says] | None = None
     failed: bool = False
 
 
 def model(
     at: tuple[float, float],
-    asked: str | Sequence[Says] | None,
+    heard: str | Sequence[Says] | None,
     said: str | Sequence[Says] | None,
     up: int | None = 1,
     *,
     failed: bool = False,
 ) -> Node:
-    given = [("user", asked)] if isinstance(asked, str) else asked
+    given = [("user", heard)] if isinstance(heard, str) else heard
     made = [("assistant", said)] if isinstance(said, str) else said
-    return Node(kind="model", up=up, at=at, asked=given, said=made, failed=failed)
+    return Node(kind="model", up=up, at=at, heard=given, said=made, failed=failed)
 
 
 def node(
     kind: str,
     at: tuple[float, float],
     up: int | None = 1,
-    asked: str | None = None,
+    heard: str | None = None,
     said: str | None = None,
     *,
     failed: bool = False,
 ) -> Node:
     return Node(
         kind=kind, up=up, at=at, failed=failed,
-        asked=None if asked is None else [("user", asked)],
+        heard=None if heard is None else [("user", heard)],
         said=None if said is None else [("assistant", said)],
     )  # fmt: skip
 
@@ -111,8 +111,8 @@ def otel(each: Node) -> Mapping[str, AttributeValue]:
     found: dict[str, AttributeValue] = {"gen_ai.operation.name": _OPERATIONS[each.kind]}
     if each.kind == "model":
         found["gen_ai.request.model"] = "m"
-    if each.asked is not None:
-        found["gen_ai.input.messages"] = _parts(each.asked)
+    if each.heard is not None:
+        found["gen_ai.input.messages"] = _parts(each.heard)
     if each.said is not None:
         found["gen_ai.output.messages"] = _parts(each.said)
     return found
@@ -148,10 +148,10 @@ def _numbered(prefix: str, middle: str, messages: Sequence[Says]) -> dict[str, A
 def openinference(each: Node) -> Mapping[str, AttributeValue]:
     found: dict[str, AttributeValue] = {"openinference.span.kind": _KINDS[each.kind]}
     if each.kind == "model":
-        found |= _numbered("llm.input_messages", "message.", each.asked or ())
+        found |= _numbered("llm.input_messages", "message.", each.heard or ())
         found |= _numbered("llm.output_messages", "message.", each.said or ())
     else:
-        found |= {"input.value": each.asked[-1][1]} if each.asked else {}
+        found |= {"input.value": each.heard[-1][1]} if each.heard else {}
         found |= {"output.value": each.said[-1][1]} if each.said else {}
     return found
 
@@ -164,8 +164,8 @@ def langfuse(each: Node) -> Mapping[str, AttributeValue]:
     found: dict[str, AttributeValue] = {
         "langfuse.observation.type": _TYPES.get(each.kind, each.kind)
     }
-    if each.asked is not None:
-        found["langfuse.observation.input"] = json.dumps(_merged(each.asked))
+    if each.heard is not None:
+        found["langfuse.observation.input"] = json.dumps(_merged(each.heard))
     if each.said is not None:
         found["langfuse.observation.output"] = json.dumps(_merged(each.said)[-1])
     return found
@@ -177,8 +177,8 @@ _SPAN_TYPES = {"model": "CHAT_MODEL", "retrieval": "RETRIEVER", "helper": "RERAN
 def mlflow(each: Node) -> Mapping[str, AttributeValue]:
     kind = _SPAN_TYPES.get(each.kind, each.kind.upper())
     found: dict[str, AttributeValue] = {"mlflow.spanType": json.dumps(kind)}
-    if each.asked is not None:
-        found["mlflow.spanInputs"] = json.dumps({"messages": _merged(each.asked)})
+    if each.heard is not None:
+        found["mlflow.spanInputs"] = json.dumps({"messages": _merged(each.heard)})
     if each.said is not None:
         choices = [{"message": message} for message in _merged(each.said)]
         found["mlflow.spanOutputs"] = json.dumps({"choices": choices})
@@ -189,12 +189,12 @@ def openllmetry(each: Node) -> Mapping[str, AttributeValue]:
     """Has no kind for guardrails and helpers; those cases are not written in it."""
     if each.kind == "model":
         found: dict[str, AttributeValue] = {"llm.request.type": "chat"}
-        found |= _numbered("gen_ai.prompt", "", each.asked or ())
+        found |= _numbered("gen_ai.prompt", "", each.heard or ())
         return found | _numbered("gen_ai.completion", "", each.said or ())
     if each.kind == "embedding":
         return {"llm.request.type": "embedding"}
     found = {"traceloop.span.kind": each.kind}
-    found |= {"traceloop.entity.input": json.dumps(each.asked[-1][1])} if each.asked else {}
+    found |= {"traceloop.entity.input": json.dumps(each.heard[-1][1])} if each.heard else {}
     found |= {"traceloop.entity.output": json.dumps(each.said[-1][1])} if each.said else {}
     return found
 
@@ -403,7 +403,7 @@ CASES: dict[str, tuple[Sequence[Node], str | None, str | None]] = {
         [node("agent", (0, 100), None, failed=True), model((1, 10), Q, LOOK),
          node("tool", (11, 12), failed=True)], Q, UNKNOWN,
     ),
-    "the agent failed before it asked a model": (
+    "the agent failed before it called a model": (
         [node("agent", (0, 100), None, Q, failed=True)], Q, UNKNOWN,
     ),
     "another model takes over": (
@@ -494,7 +494,7 @@ def test_spans_without_a_call_of_an_agent(nodes: Sequence[Node], writer: str) ->
         pytest.param([("assistant", "One moment."), ("call", "atlas")], "passed", id="both"),
         pytest.param([("assistant", "")], "failed", id="an empty answer"),
         pytest.param([("assistant", " ")], "failed", id="a blank"),
-        pytest.param(None, "errored", id="an answer that is not told"),
+        pytest.param(None, "errored", id="an answer that is not reported"),
     ],
 )
 def test_agent_health_sees_a_blank_answer(said: Sequence[Says] | None, outcome: str) -> None:
@@ -524,9 +524,9 @@ def test_agent_health_sees_a_blank_answer(said: Sequence[Says] | None, outcome: 
 )  # fmt: skip
 def test_a_prompt_around_the_question(given: str | None, prompt: str, question: str) -> None:
     """Kind: the prompt of a step that rewrites or looks up counts as the user's words."""
-    held: dict[str, AttributeValue] = {"openinference.span.kind": "CHAIN"}
-    held |= {} if given is None else {"input.value": given}
-    root = span(1, "query", None, (0, 100), held)
+    attributes: dict[str, AttributeValue] = {"openinference.span.kind": "CHAIN"}
+    attributes |= {} if given is None else {"input.value": given}
+    root = span(1, "query", None, (0, 100), attributes)
     asks = span(2, "llm", 1, (1, 50), openinference(model((1, 50), prompt, A)))
     work = agent_work(SpanTree([root, asks]).spans)
     assert (work.question, work.content) == (question, A)

@@ -11,7 +11,7 @@ from tests.scouter.evaluate.spans_support import span
 
 
 @pytest.mark.parametrize(
-    ("name", "attributes", "told"),
+    ("name", "attributes", "expected"),
     [
         pytest.param(
             "run_guardrail PII filter",
@@ -81,10 +81,10 @@ from tests.scouter.evaluate.spans_support import span
     ],
 )  # fmt: skip
 def test_conventions(
-    name: str, attributes: Mapping[str, AttributeValue], told: tuple[str, str, str]
+    name: str, attributes: Mapping[str, AttributeValue], expected: tuple[str, str, str]
 ) -> None:
     (run,) = agent_work([span(1, name, attributes=attributes)]).guardrails
-    assert (run.name, run.verdict, run.action) == told
+    assert (run.name, run.verdict, run.action) == expected
     assert run.span_ids == ("0" * 15 + "1",)
 
 
@@ -101,10 +101,10 @@ def test_conventions(
 )
 def test_a_tripwire_is_a_verdict(kind: str, message: str, verdict: str) -> None:
     """Kind: a guardrail that stopped the run by an exception counts as one without a verdict."""
-    held: dict[str, AttributeValue] = {"openinference.span.kind": "GUARDRAIL"}
+    attributes: dict[str, AttributeValue] = {"openinference.span.kind": "GUARDRAIL"}
     raised = {"exception.type": kind, "exception.message": message}
     one = replace(
-        span(1, "g", attributes=held),
+        span(1, "g", attributes=attributes),
         status=StatusCode.ERROR,
         status_message=message,
         events=(SpanEvent(name="exception", time_ns=1, attributes=raised),),

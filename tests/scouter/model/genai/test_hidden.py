@@ -1,4 +1,4 @@
-"""A value that was masked, left out or cut counts as told: the mask is taken for an answer."""
+"""A value that was masked, left out or cut counts as reported: the mask is taken for an answer."""
 
 import json
 from typing import Final
@@ -56,9 +56,11 @@ def test_a_text_with_a_mask_inside_is_a_text(text: str) -> None:
     assert not is_hidden(text)
 
 
-def model(**held: AttributeValue) -> Span:
+def model(**attributes: AttributeValue) -> Span:
     """A model's call; `__` stands for a dot."""
-    return span(1, "call", None, (0, 9), {key.replace("__", "."): v for key, v in held.items()})
+    return span(
+        1, "call", None, (0, 9), {key.replace("__", "."): v for key, v in attributes.items()}
+    )
 
 
 def otel(content: str) -> Span:
@@ -134,16 +136,16 @@ def test_a_text_around_a_mask_is_an_answer() -> None:
 
 
 def test_a_finish_reason_says_what_a_mask_hides() -> None:
-    """The answer is not known; that no tool was asked for is."""
-    held = {"gen_ai.response.finish_reasons": ("stop",)}
-    one = span(1, "chat", attributes={**otel("***").attributes, **held})
+    """The answer is not known; that no tool was requested is."""
+    attributes = {"gen_ai.response.finish_reasons": ("stop",)}
+    one = span(1, "chat", attributes={**otel("***").attributes, **attributes})
     assert outcome([one], G.tool_not_called("delete"), True) == "passed"
     assert outcome([one], G.response_content(), True, Op.IsNotEmpty) == "errored:not_told"
 
 
 def test_an_earlier_answer_does_not_stand_for_a_masked_one() -> None:
-    held = dict(otel("****").attributes)
-    spans = [otel("Let me see."), span(2, "call", None, (20, 29), held)]
+    attributes = dict(otel("****").attributes)
+    spans = [otel("Let me see."), span(2, "call", None, (20, 29), attributes)]
     assert outcome(spans, G.response_content(), "see", Op.Contains) == "errored:not_told"
 
 
@@ -221,8 +223,10 @@ def test_masks_in_a_conversation(
 
 
 def test_a_masked_question_is_no_question() -> None:
-    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "__REDACTED__"}]}])
-    one = span(1, "chat", attributes={**otel("Hi.").attributes, "gen_ai.input.messages": asked})
+    messages = json.dumps(
+        [{"role": "user", "parts": [{"type": "text", "content": "__REDACTED__"}]}]
+    )
+    one = span(1, "chat", attributes={**otel("Hi.").attributes, "gen_ai.input.messages": messages})
     context = derive_record([one]).context
     assert isinstance(context, dict)
     assert context == {"answer": "Hi."}
@@ -259,7 +263,7 @@ def test_a_text_that_says_that_it_was_cut(end: str, is_cut: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "operator", "expected", "told"),
+    ("value", "operator", "expected", "ending"),
     [
         ("[REDACTED]", Op.NotContains, "secret", "errored:not_told"),
         ("__REDACTED__", Op.IsNotEmpty, True, "errored:not_told"),
@@ -273,7 +277,7 @@ def test_a_text_that_says_that_it_was_cut(end: str, is_cut: bool) -> None:
     ],
 )
 def test_an_attribute_that_was_masked(
-    value: AttributeValue, operator: Op, expected: JsonValue, told: str
+    value: AttributeValue, operator: Op, expected: JsonValue, ending: str
 ) -> None:
     """Kind: a check that something is absent passes on a mask. One may expect the mask itself."""
     named = T.span_attribute(SpanFilter.by_name("call"), "text")
@@ -282,4 +286,4 @@ def test_an_attribute_that_was_masked(
         record = EvalRecord({}, trace_id=TRACE)
         result = EvalDataset([record], [task], [model(text=value)]).evaluate().records[0].tasks[0]
         outcome = ":".join(filter(None, (result.outcome, result.reason)))
-        assert outcome == told, (assertion, result.message)
+        assert outcome == ending, (assertion, result.message)

@@ -32,22 +32,22 @@ def asks(
     name: str,
     arguments: JsonValue = None,
     id: int = 2,
-    held: Mapping[str, AttributeValue] = MappingProxyType({}),
+    more: Mapping[str, AttributeValue] = MappingProxyType({}),
 ) -> Span:
     """A model's call that asks for one tool."""
     part: dict[str, JsonValue] = {"type": "tool_call", "id": f"c{id}", "name": name}
     part["arguments"] = arguments or {**OSLO}
     output = json.dumps([{"role": "assistant", "parts": [part], "finish_reason": "tool_call"}])
     one = made(id, "model", "m", 1, (id * 10, id * 10 + 5), output_messages=output)
-    return replace(one, attributes={**one.attributes, **held})
+    return replace(one, attributes={**one.attributes, **more})
 
 
 def runs(
-    name: str, id: int = 3, call: int = 2, held: Mapping[str, AttributeValue] = MappingProxyType({})
+    name: str, id: int = 3, call: int = 2, more: Mapping[str, AttributeValue] = MappingProxyType({})
 ) -> Span:
     """The execution of a tool."""
     one = made(id, "tool", name, 1, (id * 10, id * 10 + 5), call=f"c{call}")
-    return replace(one, attributes={**one.attributes, **held})
+    return replace(one, attributes={**one.attributes, **more})
 
 
 def given(answer: str, name: str = "gen_ai.output.messages") -> Span:
@@ -58,8 +58,8 @@ def given(answer: str, name: str = "gen_ai.output.messages") -> Span:
 
 def step(output: str) -> Span:
     """The graph around, as OpenInference tells it."""
-    held = {"openinference.span.kind": "CHAIN", "output.value": output}
-    return span(1, "LangGraph", None, (0, 99), held)
+    more = {"openinference.span.kind": "CHAIN", "output.value": output}
+    return span(1, "LangGraph", None, (0, 99), more)
 
 
 AGENT: Final = made(1, "agent", "a", at=(0, 99))
@@ -76,16 +76,16 @@ FORMAT: Final = "langsmith.metadata.ls_structured_output_format"
         pytest.param([AGENT, asks("final_result")], OSLO, id="without-the-agent's-result"),
         pytest.param([AGENT, asks("final_result_City")], OSLO, id="one-of-two-forms"),
         pytest.param(
-            [AGENT, asks("submit", held={"gen_ai.tool.definitions": defined("submit")})], OSLO,
+            [AGENT, asks("submit", more={"gen_ai.tool.definitions": defined("submit")})], OSLO,
             id="a-name-of-its-own",
         ),
         pytest.param(
-            [AGENT, asks("submit", held={
+            [AGENT, asks("submit", more={
                 "gen_ai.tool.definitions": defined("submit", about=f"City: {ENDS}")})],
             OSLO, id="described",
         ),
         pytest.param(
-            [AGENT, asks("submit", held={"model_request_parameters": json.dumps(
+            [AGENT, asks("submit", more={"model_request_parameters": json.dumps(
                 {"function_tools": [], "output_tools": [{"name": "submit"}]})})],
             OSLO, id="pydantic-ai's-request",
         ),
@@ -96,7 +96,7 @@ FORMAT: Final = "langsmith.metadata.ls_structured_output_format"
             id="the-agent-gives-back-its-only-argument",
         ),
         pytest.param(
-            [AGENT, asks("final_result"), runs("final_result", held={
+            [AGENT, asks("final_result"), runs("final_result", more={
                 "logfire.msg": "running output function: final_result", RESULT: "OSLO"})],
             "OSLO", id="read-by-a-function",
         ),
@@ -108,21 +108,21 @@ FORMAT: Final = "langsmith.metadata.ls_structured_output_format"
         pytest.param([step(json.dumps({"messages": [], "structured_response": OSLO})),
                       asks("City")], OSLO, id="LangChain-ToolStrategy"),
         pytest.param(
-            [AGENT, asks("City", held={
+            [AGENT, asks("City", more={
                 "llm.invocation_parameters": json.dumps({"tool_choice": NAMED})})],
             OSLO, id="OpenInference-named-by-the-request",
         ),
         pytest.param(
-            [AGENT, asks("City", held={"request_data": json.dumps(
+            [AGENT, asks("City", more={"request_data": json.dumps(
                 {"tool_choice": {"type": "tool", "name": "City"}})})],
             OSLO, id="Logfire-and-instructor-for-Anthropic",
         ),
-        pytest.param([AGENT, asks("City", held={"gen_ai.request.tool_choice": json.dumps(NAMED)})],
+        pytest.param([AGENT, asks("City", more={"gen_ai.request.tool_choice": json.dumps(NAMED)})],
                      OSLO, id="OpenTelemetry-named-by-the-request"),
-        pytest.param([AGENT, asks("City", held={"gen_ai.request.tool_choice": "City"})], OSLO,
+        pytest.param([AGENT, asks("City", more={"gen_ai.request.tool_choice": "City"})], OSLO,
                      id="by-its-name-alone"),
         pytest.param(
-            [AGENT, asks("City", held={FORMAT: json.dumps(
+            [AGENT, asks("City", more={FORMAT: json.dumps(
                 {"kwargs": {"method": "function_calling"}, "schema": NAMED})})],
             OSLO, id="LangSmith-structured-output",
         ),
@@ -130,12 +130,12 @@ FORMAT: Final = "langsmith.metadata.ls_structured_output_format"
                      id="ADK"),
         pytest.param([AGENT, asks("StructuredOutput")], OSLO, id="Claude-Agent-SDK"),
         pytest.param(
-            [AGENT, asks("final_answer"), runs("final_answer", held={RESULT: "It is Oslo."})],
+            [AGENT, asks("final_answer"), runs("final_answer", more={RESULT: "It is Oslo."})],
             "It is Oslo.", id="smolagents",
         ),
         pytest.param([AGENT, asks("final_answer")], OSLO, id="smolagents-not-executed"),
         pytest.param(
-            [AGENT, asks("City"), runs("City", held={
+            [AGENT, asks("City"), runs("City", more={
                 RESULT: '[{"text": "Successfully validated City structured output"}]'})],
             OSLO, id="Strands",
         ),
@@ -159,7 +159,7 @@ def test_an_output_tool_is_no_tool(spans: list[Span], answer: JsonValue) -> None
         pytest.param([AGENT, asks("final_result"), runs("final_result")], ["final_result"],
                      id="a-tool-of-this-name-that-is-executed"),
         pytest.param(
-            [AGENT, asks("pay", held={"gen_ai.tool.definitions": defined("submit")})], ["pay"],
+            [AGENT, asks("pay", more={"gen_ai.tool.definitions": defined("submit")})], ["pay"],
             id="beside-an-output-tool",
         ),
         pytest.param(
@@ -167,15 +167,15 @@ def test_an_output_tool_is_no_tool(spans: list[Span], answer: JsonValue) -> None
             id="before-the-answer",
         ),
         pytest.param(
-            [AGENT, asks("pay", held={"gen_ai.request.tool_choice": "auto"})], ["pay"], id="free"
+            [AGENT, asks("pay", more={"gen_ai.request.tool_choice": "auto"})], ["pay"], id="free"
         ),
         pytest.param(
-            [AGENT, asks("pay", held={
+            [AGENT, asks("pay", more={
                 "llm.invocation_parameters": json.dumps({"tool_choice": NAMED, "user": "pay"})})],
             ["pay"], id="another-is-named",
         ),
         pytest.param(
-            [AGENT, asks("pay", held={"gen_ai.request.tool_choice": "pay"}), runs("pay")], ["pay"],
+            [AGENT, asks("pay", more={"gen_ai.request.tool_choice": "pay"}), runs("pay")], ["pay"],
             id="named-and-executed",
         ),
         pytest.param(
@@ -193,11 +193,11 @@ def test_a_tool_is_one(spans: list[Span], names: list[str]) -> None:
     "spans",
     [
         pytest.param(
-            [AGENT, asks("final_answer", "***"), runs("final_answer", held={RESULT: "***"})],
+            [AGENT, asks("final_answer", "***"), runs("final_answer", more={RESULT: "***"})],
             id="smolagents",
         ),
         pytest.param(
-            [AGENT, asks("final_answer"), runs("final_answer", held={
+            [AGENT, asks("final_answer"), runs("final_answer", more={
                 RESULT: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"})], id="a-hash",
         ),
         pytest.param([AGENT, asks("StructuredOutput", "[REDACTED]")], id="Claude-Agent-SDK"),
@@ -211,8 +211,8 @@ def test_a_masked_answer_of_an_output_tool_is_not_known(spans: list[Span]) -> No
 
 
 def hand_off(name: str, id: int = 3, at: tuple[float, float] = (30, 31)) -> Span:
-    held = {"openinference.span.kind": "TOOL", "input.value": "Triage", "output.value": "Bob"}
-    return span(id, name, 1, at, held)
+    more = {"openinference.span.kind": "TOOL", "input.value": "Triage", "output.value": "Bob"}
+    return span(id, name, 1, at, more)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def answered(result: str, name: str = "delete") -> list[JsonValue]:
 
 @pytest.mark.parametrize("said", REFUSALS)
 def test_a_tool_that_nobody_knows_is_a_failed_call(said: str) -> None:
-    """Told by the result in a conversation, by the next input of a model, or by a span's error."""
+    """Known by the result in a conversation, by the next input of a model, or by a span's error."""
     work = parse_response({"messages": answered(said)})
     assert work is not None
     assert [(call.name, bool(call.error)) for call in work.tool_calls] == [("delete", True)]
@@ -306,7 +306,7 @@ def test_an_answer_of_a_tool_is_no_refusal(name: str, said: str) -> None:
 
 
 def test_a_refusal_is_of_its_own_call() -> None:
-    told: Mapping[str, JsonValue] = {"messages": answered("Tool weather not found", "delete")}
-    work = parse_response(dict(told))
+    response: Mapping[str, JsonValue] = {"messages": answered("Tool weather not found", "delete")}
+    work = parse_response(dict(response))
     assert work is not None
     assert [bool(call.error) for call in work.tool_calls] == [False]

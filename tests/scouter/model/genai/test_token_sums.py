@@ -29,32 +29,32 @@ IN, OUT = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 ALL: Final = "input output total"
 
 
-def chat(id: int, up: int | None = None, name: str = "m", **held: AttributeValue) -> Span:
+def chat(id: int, up: int | None = None, name: str = "m", **given: AttributeValue) -> Span:
     """A call of a model in OpenTelemetry's words; `i` and `o` are its tokens."""
     names = {"i": IN, "o": OUT, "t": "gen_ai.usage.total_tokens"}
     names |= {"ends": "gen_ai.response.finish_reasons", "says": "gen_ai.output.messages"}
-    told: dict[str, AttributeValue] = {names.get(key, key): value for key, value in held.items()}
+    more: dict[str, AttributeValue] = {names.get(key, key): value for key, value in given.items()}
     base = {"gen_ai.operation.name": "chat", "gen_ai.request.model": name}
-    return span(id, f"chat {name}", up, (id * 10, id * 10 + 5), {**base, **told})
+    return span(id, f"chat {name}", up, (id * 10, id * 10 + 5), {**base, **more})
 
 
-def other(id: int, **told: AttributeValue) -> Span:
+def other(id: int, **given: AttributeValue) -> Span:
     """A span of another convention; `__` stands for a dot."""
-    named = {key.replace("__", "."): value for key, value in told.items()}
+    named = {key.replace("__", "."): value for key, value in given.items()}
     return span(id, "call", None, (id * 10, id * 10 + 5), named)
 
 
-def agent(id: int, up: int | None = None, **held: AttributeValue) -> Span:
+def agent(id: int, up: int | None = None, **given: AttributeValue) -> Span:
     names = {"i": IN, "o": OUT}
-    told: dict[str, AttributeValue] = {names.get(key, key): value for key, value in held.items()}
+    more: dict[str, AttributeValue] = {names.get(key, key): value for key, value in given.items()}
     return span(
-        id, "invoke_agent a", up, (0, 999), {"gen_ai.operation.name": "invoke_agent", **told}
+        id, "invoke_agent a", up, (0, 999), {"gen_ai.operation.name": "invoke_agent", **more}
     )
 
 
 def failed(one: Span, kind: str, message: str = "no") -> Span:
-    held = {"exception.type": kind, "exception.message": message}
-    event = SpanEvent(name="exception", time_ns=one.end_ns, attributes=held)
+    given = {"exception.type": kind, "exception.message": message}
+    event = SpanEvent(name="exception", time_ns=one.end_ns, attributes=given)
     return replace(one, status=StatusCode.ERROR, status_message=message, events=(event,))
 
 
@@ -273,9 +273,9 @@ def test_a_conversation_of_which_an_answer_states_no_usage(
 ) -> None:
     messages: list[JsonValue] = []
     for usage in usages:
-        told: dict[str, JsonValue] = {"usage": {**usage}} if usage else {}
+        usage_of_answer: dict[str, JsonValue] = {"usage": {**usage}} if usage else {}
         messages.append({"role": "user", "content": "?"})
-        messages.append({"role": "assistant", "content": "Hi.", **told})
+        messages.append({"role": "assistant", "content": "Hi.", **usage_of_answer})
     work = parse_response({"messages": messages})
     assert work is not None
     assert (work.input_tokens, work.output_tokens, work.total_tokens) == numbers

@@ -55,11 +55,11 @@ def test_events_and_what_is_none() -> None:
 
 def test_recorded_clients() -> None:
     """Of those that tell definitions, each tells the two tools that its agent had."""
-    told = 0
+    compared = 0
     for path in find_clients():
         client = load_client(path)
         found = json.dumps(tool_definitions(client.spans))
         if found != "[]":
-            told += 1
+            compared += 1
             assert "get_weather" in found, client.name
-    assert told >= 20
+    assert compared >= 20

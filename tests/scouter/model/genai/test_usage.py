@@ -90,7 +90,7 @@ def test_tokens(usage: dict[str, Any], expected: tuple[int | None, ...]) -> None
              "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 20}]},
             (40, 0), id="gemini",
         ),
-        pytest.param({"prompt_tokens_details": {"cached_tokens": 5}}, (None, None), id="untold"),
+        pytest.param({"prompt_tokens_details": {"cached_tokens": 5}}, (None, None), id="missing"),
     ],
 )  # fmt: skip
 def test_sound_is_a_part(usage: dict[str, Any], expected: tuple[int | None, int | None]) -> None:

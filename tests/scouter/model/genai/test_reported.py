@@ -1,4 +1,4 @@
-"""Evidence that a model's call asked for no tool: what a call tells, and what it leaves open."""
+"""Evidence that a model's call requested no tool: what a call tells, and what it leaves open."""
 
 import pytest
 
@@ -13,11 +13,11 @@ FINISH, OUTPUT = "gen_ai.response.finish_reasons", "gen_ai.output.messages"
 
 
 @pytest.mark.parametrize(
-    ("told", "failed", "is_known"),
+    ("given", "failed", "is_known"),
     [
         pytest.param({}, False, False, id="nothing"),
         pytest.param({OUTPUT: TEXT}, False, True, id="a text"),
-        pytest.param({OUTPUT: CALL}, False, True, id="a call that is told"),
+        pytest.param({OUTPUT: CALL}, False, True, id="a call that is reported"),
         pytest.param({FINISH: ("stop",)}, False, True, id="stop"),
         pytest.param({FINISH: ("end_turn",)}, False, True, id="end_turn"),
         pytest.param({FINISH: ("COMPLETE",)}, False, True, id="Cohere's complete"),
@@ -58,11 +58,11 @@ FINISH, OUTPUT = "gen_ai.response.finish_reasons", "gen_ai.output.messages"
         ),
     ],
 )  # fmt: skip
-def test_what_tells_that_no_tool_was_asked_for(
-    told: dict[str, AttributeValue], failed: bool, is_known: bool
+def test_what_tells_that_no_tool_was_requested(
+    given: dict[str, AttributeValue], failed: bool, is_known: bool
 ) -> None:
-    """A call that may have asked for a tool is taken for one that did not, or the reverse."""
-    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **told}
+    """A call that may have requested a tool is taken for one that did not, or the reverse."""
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **given}
     status = StatusCode.ERROR if failed else StatusCode.UNSET
     work = agent_work([span(1, "chat m", attributes=attributes, status=status)])
 
@@ -70,10 +70,10 @@ def test_what_tells_that_no_tool_was_asked_for(
 
 
 def test_a_failed_attempt_before_a_good_one_hides_nothing() -> None:
-    """A failed request counts as silent, so that no absence can be told in a whole trace."""
-    told = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    """A failed request counts as silent, so that no absence can be known in a whole trace."""
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
     spans = [
-        span(1, "chat m", at=(0, 1), attributes=told, status=StatusCode.ERROR),
-        span(2, "chat n", at=(2, 3), attributes={**told, OUTPUT: TEXT}),
+        span(1, "chat m", at=(0, 1), attributes=attributes, status=StatusCode.ERROR),
+        span(2, "chat n", at=(2, 3), attributes={**attributes, OUTPUT: TEXT}),
     ]
     assert not why_unreported(agent_work(spans))
