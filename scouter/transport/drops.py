@@ -45,19 +45,19 @@ def dropped_text(dropped: Dropped) -> str:
 
 
 def report_of(
-    sender: str, totals: Mapping[str, int], told: Mapping[str, int]
+    sender: str, totals: Mapping[str, int], known: Mapping[str, int]
 ) -> dict[tuple[str, str], Count]:
     """Select the drops that a sender still has to report.
 
     Args:
         sender: Its name, which no other sender has.
         totals: Its drops by reason since it began.
-        told: Drops by reason that the far side is known to know.
+        known: Drops by reason that the far side is known to know.
     """
     return {
-        (sender, reason): Count(told.get(reason, 0), total)
+        (sender, reason): Count(known.get(reason, 0), total)
         for reason, total in totals.items()
-        if total > told.get(reason, 0)
+        if total > known.get(reason, 0)
     }
 
 
@@ -71,11 +71,11 @@ def joined(*reports: Dropped) -> dict[tuple[str, str], Count]:
     return out
 
 
-def left_of(report: Dropped, told: Dropped) -> dict[tuple[str, str], Count]:
+def left_of(report: Dropped, later: Dropped) -> dict[tuple[str, str], Count]:
     """Select the drops of a report that are still to be reported once another one has arrived."""
     out: dict[tuple[str, str], Count] = {}
     for key, count in report.items():
-        heard = max(count.reported, told[key].total if key in told else 0)
+        heard = max(count.reported, later[key].total if key in later else 0)
         if heard < count.total:
             out[key] = Count(heard, count.total)
     return out

@@ -103,12 +103,12 @@ class OtlpGrpcTransport(OtlpSpans):
         self._channel.close()
 
     def _call(self, method: Callable[..., Any], data: bytes, dropped: Dropped) -> Any:  # noqa: ANN401 - untyped client
-        told = [(DROPPED_HEADER, dropped_text(dropped))] if dropped else []
+        drops = [(DROPPED_HEADER, dropped_text(dropped))] if dropped else []
         try:
             return method(
                 data,
                 timeout=self._timeout_s,
-                metadata=[*self._metadata, *told],
+                metadata=[*self._metadata, *drops],
                 compression=grpc.Compression.Gzip,
             )
         except grpc.RpcError as error:

@@ -78,15 +78,17 @@ def _send(
             return _send(send, cut, shrink, smaller, 1, dropped)
     refused = 0
     fault: DataError | None = None
-    is_told = False
+    is_reported = False
     for part, number in cut(batch, count):
         try:
-            refused += _send(send, cut, shrink, part, number, NONE_DROPPED if is_told else dropped)
-            is_told = True
+            refused += _send(
+                send, cut, shrink, part, number, NONE_DROPPED if is_reported else dropped
+            )
+            is_reported = True
         except DataError as error:  # the other half may be better
             refused, fault = refused + number, error
     if fault is not None:
-        if not is_told:  # nothing was taken, and nobody has heard of the drops
+        if not is_reported:  # nothing was taken, and nobody has heard of the drops
             raise fault
         GUARD.refuse("transport", "rejected", fault)
     return refused

@@ -189,11 +189,11 @@ def _refused_by_json(answer: httpx.Response, what: str, field: str) -> int:
     partial = cast(Mapping[str, object], body).get("partialSuccess") if _is_map(body) else None
     if not _is_map(partial):
         return 0
-    told = cast(Mapping[str, object], partial)
-    count = told.get(field)
+    stated = cast(Mapping[str, object], partial)
+    count = stated.get(field)
     if not (isinstance(count, int | str) and str(count).isdigit()):
         return 0
-    return GUARD.rejected(what, int(count), str(told.get("errorMessage", "")))
+    return GUARD.rejected(what, int(count), str(stated.get("errorMessage", "")))
 
 
 def _said(answer: httpx.Response) -> str:

@@ -184,11 +184,11 @@ class _RareError(Exception):
 _KEYS: Final[dict[str, bytes]] = {}
 
 
-def _attributes(tag: bytes, held: Any) -> list[bytes]:  # noqa: ANN401 - a mapping with `copy`
-    if not held:
+def _attributes(tag: bytes, attributes: Any) -> list[bytes]:  # noqa: ANN401 - a mapping with `copy`
+    if not attributes:
         return []
     out: list[bytes] = []
-    for key, value in held.copy().items():
+    for key, value in attributes.copy().items():
         data = _value(value)
         if not data:
             continue
@@ -208,15 +208,15 @@ def _key(key: str) -> bytes:
     return data
 
 
-def _value(held: object) -> bytes:
+def _value(given: object) -> bytes:
     """An `AnyValue`; empty for None, which is no attribute, but an item of a list."""
-    value: Any = held  # without `cast`, which is a call
-    kind = type(held)
+    value: Any = given  # without `cast`, which is a call
+    kind = type(given)
     if kind is str:
         text: bytes = value.encode()
         return _field(b"\x0a", text)
     if kind is bool:
-        return b"\x10\x01" if held else b"\x10\x00"
+        return b"\x10\x01" if given else b"\x10\x00"
     if kind is int and value in _INT64:
         number: int = value
         return b"\x18" + (_SIZES[number] if 0 <= number < 16_384 else _varint(number & _MASK))
@@ -226,7 +226,7 @@ def _value(held: object) -> bytes:
         items: tuple[object, ...] = value
         if tuple not in map(type, items):  # how deep they go is not for this module
             return _field(b"\x2a", b"".join([_field(b"\x0a", _value(item)) for item in items]))
-    if held is None:
+    if given is None:
         return b""
     raise _RareError
 

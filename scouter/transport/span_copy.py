@@ -33,19 +33,19 @@ _INT64: Final = range(-(2**63), 2**63)
 
 def identity_of(span: ReadableSpan) -> Identity:
     """The contexts of a span and of its parent."""
-    held: Any = span
+    raw: Any = span
     try:
-        return held._context, held._parent
+        return raw._context, raw._parent
     except AttributeError:  # another kind of span
         return span.get_span_context(), span.parent
 
 
 def texts_of(span: ReadableSpan) -> tuple[str, Collection[Any], bool]:
     """Name, values of attributes, and whether there may be events, links or a description."""
-    held: Any = span
+    raw: Any = span
     try:
-        has_more = held._events._dq or held._links._dq or held._status.description
-        return held._name, held._attributes._dict.values(), bool(has_more)
+        has_more = raw._events._dq or raw._links._dq or raw._status.description
+        return raw._name, raw._attributes._dict.values(), bool(has_more)
     except AttributeError:  # another kind of span
         return span.name, (span.attributes or {}).values(), True
 
@@ -57,9 +57,9 @@ def attributes_of(span: ReadableSpan) -> Any:  # noqa: ANN401 - a mapping that k
 
 def is_surely_whole(span: ReadableSpan) -> bool:
     """Tell of most spans, and quickly, that no limit took anything away from them."""
-    held: Any = span
+    raw: Any = span
     try:
-        attributes, events, links = held._attributes, held._events, held._links
+        attributes, events, links = raw._attributes, raw._events, raw._links
         lost = attributes.dropped or events.dropped or links.dropped
         if lost or attributes.max_value_len is not None:
             return False
@@ -83,10 +83,10 @@ class SpanCopy(ReadableSpan):
         # A finished span's state does not change, so that sharing it is safe and takes a third of
         # the time.
         if SHARES:
-            held = self.__dict__
-            held.update(span.__dict__)
+            state = self.__dict__
+            state.update(span.__dict__)
             for name, value in replaced.items():
-                held["_" + name] = value
+                state["_" + name] = value
         else:
             own: dict[str, Any] = {name: getattr(span, name) for name in FIELDS}
             super().__init__(**{**own, **replaced})

@@ -69,8 +69,8 @@ class SpoolTransport(OtlpSpans):
         self._table = SpoolTable(folder, max_bytes)
         self._inner: RemoteTransport | None = None
         self._thread: threading.Thread | None = None
-        self._asked: tuple[_Call, Future[int]] | None = None  # to be sent past the disk
-        self._kept = 1  # batches on disk that the thread has to look for
+        self._past_disk: tuple[_Call, Future[int]] | None = None  # to be sent past the disk
+        self._stored = 1  # batches on disk that the thread has to look for
         self._seen = 0  # of them, when nothing waited
         with contextlib.suppress(TransientError):  # it looks once more
             self._seen = 1 - self._table.look()[0]
@@ -83,11 +83,11 @@ class SpoolTransport(OtlpSpans):
     def after_fork_in_child(self) -> None:
         """Stay behind: a child opens a transport of its own."""
         self._changed = threading.Condition()
-        self._thread = self._asked = None
+        self._thread = self._past_disk = None
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver or keep records; see `Transport`."""
-        refused = self._direct(lambda inner, told: inner.send_records(items, told), dropped)
+        refused = self._direct(lambda inner, drops: inner.send_records(items, drops), dropped)
         if refused is not None:
             return refused
         texts = [(item, text) for item in items if (text := encode_record(item)) is not None]
@@ -96,15 +96,15 @@ class SpoolTransport(OtlpSpans):
         rows = [Row(Kind.RECORD, 1, text) for _, text in texts]
         written = [item for item, _ in texts]
         return (len(items) - len(texts)) + self._keep(
-            rows, dropped, lambda inner, told: inner.send_records(written, told)
+            rows, dropped, lambda inner, drops: inner.send_records(written, drops)
         )
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver or keep spans; see `Transport`."""
         row = Row(Kind.SPANS, count, data)
 
-        def send(inner: RemoteTransport, told: Dropped) -> int:
-            return inner.send_otlp(data, count, told)
+        def send(inner: RemoteTransport, drops: Dropped) -> int:
+            return inner.send_otlp(data, count, drops)
 
         refused = self._direct(send, dropped, fits=self._fits(row))
         return self._keep([row], dropped, send) if refused is None else refused
@@ -151,7 +151,7 @@ class SpoolTransport(OtlpSpans):
             GUARD.refuse("spool", f"the {away}, keeping on disk", error)
             return None
         with contextlib.suppress(TransientError):  # or it hears the same once more
-            self._table.told(dropped)
+            self._table.forget(dropped)
         return refused
 
     def _ask(self, call: _Call, patience_s: float | None) -> int:
@@ -160,7 +160,7 @@ class SpoolTransport(OtlpSpans):
         with self._changed:
             self._wake()
             if has_thread := self._thread is not None:
-                self._asked = call, answer
+                self._past_disk = call, answer
         if not has_thread:
             return call()
         if not wait((answer,), patience_s).done:
@@ -185,7 +185,7 @@ class SpoolTransport(OtlpSpans):
                 if refused is None:
                     raise
                 return refused
-            self._kept += 1
+            self._stored += 1
             self._wake()
         else:
             self._table.tell(dropped)  # with the next batch: this one is not sent
@@ -193,7 +193,7 @@ class SpoolTransport(OtlpSpans):
 
     @property
     def _may_wait(self) -> bool:
-        return self._kept != self._seen
+        return self._stored != self._seen
 
     def _fits(self, row: Row) -> bool:
         return len(row.payload) + _ROW_BYTES <= self._max_bytes
@@ -219,27 +219,27 @@ class SpoolTransport(OtlpSpans):
         while self._has_more(attempt):
             if self._answer():
                 continue
-            kept = self._kept
+            stored = self._stored
             try:
                 if self._deliver():
-                    self._seen = kept
+                    self._seen = stored
                 attempt = 0
             except (TransientError, ConfigError) as error:
                 attempt += 1
                 self._table.put_back()  # another process may have the right settings
                 GUARD.refuse("spool", "retrying", error)
-                asked_s = error.retry_after_s if isinstance(error, TransientError) else None
-                self._pause(backoff_s(attempt, self._limits, asked_s, self._jitter()))
+                wanted_s = error.retry_after_s if isinstance(error, TransientError) else None
+                self._pause(backoff_s(attempt, self._limits, wanted_s, self._jitter()))
 
     def _has_more(self, attempt: int) -> bool:
         """Wait for something to do; False once the spool is closed."""
         with self._changed:
-            while self._asked is None and not self._may_wait and self._end_s is None:
+            while self._past_disk is None and not self._may_wait and self._end_s is None:
                 self._changed.wait()
             if self._end_s is None:
                 return True
             is_over = attempt or self._clock() >= self._end_s
-            if not is_over and (self._asked is not None or self._may_wait):
+            if not is_over and (self._past_disk is not None or self._may_wait):
                 return True
             self._thread = None
         self._release()
@@ -248,10 +248,10 @@ class SpoolTransport(OtlpSpans):
     def _answer(self) -> bool:
         """Send what is to go past the disk; False if there is nothing."""
         with self._changed:
-            asked, self._asked = self._asked, None
-        if asked is None:
+            direct, self._past_disk = self._past_disk, None
+        if direct is None:
             return False
-        call, answer = asked
+        call, answer = direct
         if answer.set_running_or_notify_cancel():
             try:
                 answer.set_result(call())
@@ -278,22 +278,22 @@ class SpoolTransport(OtlpSpans):
         batch = self._table.oldest()
         if batch is None:
             return True
-        told = self._table.look()[1] if batch.rows else NONE_DROPPED
+        reported = self._table.look()[1] if batch.rows else NONE_DROPPED
         reason, refused = "rejected", 0
         try:
             if batch.rows:
-                refused = self._send(lambda inner: _send(inner, batch.rows, told))
+                refused = self._send(lambda inner: _send(inner, batch.rows, reported))
         except (TransientError, ConfigError):
             raise
         except Exception as error:  # noqa: BLE001 - the thread has to outlive a bug
-            refused, told = batch.items, NONE_DROPPED
+            refused, reported = batch.items, NONE_DROPPED
             reason = "permanent" if isinstance(error, ScouterError) else "internal"
             if reason == "permanent":
                 GUARD.refuse("spool", reason, error)
             else:
                 with contextlib.suppress(type(error)):
                     GUARD.internal("spool", error)
-        self._table.settle(batch, told, {reason: refused})
+        self._table.settle(batch, reported, {reason: refused})
         return False
 
     def _pause(self, pause_s: float) -> None:
@@ -301,7 +301,7 @@ class SpoolTransport(OtlpSpans):
         until_s = self._clock() + pause_s
         while True:
             with self._changed:
-                while self._end_s is None and self._asked is None:
+                while self._end_s is None and self._past_disk is None:
                     left_s = until_s - self._clock()
                     if left_s <= 0:
                         return

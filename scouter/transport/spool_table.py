@@ -332,8 +332,8 @@ class SpoolTable:
         with self._opened() as db:
             gone = self._remove_gone(db)
             query = "SELECT EXISTS (SELECT 1 FROM waiting WHERE id > ?), untold FROM state"
-            waits, untold = db.execute(query, (gone,)).fetchone()
-        return bool(waits), _read(untold)
+            waits, unreported = db.execute(query, (gone,)).fetchone()
+        return bool(waits), _read(unreported)
 
     def append(self, rows: Sequence[Row], dropped: Dropped) -> None:
         """Keep rows, at least one; the oldest ones make room and are counted.
@@ -353,11 +353,11 @@ class SpoolTable:
             lost = self._commit(db, insert, dropped)
         self._counts.add(lost, written=sum(row.items for row in rows))
 
-    def told(self, dropped: Dropped) -> None:
+    def forget(self, dropped: Dropped) -> None:
         """Forget what the far side knows now."""
         if dropped:
             with self._opened() as db:
-                self._commit(db, told=dropped)
+                self._commit(db, known=dropped)
 
     def tell(self, dropped: Dropped) -> None:
         """Have drops reported to the far side."""
@@ -409,7 +409,7 @@ class SpoolTable:
                 self._gone = 0, 0
         return gone
 
-    def settle(self, batch: Batch, told: Dropped, refused: Mapping[str, int]) -> None:
+    def settle(self, batch: Batch, known: Dropped, refused: Mapping[str, int]) -> None:
         """Remove rows that were delivered.
 
         A full disk takes no removal, either. The rows are passed over then, and removed once there
@@ -417,7 +417,7 @@ class SpoolTable:
 
         Args:
             batch: The rows.
-            told: Counts of drops that were reported to the far side with them.
+            known: Counts of drops that were reported to the far side with them.
             refused: Records and spans that it will never take, by reason.
         """
         lost = Counter({CORRUPT: batch.lost, **refused})
@@ -431,7 +431,7 @@ class SpoolTable:
         with self._opened() as db:
             totals = self._lost + lost
             with room_or_not():
-                self._commit(db, remove, told=told)
+                self._commit(db, remove, known=known)
             self._lost = totals
         self._counts.add(lost, delivered=batch.items - sum(refused.values()))
 
@@ -483,7 +483,7 @@ class SpoolTable:
         db: sqlite3.Connection,
         work: Callable[[sqlite3.Connection], Counter[str]] = lambda _: Counter[str](),
         dropped: Dropped = NONE_DROPPED,
-        told: Dropped = NONE_DROPPED,
+        known: Dropped = NONE_DROPPED,
     ) -> Counter[str]:
         """Do something in one transaction with the report of what was lost here so far, and by it.
 
@@ -491,7 +491,7 @@ class SpoolTable:
             db: The file.
             work: Returns what it loses, by reason.
             dropped: Counts of drops that are to be reported to the far side, too.
-            told: Those that it knows now.
+            known: Those that it knows now.
 
         Returns:
             What `work` returned.
@@ -501,7 +501,7 @@ class SpoolTable:
             totals = self._lost + lost
             before = _read(db.execute("SELECT untold FROM state").fetchone()[0])
             here = report_of(self._sender, totals, self._reported)
-            after = joined(left_of(before, told), dropped, here)
+            after = joined(left_of(before, known), dropped, here)
             if after != before:
                 text = json.dumps([[*key, *count] for key, count in after.items()])
                 db.execute("UPDATE state SET untold=?", (text,))
@@ -553,8 +553,8 @@ def _gather(found: Iterable[Any], file: int) -> Batch:
     return Batch(rows, last, lost, file)
 
 
-def _read(untold: str) -> Dropped:
-    return {(who, reason): Count(told, total) for who, reason, told, total in json.loads(untold)}
+def _read(text: str) -> Dropped:
+    return {(who, reason): Count(known, total) for who, reason, known, total in json.loads(text)}
 
 
 def _number(db: sqlite3.Connection, pragma: str) -> int:

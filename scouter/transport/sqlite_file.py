@@ -17,7 +17,7 @@ _PRIVATE: Final = 0o600
 _PAUSE_S: Final = 0.02
 _FORK_WAIT_S: Final = 0.5
 _OF_PARENTS: Final[list[sqlite3.Connection | None]] = []
-"""Kept open in forked children, where closing them would release the parent's locks."""
+"""Stays open in forked children, where closing them would release the parent's locks."""
 
 
 class ForeignFileError(sqlite3.DatabaseError):

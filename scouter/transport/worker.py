@@ -154,7 +154,7 @@ class BatchWorker(Generic[T]):
         self._dropped: dict[str, int] = {}
         self._cut_short = 0  # of the dropped ones, those that closing left no time for
         self._sender = os.urandom(8).hex()  # a forked child counts from 0 and is another one
-        self._told: Mapping[str, int] = {}  # of the dropped ones, those the far side knows of
+        self._known_drops: Mapping[str, int] = {}  # those the far side knows of
         self._flush_to = 0
         self._waited_until_s = float("-inf")  # by `flush` and `close`
         self._not_before_s = 0.0  # the far side requested silence until then
@@ -450,7 +450,9 @@ class BatchWorker(Generic[T]):
             with self._changed:
                 dropped = dict(self._dropped)
             try:
-                rejected = self._opened()(items, report_of(self._sender, dropped, self._told))
+                rejected = self._opened()(
+                    items, report_of(self._sender, dropped, self._known_drops)
+                )
             except TransientError as error:
                 attempt += 1
                 now_s, total_s = self._clock(), self._limits.retry_total_s
@@ -471,7 +473,7 @@ class BatchWorker(Generic[T]):
                     GUARD.internal(self.name, error)
                 return 0, "internal"
             else:
-                self._told = dropped
+                self._known_drops = dropped
                 return len(items) - rejected, "rejected"
 
     def _pause(self, pause_s: float) -> bool:

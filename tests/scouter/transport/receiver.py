@@ -1,4 +1,4 @@
-"""A real HTTP server that takes what the SDK sends, and answers as it is told."""
+"""A real HTTP server that takes what the SDK sends, and answers as configured."""
 
 import gzip
 import json
@@ -90,7 +90,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def take(self, request: Request) -> Answer:
-        """Keep a request that is answered with success; say what was told to be said."""
+        """Store a request that is answered with success; give the configured answer."""
         with self.lock:
             answer = self.answers.pop(0) if self.answers else Answer()
             if self._is_away:

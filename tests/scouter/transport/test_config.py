@@ -202,7 +202,7 @@ def test_none_means_no_compression() -> None:
     assert quietly(KafkaConfig, compression_type=None).compression_type is None
 
 
-def test_rabbitmq_is_told_where_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rabbitmq_gets_the_address_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RABBITMQ_ADDR", "amqp://elsewhere:1")
     assert quietly(RabbitMQConfig, port=5673).address == "amqp://localhost:5673"
     with pytest.raises(ValidationError, match="leave out the others"):

@@ -119,8 +119,8 @@ def test_all_but_what_never_fits_arrives(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_where_nothing_fits_nothing_is_told(kind: str) -> None:
-    """The batch is lost as a whole, and its drops are told with the next one."""
+def test_where_nothing_fits_nothing_is_reported(kind: str) -> None:
+    """The batch is lost as a whole, and its drops are reported with the next one."""
     with KINDS[kind]() as (config, found):
         transport = config.open()
         endless = make_spans(3)

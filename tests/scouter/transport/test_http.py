@@ -131,7 +131,7 @@ def test_wrong_settings_are_no_fault_of_the_batch(
         ("text/plain", b"send a token"),
     ],
 )
-def test_what_an_answer_says_is_told_in_its_words(
+def test_what_an_answer_says_is_reported_in_its_words(
     receiver: Receiver, transport: Transport, kind: str, body: bytes
 ) -> None:
     receiver.answers = [Answer(401, body, {"Content-Type": kind})]

@@ -31,7 +31,7 @@ def get(far: FarSide, **bound: object) -> httpx.Response:
 
 @pytest.mark.parametrize("parts", ENDLESS.values(), ids=ENDLESS)
 def test_an_answer_without_an_end_is_refused(parts: Callable[[], Iterable[bytes]]) -> None:
-    """Whatever it is packed in, and whether its length is told: the client hangs up."""
+    """Whatever it is packed in, and whether its length is stated: the client hangs up."""
     with far_side(parts) as far:
         with pytest.raises(DataError, match=r"127\.0\.0\.1 is larger than 1,048,576 bytes"):
             get(far)
@@ -94,7 +94,7 @@ def test_what_fits_is_read_as_it_is() -> None:
         ("deflate", DataError, "packed as 'deflate'"),
     ],
 )
-def test_packing_that_nobody_asked_for(packing: str, error: type[ScouterError], words: str) -> None:
+def test_packing_that_nobody_requested(packing: str, error: type[ScouterError], words: str) -> None:
     """Each could hide a gigabyte; broken gzip may be whole the next time."""
     parts = head(f"Content-Encoding: {packing}", f"Content-Length: {len(TEXT)}"), TEXT
     with far_side(lambda: parts) as far:

@@ -178,14 +178,14 @@ def repaired(value: Any) -> Any:
 )
 @settings(max_examples=examples(100))
 def test_any_text_arrives_repaired_and_captured_alike(
-    name: str, why: str, held: Any, events: Any, linked: Any, resource: Any
+    name: str, why: str, sent: Any, events: Any, linked: Any, resource: Any
 ) -> None:
     context = SpanContext(1, 2, False)
     span = ReadableSpan(
         name,
         context,
         resource=Resource(resource),
-        attributes=held,
+        attributes=sent,
         events=[Event(title, attributes, 3) for title, attributes in events],
         links=[Link(context, attributes) for attributes in linked],
         status=Status(StatusCode.ERROR, why),
@@ -199,7 +199,7 @@ def test_any_text_arrives_repaired_and_captured_alike(
 
     assert found == span_from_sdk(span), "as an agent's capture has it"
     assert (found.name, found.status_message) == (plain_text(name), plain_text(why))
-    assert found.attributes == attributes_of(held)
+    assert found.attributes == attributes_of(sent)
     assert found.resource.attributes == attributes_of(resource)
     assert found.scope.version == plain_text(why)
     assert [(each.name, each.attributes) for each in found.events] == repaired_pairs(events)
@@ -208,9 +208,9 @@ def test_any_text_arrives_repaired_and_captured_alike(
     assert decode_request(by_opentelemetry).spans == [found]
 
 
-def attributes_of(held: dict[str, Any]) -> dict[str, Any]:
+def attributes_of(sent: dict[str, Any]) -> dict[str, Any]:
     """Repaired; of those that become one, the last that is there, and None is not."""
-    return repaired({key: value for key, value in held.items() if value is not None})
+    return repaired({key: value for key, value in sent.items() if value is not None})
 
 
 def repaired_pairs(events: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -248,6 +248,8 @@ def test_a_name_that_is_no_text_becomes_one() -> None:
 
 
 def test_a_plain_span_is_not_copied() -> None:
-    held = {"a": 1, "b": ("x", "é", None), "d": b"x", "e": 1.5}
-    span = ReadableSpan("n", SpanContext(1, 2, False), attributes=held, events=[Event("e", held)])
+    attributes = {"a": 1, "b": ("x", "é", None), "d": b"x", "e": 1.5}
+    span = ReadableSpan(
+        "n", SpanContext(1, 2, False), attributes=attributes, events=[Event("e", attributes)]
+    )
     assert plain_span(span) is span

@@ -12,7 +12,7 @@ from tests.support.memory import held_bytes
 @pytest.mark.parametrize(("size", "tags"), [(1, 0), (300, 0), (300, 2), (5_000, 0)])
 def test_a_record_is_estimated_by_what_it_takes(size: int, tags: int) -> None:
     """The record waits as its context's text and a few short ones; within 20% and 100 bytes."""
-    kept: list[RecordSnapshot] = []
+    stored: list[RecordSnapshot] = []
 
     def make(number: int) -> None:
         for n in range(number):
@@ -22,11 +22,11 @@ def test_a_record_is_estimated_by_what_it_takes(size: int, tags: int) -> None:
                 session_id=f"session {n}",
                 tags={f"key {key}": f"value {n} of {key}" for key in range(tags)},
             )
-            kept.append(record.freeze())
+            stored.append(record.freeze())
 
     make(10)
     taken = held_bytes(lambda: make(500)) / 500
-    estimated = sum(map(estimate_bytes, kept[10:])) / 500
+    estimated = sum(map(estimate_bytes, stored[10:])) / 500
     assert abs(estimated - taken) <= 100 + taken / 5
 
 

@@ -50,12 +50,12 @@ def public(span: ReadableSpan) -> dict[str, object]:
 
 def test_this_version_holds_what_is_read() -> None:
     """Or else the slower way is taken, with every span."""
-    held: Any = finished(is_rich=True)
+    span: Any = finished(is_rich=True)
     assert SHARES
-    assert (held._context, held._parent) == (held.get_span_context(), held.parent)
-    assert dict(held._attributes._dict) == {"a": 1, "b": "two"}
-    assert (len(held._events._dq), len(held._links._dq)) == (1, 1)
-    assert held._status.description == "went wrong"
+    assert (span._context, span._parent) == (span.get_span_context(), span.parent)
+    assert dict(span._attributes._dict) == {"a": 1, "b": "two"}
+    assert (len(span._events._dq), len(span._links._dq)) == (1, 1)
+    assert span._status.description == "went wrong"
 
 
 @pytest.mark.parametrize("is_rich", [False, True])

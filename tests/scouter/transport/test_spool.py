@@ -1,4 +1,4 @@
-"""The spool: bounds, crashes, forks, damage, and what is told of losses."""
+"""The spool: bounds, crashes, forks, damage, and what is reported of losses."""
 
 import contextlib
 import os
@@ -261,7 +261,7 @@ def test_the_next_process_goes_on(config: SpoolConfig, far: Far) -> None:
 
 
 @pytest.mark.parametrize("error", [away(), ConfigError("status 401")])
-def test_the_first_batch_is_kept_too(config: SpoolConfig, far: Far, error: Exception) -> None:
+def test_the_first_batch_is_stored_too(config: SpoolConfig, far: Far, error: Exception) -> None:
     """A far side that is away, and one that does not know the token yet."""
     items = make_items(3)
     far.error = error
@@ -334,7 +334,7 @@ def test_what_has_no_room_on_disk_waits_for_the_answer(config: SpoolConfig, far:
 def test_without_a_thread_it_sends_by_itself(
     config: SpoolConfig, far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the system has no thread to give; what was kept meanwhile needs one."""
+    """While the system has no thread to give; what was stored meanwhile needs one."""
     items = make_items(3)
 
     def refuse(_: threading.Thread) -> None:
@@ -372,7 +372,7 @@ def test_closing_while_the_far_side_hangs_keeps_all(config: SpoolConfig) -> None
     assert (worker.stats.sent, config.stats().waiting) == (15, 15)
 
 
-def test_what_the_far_side_refuses_for_good_is_counted_and_told(
+def test_what_the_far_side_refuses_for_good_is_counted_and_reported(
     config: SpoolConfig, far: Far
 ) -> None:
     far.error = away()
@@ -490,7 +490,7 @@ def test_a_full_disk_does_not_hold_up_what_waits_there(tmp_path: Path, far: Far)
     transport.close()
 
 
-def test_refusals_on_a_full_disk_are_told_later(tmp_path: Path, far: Far) -> None:
+def test_refusals_on_a_full_disk_are_reported_later(tmp_path: Path, far: Far) -> None:
     """Three are refused while the report has no room, one later: the far side hears of four."""
     table = SpoolTable(tmp_path / "spool", 2**20)
     table.append([Row(Kind.RECORD, 1, b"{}")] * 4, NONE_DROPPED)
@@ -549,7 +549,7 @@ def test_what_is_larger_than_the_spool_is_refused(config: SpoolConfig, far: Far)
     transport.close()
 
 
-def test_drops_that_came_with_dropped_rows_are_still_told(table: SpoolTable) -> None:
+def test_drops_that_came_with_dropped_rows_are_still_reported(table: SpoolTable) -> None:
     table.append(rows_of("first"), drops(full=7))
     for _ in range(40):
         table.append(rows_of("x" * 4000), {})
@@ -632,7 +632,7 @@ def test_a_damaged_row_costs_itself_and_says_so(
 def test_a_damaged_page_costs_its_rows_and_says_so(
     config: SpoolConfig, far: Far, page: int
 ) -> None:
-    """Of a file of 100 records of about 1.2 kB; the damaged file is kept."""
+    """Of a file of 100 records of about 1.2 kB; the damaged file stays."""
     config = config.model_copy(update={"max_bytes": 2**20})
     items = make_items(100, {"text": "x" * 1000})
     fill(config, items)
@@ -686,10 +686,10 @@ def test_a_bound_that_cannot_work_is_refused(tmp_path: Path, size: int) -> None:
         SpoolConfig(folder=tmp_path, max_bytes=size)
 
 
-# --- what is told of drops ----------------------------------------------------------------------
+# --- what is reported of drops --------------------------------------------------------------------
 
 
-def test_a_report_that_hangs_is_told_again_as_the_same(config: SpoolConfig, far: Far) -> None:
+def test_a_report_that_hangs_is_reported_again_as_the_same(config: SpoolConfig, far: Far) -> None:
     """The answer takes longer than the spool waits, and the batch goes to disk with its report."""
     far.is_there.clear()
     transport = spooled(lambda: far, config, patience_s=0.05)
@@ -703,7 +703,7 @@ def test_a_report_that_hangs_is_told_again_as_the_same(config: SpoolConfig, far:
     assert joined(*far.reports) == {("s1", "full"): Count(0, 4)}
 
 
-def test_drops_that_come_with_what_no_spool_holds_are_told_later(
+def test_drops_that_come_with_what_no_spool_holds_are_reported_later(
     config: SpoolConfig, far: Far
 ) -> None:
     far.error = away()
@@ -749,8 +749,8 @@ def test_kill_9_loses_nothing_that_was_written(tmp_path: Path) -> None:
         for _ in range(200):
             writer.stdout.readline()
         writer.send_signal(signal.SIGKILL)
-        told = writer.stdout.read().split()
-        written[writer.pid] = int(told[-1]) if told else 200
+        printed = writer.stdout.read().split()
+        written[writer.pid] = int(printed[-1]) if printed else 200
         writer.stdout.close()
         writer.wait()
 
@@ -764,7 +764,7 @@ def test_kill_9_loses_nothing_that_was_written(tmp_path: Path) -> None:
 
     for pid, count in written.items():
         assert found[pid][:count] == list(range(count))
-        assert len(found[pid]) <= count + 1  # one that was written and not yet told
+        assert len(found[pid]) <= count + 1  # one that was written and not yet reported
     assert [path.name for path in spool.iterdir()] == [FILE_NAME]
 
 

@@ -29,16 +29,16 @@ def file(tmp_path: Path) -> Generator[SqliteFile]:
 
 
 @contextmanager
-def held(file: SqliteFile) -> Generator[None]:
+def busy(file: SqliteFile) -> Generator[None]:
     """Keep the file's thread busy meanwhile."""
-    begun, gate = threading.Event(), threading.Event()
+    started, gate = threading.Event(), threading.Event()
 
     def wait(_: sqlite3.Connection) -> None:
-        begun.set()
+        started.set()
         assert gate.wait(120)
 
     waiting = file.run(wait)
-    assert begun.wait(120)
+    assert started.wait(120)
     try:
         yield
     finally:
@@ -70,7 +70,7 @@ def test_calls_that_wait_share_a_transaction(file: SqliteFile) -> None:
     def look(_: sqlite3.Connection) -> tuple[list[str], list[bool]]:
         return seen_from_outside(file), [each.done() for each in made]
 
-    with held(file):
+    with busy(file):
         made += [file.run(writes("a")), file.run(writes("b"))]
         looking = file.run(look)
 
@@ -80,7 +80,7 @@ def test_calls_that_wait_share_a_transaction(file: SqliteFile) -> None:
 
 
 def test_what_is_answered_is_committed(file: SqliteFile) -> None:
-    with held(file):
+    with busy(file):
         made = [file.run(writes(str(at))) for at in range(50)]
 
     made[0].result(120)
@@ -92,7 +92,7 @@ def test_one_that_fails_is_undone_alone(file: SqliteFile) -> None:
         writes("lost")(db)
         raise ValueError("no")
 
-    with held(file):
+    with busy(file):
         before, failing, after = file.run(writes("a")), file.run(fails), file.run(writes("b"))
 
     with pytest.raises(ValueError, match="no"):
@@ -108,7 +108,7 @@ def test_none_is_done_where_all_was_undone(file: SqliteFile) -> None:
         db.execute("ROLLBACK")
         raise sqlite3.OperationalError("disk is full")
 
-    with held(file):
+    with busy(file):
         made = [file.run(writes("a")), file.run(fails), file.run(writes("b"))]
 
     for each in made:
@@ -118,9 +118,9 @@ def test_none_is_done_where_all_was_undone(file: SqliteFile) -> None:
     assert file.run(writes("c")).result(120) == "c"
 
 
-def test_what_is_asked_for_between_keeps_its_place(file: SqliteFile) -> None:
+def test_what_is_requested_between_keeps_its_place(file: SqliteFile) -> None:
     """A later call does not join those before a reader, or before what erases."""
-    with held(file):
+    with busy(file):
         file.run(writes("a"))
         reading = file.read(words)
         file.run(writes("b"))
@@ -134,7 +134,7 @@ def test_what_is_asked_for_between_keeps_its_place(file: SqliteFile) -> None:
 
 
 def test_a_call_that_is_given_up_is_not_made(file: SqliteFile) -> None:
-    with held(file):
+    with busy(file):
         made = [file.run(writes(word)) for word in "abc"]
         assert made[1].cancel()
 
@@ -149,14 +149,14 @@ def test_one_that_has_to_be_synced_has_all_synced(file: SqliteFile, synced: set[
     def level(db: sqlite3.Connection) -> int:
         return int(db.execute("PRAGMA synchronous").fetchone()[0])
 
-    with held(file):
+    with busy(file):
         made = [file.run(level, is_synced=at in synced) for at in range(3)]
 
     assert {each.result(120) for each in made} == {_FULL if synced else _NORMAL}
 
 
-def test_closing_waits_for_what_was_asked_for(file: SqliteFile) -> None:
-    with held(file):
+def test_closing_waits_for_what_was_requested(file: SqliteFile) -> None:
+    with busy(file):
         made = [file.run(writes(word)) for word in "ab"]
         closing_it = threading.Thread(target=file.close)
         closing_it.start()

@@ -42,12 +42,12 @@ FAST = WorkerLimits(delay_s=0.001, retry_base_s=0.001, retry_max_s=0.002)
 
 
 class Far:
-    """A far side: takes batches, or fails as told; can be held shut."""
+    """A far side: takes batches, or fails as configured; can be shut."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
         self.failures: list[Exception] = []
-        self.told: list[dict[str, int]] = []
+        self.news: list[dict[str, int]] = []
         self.reports: list[Dropped] = []
         self.attempts = 0
         self.times_s: list[float] = []  # of the attempts
@@ -70,7 +70,7 @@ class Far:
         if self.failures:
             raise self.failures.pop(0)
         self.batches.append(list(items))
-        self.told.append(news(dropped))
+        self.news.append(news(dropped))
         self.reports.append(dropped)
         return self.rejects
 
@@ -267,7 +267,7 @@ def test_a_wait_beyond_the_time_of_retries_is_cut_to_it() -> None:
     worker.close(WAIT_S)
 
 
-def test_the_next_batch_keeps_the_silence_that_was_asked_for() -> None:
+def test_the_next_batch_keeps_the_silence_that_was_requested() -> None:
     """Only so long as one batch is tried, even if the far side asks for a year."""
     far = Far()
     far.failures = [TransientError("busy", retry_after_s=3e7) for _ in range(2)]
@@ -345,7 +345,7 @@ def test_what_the_far_side_refuses_is_counted() -> None:
 
 
 def test_drops_are_counted_from_the_senders_start() -> None:
-    """So that a report that arrives twice, or late, can be told from another one."""
+    """So that a report that arrives twice, or late, can be distinguished from another one."""
     far = Far()
     worker, other = make(far), make(far)
     for each in (worker, other):
@@ -360,7 +360,7 @@ def test_drops_are_counted_from_the_senders_start() -> None:
     assert senders[0] == senders[1] != senders[2] == senders[3]
 
 
-def test_drops_are_told_once_with_the_next_batch_that_arrives() -> None:
+def test_drops_are_reported_once_with_the_next_batch_that_arrives() -> None:
     """Two drops, a failed attempt, a batch that tells of both; then one more drop, and one."""
     far = Far()
     far.failures = [TransientError("busy")]
@@ -377,7 +377,7 @@ def test_drops_are_told_once_with_the_next_batch_that_arrives() -> None:
     assert worker.flush(WAIT_S)
 
     assert far.batches == [[1], [2], [3]]
-    assert far.told == [{"invalid": 2}, {}, {"sampled": 1}]
+    assert far.news == [{"invalid": 2}, {}, {"sampled": 1}]
     ((sender, _),) = far.reports[0]
     assert far.reports[2] == {(sender, "sampled"): (0, 1)}
     assert worker.stats.put == 6
@@ -434,8 +434,8 @@ def test_closing_is_bounded_while_the_far_side_is_away(caplog: pytest.LogCapture
     assert worker.stats.waiting == 0
     assert worker.stats.dropped == {"closed": 3}
     worker.close(0.05)
-    told = [each.getMessage() for each in caplog.records if "lost" in each.getMessage()]
-    assert told == ["test: 3 items were not delivered within 0.1 s of closing, and are lost"]
+    messages = [each.getMessage() for each in caplog.records if "lost" in each.getMessage()]
+    assert messages == ["test: 3 items were not delivered within 0.1 s of closing, and are lost"]
 
 
 @pytest.mark.pace
@@ -594,7 +594,7 @@ def test_unmeasured_items_are_within_the_bound_once_they_are_measured(
     worker.close(WAIT_S)
 
 
-class Held(MockTransport):
+class Shut(MockTransport):
     """Hangs until it is let go."""
 
     def __init__(self) -> None:
@@ -609,7 +609,7 @@ class Held(MockTransport):
         return self.send_records(spans)
 
 
-class HeldConfig(MockConfig):
+class ShutConfig(MockConfig):
     far: Any
 
     def open(self) -> Transport:
@@ -644,8 +644,8 @@ def test_large_items_after_small_ones_are_within_the_bound(
     queue_to: Callable[[TransportConfig, WorkerLimits], tuple[Any, Callable[[str], None]]],
 ) -> None:
     """The small ones are measured 64 at a time; a large one takes its time to be made."""
-    far, now_s = Held(), [0.0]
-    worker, put = queue_to(HeldConfig(far=far), WorkerLimits(delay_s=0.001, max_bytes=16_000_000))
+    far, now_s = Shut(), [0.0]
+    worker, put = queue_to(ShutConfig(far=far), WorkerLimits(delay_s=0.001, max_bytes=16_000_000))
     put("first")
     assert far.entered.wait(WAIT_S)
     worker._clock = lambda: now_s[0]
