@@ -22,11 +22,11 @@ class Decisions:
         self.are_known = False
         """True once there was one."""
 
-    def note(self, trace_id: int, is_kept: bool) -> None:
+    def note(self, trace_id: int, is_sampled: bool) -> None:
         """Remember one; of twice `_MAX_KNOWN` the older half is forgotten."""
         if len(self._young) >= _MAX_KNOWN:
             self._young, self._old = {}, self._young
-        self._young[trace_id] = is_kept
+        self._young[trace_id] = is_sampled
         self.are_known = True
 
     def on(self, trace_id: str | None) -> bool | None:
@@ -49,11 +49,11 @@ class Sampling:
     decisions: Decisions = field(default_factory=Decisions)
     """For records that come when their trace's spans are over."""
 
-    def note(self, trace_id: int, is_kept: bool) -> None:
+    def note(self, trace_id: int, is_sampled: bool) -> None:
         """Remember what was decided on a trace, if the ratio does not say the same."""
         ratio = self.ratio
-        if is_kept != (ratio is None or id_is_sampled(trace_id, ratio)):
-            self.decisions.note(trace_id, is_kept)
+        if is_sampled != (ratio is None or id_is_sampled(trace_id, ratio)):
+            self.decisions.note(trace_id, is_sampled)
 
 
 def id_is_sampled(number: int, ratio: float) -> bool:

@@ -137,7 +137,7 @@ class Queue:
         Returns:
             Uid of the record that was taken; None if none was.
         """
-        return self._owner.take(self, record, trace_id, is_sampled, is_asked=True)
+        return self._owner.take(self, record, trace_id, is_sampled, is_measured=True)
 
     def drain(self) -> list[EvalRecord]:
         """Take out the captured records, in the order of insertion."""
@@ -302,24 +302,24 @@ class ScouterQueue:
         record: EvalRecord,
         trace_id: str | None,
         is_sampled: bool | None = None,
-        is_asked: bool = False,
+        is_measured: bool = False,
     ) -> str | None:
         """Accept a record for one slot: what `Queue.insert` does.
 
-        Only `is_asked` says whether there is still room for the record, which takes longer.
+        Only `is_measured` says whether there is still room for the record, which takes longer.
         """
         try:
             if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
-            if is_asked and trace_id is not None:
+            if is_measured and trace_id is not None:
                 trace_id = checked_trace_id(trace_id)
             given = record
             if record.is_frozen:
                 record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
             snapshot = record.freeze(trace_id)
             if self._capturing:
-                is_kept = self._capture(queue.alias, snapshot, given.names_session)
-                return record.uid if is_kept else None
+                is_stored = self._capture(queue.alias, snapshot, given.names_session)
+                return record.uid if is_stored else None
             if ORIGINS.has_replayed and ORIGINS.is_leftover():
                 self._worker.drop("replay_over")
                 return None
@@ -338,7 +338,7 @@ class ScouterQueue:
             if self.redactor is not None:
                 snapshot = self.redactor.record(snapshot)
             item = queue.profile_uid, _as_sent(snapshot, given)
-            if not is_asked:
+            if not is_measured:
                 self._worker.put_unmeasured(item)
             elif not self._worker.put(item, estimate_bytes(snapshot)):
                 return None
@@ -470,14 +470,14 @@ class ScouterQueue:
         return True
 
     def _drain(self, alias: str, scenario_id: str | None) -> list[EvalRecord]:
-        kept = self._captured.pop(alias, [])
+        stored = self._captured.pop(alias, [])
         if scenario_id is None:
-            return [item.record for item in kept]
-        rest = [item for item in kept if item.scenario_id != scenario_id]
+            return [item.record for item in stored]
+        rest = [item for item in stored if item.scenario_id != scenario_id]
         if rest:
             # A signal handler may have captured another one meanwhile.
             self._captured.setdefault(alias, [])[:0] = rest
-        return [item.record for item in kept if item.scenario_id == scenario_id]
+        return [item.record for item in stored if item.scenario_id == scenario_id]
 
     # --- the end, and the sums ---
 

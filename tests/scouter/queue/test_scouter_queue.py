@@ -41,7 +41,7 @@ SPAN = trace.NonRecordingSpan(
 )
 
 
-class Kept:
+class Stored:
     """A transport that keeps what it gets."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Kept:
         pass
 
 
-class KeptConfig(TransportConfig):
+class StoredConfig(TransportConfig):
     """Opens one given transport."""
 
     transport: Any
@@ -68,26 +68,26 @@ class KeptConfig(TransportConfig):
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept()
+def stored() -> Stored:
+    return Stored()
 
 
 @pytest.fixture
-def queue(kept: Kept) -> Iterator[ScouterQueue]:
+def queue(stored: Stored) -> Iterator[ScouterQueue]:
     """A queue of two aliases."""
     made = ScouterQueue.from_profile(
-        [profile("retriever"), profile("writer", 2)], KeptConfig(transport=kept)
+        [profile("retriever"), profile("writer", 2)], StoredConfig(transport=stored)
     )
     yield made
     made.shutdown()
 
 
-def test_a_record_travels_with_its_profiles_uid(queue: ScouterQueue, kept: Kept) -> None:
+def test_a_record_travels_with_its_profiles_uid(queue: ScouterQueue, stored: Stored) -> None:
     record = EvalRecord({"n": (1, 2)}, "r1", "s1", tags={"tier": "gold"})
     queue["writer"].insert(record)
     assert queue.flush(WAIT_S)
 
-    (item,) = kept.items
+    (item,) = stored.items
     assert json.loads(encode_record(item) or b"") == {
         "uid": record.uid,
         "profile": profile("writer", 2).uid,
@@ -101,17 +101,17 @@ def test_a_record_travels_with_its_profiles_uid(queue: ScouterQueue, kept: Kept)
     assert queue.is_empty()
 
 
-def test_changes_to_the_records_own_tree_do_not_travel(queue: ScouterQueue, kept: Kept) -> None:
+def test_changes_to_the_records_own_tree_do_not_travel(queue: ScouterQueue, stored: Stored) -> None:
     record = EvalRecord({"a": {"b": [1, 10**30, None, 0.5]}})
     queue["writer"].insert(record)
     tree: Any = record.context
     tree["a"]["b"].append("too late")
     assert queue.flush(WAIT_S)
 
-    assert json.loads(kept.items[0].context_json) == {"a": {"b": [1, 10**30, None, 0.5]}}
+    assert json.loads(stored.items[0].context_json) == {"a": {"b": [1, 10**30, None, 0.5]}}
 
 
-def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, kept: Kept) -> None:
+def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, stored: Stored) -> None:
     inner = {"a": 1}
     record = EvalRecord({"inner": inner}, "r1")
     queue["writer"].insert(record)
@@ -120,7 +120,7 @@ def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, kept: Kept) ->
     record.record_id = "r2"
     queue.flush(WAIT_S)
 
-    (item,) = kept.items
+    (item,) = stored.items
     assert (json.loads(item.context_json), item.record_id, dict(item.tags)) == (
         {"inner": {"a": 1}},
         "r1",
@@ -128,7 +128,7 @@ def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, kept: Kept) ->
     )
 
 
-def test_the_active_trace_is_stamped(queue: ScouterQueue, kept: Kept) -> None:
+def test_the_active_trace_is_stamped(queue: ScouterQueue, stored: Stored) -> None:
     own = "f" * 32
     token = context.attach(trace.set_span_in_context(SPAN))
     queue["writer"].insert(EvalRecord({}))
@@ -137,11 +137,11 @@ def test_the_active_trace_is_stamped(queue: ScouterQueue, kept: Kept) -> None:
     queue["writer"].insert(EvalRecord({}))
     queue.flush(WAIT_S)
 
-    assert [item.trace_id for item in kept.items] == [f"{TRACE:032x}", own, None]
+    assert [item.trace_id for item in stored.items] == [f"{TRACE:032x}", own, None]
 
 
 def test_a_session_that_nobody_named_does_not_travel_with_a_trace(
-    queue: ScouterQueue, kept: Kept
+    queue: ScouterQueue, stored: Stored
 ) -> None:
     """The trace may name one; without a trace the record's own is all there is."""
     alone = EvalRecord({})
@@ -150,7 +150,7 @@ def test_a_session_that_nobody_named_does_not_travel_with_a_trace(
     queue["writer"].insert(EvalRecord({}, trace_id="f" * 32, session_id="anna"))
     queue.flush(WAIT_S)
 
-    assert [item.session_id for item in kept.items] == ["", alone.session_id, "anna"]
+    assert [item.session_id for item in stored.items] == ["", alone.session_id, "anna"]
 
 
 class OthersSpan(trace.NonRecordingSpan):
@@ -166,7 +166,7 @@ class OthersSpan(trace.NonRecordingSpan):
 
 @pytest.mark.parametrize(("trace_id", "stamped"), [(0xABC, f"{0xABC:032x}"), (None, None)])
 def test_a_span_context_of_another_library_is_understood_or_passed_over(
-    queue: ScouterQueue, kept: Kept, trace_id: int | None, stamped: str | None
+    queue: ScouterQueue, stored: Stored, trace_id: int | None, stamped: str | None
 ) -> None:
     given = {"span_id": 1, "is_remote": False, "trace_flags": 1}
     with trace.use_span(OthersSpan(trace_id=trace_id, **given)):
@@ -175,17 +175,17 @@ def test_a_span_context_of_another_library_is_understood_or_passed_over(
         queue["writer"].insert(EvalRecord({}))
     queue.flush(WAIT_S)
 
-    assert [item.trace_id for item in kept.items] == [stamped, None]
+    assert [item.trace_id for item in stored.items] == [stamped, None]
 
 
-def test_inserting_again_inserts_another_record(queue: ScouterQueue, kept: Kept) -> None:
+def test_inserting_again_inserts_another_record(queue: ScouterQueue, stored: Stored) -> None:
     """One uid names one payload: two insertions are two evaluations."""
     record = EvalRecord({"n": 1}, "r1", "s1")
     queue["writer"].insert(record)
     queue["retriever"].insert(record)
     queue.flush(WAIT_S)
 
-    first, second = kept.items
+    first, second = stored.items
     assert first.uid != second.uid
     assert (json.loads(second.context_json), second.record_id, second.session_id) == (
         {"n": 1},
@@ -277,7 +277,7 @@ def test_profiles_from_files(tmp_path: Path) -> None:
 # --- capture ---
 
 
-def test_captured_records_stay_here(queue: ScouterQueue, kept: Kept) -> None:
+def test_captured_records_stay_here(queue: ScouterQueue, stored: Stored) -> None:
     queue.enable_capture()
     first, second = EvalRecord({"n": 1}), EvalRecord({"n": 2})
     queue["writer"].insert(first)
@@ -292,11 +292,11 @@ def test_captured_records_stay_here(queue: ScouterQueue, kept: Kept) -> None:
     assert drained["writer"][0].is_frozen
     assert queue.drain_all_records() == {}
     queue.flush(WAIT_S)
-    assert kept.items == []
+    assert stored.items == []
     assert queue.stats.captured == queue.stats.inserted == 2
 
 
-def test_capture_starts_and_ends_empty(queue: ScouterQueue, kept: Kept) -> None:
+def test_capture_starts_and_ends_empty(queue: ScouterQueue, stored: Stored) -> None:
     queue.enable_capture()
     queue["writer"].insert(EvalRecord())
     queue.enable_capture()
@@ -307,7 +307,7 @@ def test_capture_starts_and_ends_empty(queue: ScouterQueue, kept: Kept) -> None:
 
     queue["writer"].insert(EvalRecord())
     queue.flush(WAIT_S)
-    assert len(kept.items) == 1
+    assert len(stored.items) == 1
 
 
 def test_records_of_one_scenario_can_be_drained_alone(queue: ScouterQueue) -> None:
@@ -327,7 +327,7 @@ def test_records_of_one_scenario_can_be_drained_alone(queue: ScouterQueue) -> No
 
 
 def test_what_is_captured_is_bounded(
-    queue: ScouterQueue, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    queue: ScouterQueue, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Five fit, of both aliases together; room comes with what is drained, and nothing is sent."""
     monkeypatch.setattr("scouter.queue.scouter_queue.MAX_CAPTURED", 5)
@@ -347,13 +347,13 @@ def test_what_is_captured_is_bounded(
     assert len(queue.drain_records("retriever")) == 2
     queue.disable_capture()
     assert queue.flush(WAIT_S)
-    assert kept.items == []
+    assert stored.items == []
 
 
 # --- sampling, bounds, the end ---
 
 
-def test_the_ratio_is_decided_by_the_trace(queue: ScouterQueue, kept: Kept) -> None:
+def test_the_ratio_is_decided_by_the_trace(queue: ScouterQueue, stored: Stored) -> None:
     """Half: the traces whose low 64 bits are below 2**63, and each of them whole."""
     queue.set_sample_ratio(0.5)
     low, high = f"{1:032x}", f"{1 << 63:032x}"
@@ -362,8 +362,8 @@ def test_the_ratio_is_decided_by_the_trace(queue: ScouterQueue, kept: Kept) -> N
         queue["retriever"].insert(EvalRecord(trace_id=high))
     queue.flush(WAIT_S)
 
-    assert {item.trace_id for item in kept.items} == {low}
-    assert len(kept.items) == 5
+    assert {item.trace_id for item in stored.items} == {low}
+    assert len(stored.items) == 5
     assert queue.stats.dropped == {"sampled": 5}
 
 
@@ -384,14 +384,14 @@ def test_records_without_a_trace_are_sampled_by_their_uid(queue: ScouterQueue) -
 @pytest.mark.parametrize("way", ["queue", "tracing", "caller"])
 @pytest.mark.parametrize(("ratio", "share"), [(1.0, 0.5), (0.5, 0.5), (0.2, 0.5), (0.5, 0.1)])
 def test_a_profile_can_ask_for_a_share_of_its_own(
-    kept: Kept, way: str, ratio: float, share: float
+    stored: Stored, way: str, ratio: float, share: float
 ) -> None:
-    """Of what is kept by the queue's ratio, by tracing's, or by a caller that tells no ratio.
+    """Of what is stored by the queue's ratio, by tracing's, or by a caller that tells no ratio.
 
     4,000 random traces: within six standard deviations of the product; each whole or not at all.
     """
     part = profile("part").model_copy(update={"config": AgentEvalConfig(sample_ratio=share)})
-    queue = ScouterQueue({"part": part, "all": profile("all")}, KeptConfig(transport=kept))
+    queue = ScouterQueue({"part": part, "all": profile("all")}, StoredConfig(transport=stored))
     if way == "queue":
         queue.set_sample_ratio(ratio)
     elif way == "tracing":
@@ -406,7 +406,7 @@ def test_a_profile_can_ask_for_a_share_of_its_own(
     assert queue.flush(WAIT_S)
     queue.shutdown()
 
-    counts = Counter(item.trace_id for item in kept.items)
+    counts = Counter(item.trace_id for item in stored.items)
     assert set(counts.values()) <= {1, 3}
     for found, chance in (
         (len(counts), ratio),
@@ -424,14 +424,14 @@ def test_a_ratio_outside_its_range_is_refused(queue: ScouterQueue, ratio: float)
 def test_a_full_queue_drops_and_counts() -> None:
     gate = threading.Event()
 
-    class Slow(Kept):
+    class Slow(Stored):
         def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
             assert gate.wait(WAIT_S)
             return super().send_records(items, dropped)
 
     slow = Slow()
     queue = ScouterQueue(
-        {"a": profile("a")}, KeptConfig(transport=slow), WorkerLimits(delay_s=0.001, max_items=10)
+        {"a": profile("a")}, StoredConfig(transport=slow), WorkerLimits(delay_s=0.001, max_items=10)
     )
     for n in range(25):
         queue["a"].insert(EvalRecord({"n": n}))
@@ -446,7 +446,7 @@ def test_a_full_queue_drops_and_counts() -> None:
     assert queue.stats.inserted == 26
 
 
-def test_many_threads_insert_at_once(queue: ScouterQueue, kept: Kept) -> None:
+def test_many_threads_insert_at_once(queue: ScouterQueue, stored: Stored) -> None:
     def insert() -> None:
         for n in range(200):
             queue["writer"].insert(EvalRecord({"n": n}))
@@ -458,13 +458,13 @@ def test_many_threads_insert_at_once(queue: ScouterQueue, kept: Kept) -> None:
         thread.join()
     queue.flush(WAIT_S)
 
-    assert len({item.uid for item in kept.items}) == 1600
+    assert len({item.uid for item in stored.items}) == 1600
     assert queue.stats.inserted == queue.stats.sent == 1600
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_child_that_was_forked_in_the_middle_of_an_insertion_works() -> None:
-    """Every lock of the SDK is held by the forking thread; the child must not care."""
+    """Every lock of the SDK is taken by the forking thread; the child must not care."""
     code = """
 import os
 import random
