@@ -142,12 +142,12 @@ class SpanCapture:
         """All spans so far, converted in place: a signal handler may add one meanwhile."""
         from scouter.model.sdk_span import span_from_sdk  # few processes ever keep spans
 
-        kept = self._spans
+        stored = self._spans
         plain: list[Span] = []
-        while len(plain) < len(kept):
-            span = kept[len(plain)]
+        while len(plain) < len(stored):
+            span = stored[len(plain)]
             if isinstance(span, ReadableSpan):
-                kept[len(plain)] = span = span_from_sdk(span)
+                stored[len(plain)] = span = span_from_sdk(span)
             plain.append(span)
         return plain
 

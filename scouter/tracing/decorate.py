@@ -210,7 +210,7 @@ class _Call:
             return value
         if work is Work.Awaitable:
             rest.kind(FunctionType.Async)
-            return rest.kept(Awaited(value, _coroutine(lambda: value, rest)))
+            return rest.with_end(Awaited(value, _coroutine(lambda: value, rest)))
         return rest.go_on(_KINDS[work], value)
 
     def result(self, span: ScouterSpan, value: object) -> None:
@@ -257,9 +257,9 @@ class _Rest(_Call):
 
     def go_on(self, kind: FunctionType, value: object) -> Any:  # noqa: ANN401 - of the value's kind
         self.kind(kind)
-        return self.kept(_WRAPS[kind](lambda: value, self)())
+        return self.with_end(_WRAPS[kind](lambda: value, self)())
 
-    def kept(self, made: object) -> object:
+    def with_end(self, made: object) -> object:
         end_with(self._span, made)
         return made
 
@@ -280,7 +280,7 @@ class _Items:
 
     def __init__(self, settings: FunctionSpan) -> None:
         self._settings = settings
-        self._kept: list[Any] = []
+        self._items: list[Any] = []
         self._left = min(max(0, settings.max_length), MAX_JSON_CHARS - len(MORE))
         self.is_cut = False
 
@@ -288,11 +288,11 @@ class _Items:
         if not self._settings.record_io:
             return
         if self._settings.last_item_only:
-            self._kept = [item]
+            self._items = [item]
         elif self._settings.join_items:
             self._join(item)
-        elif len(self._kept) < MAX_STREAM_ITEMS:
-            self._kept.append(item)
+        elif len(self._items) < MAX_STREAM_ITEMS:
+            self._items.append(item)
         else:
             self.is_cut = True
 
@@ -308,14 +308,14 @@ class _Items:
         self._left -= len(part)
         self.is_cut = len(part) < len(text)
         if part:
-            self._kept.append(part)
+            self._items.append(part)
 
     def output(self) -> object:
         if self._settings.last_item_only:
-            return self._kept[0] if self._kept else None
+            return self._items[0] if self._items else None
         if self._settings.join_items:
-            return "".join(self._kept) + (MORE if self.is_cut else "")
-        return self._kept
+            return "".join(self._items) + (MORE if self.is_cut else "")
+        return self._items
 
 
 def get_function_type(function: Function) -> FunctionType:

@@ -211,9 +211,9 @@ class TestSpanExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Keep the spans."""
-        kept = [span_from_sdk(span) for span in spans]
+        converted = [span_from_sdk(span) for span in spans]
         with self._lock:
-            self._spans += kept
+            self._spans += converted
         return SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:

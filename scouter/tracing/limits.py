@@ -70,7 +70,7 @@ class _Limited:
     def on_end(self, span: ReadableSpan) -> None:
         limits = self._limits
         most = limits.max_attribute_length
-        parts = changed_parts(span, lambda held: _cut(held, most))
+        parts = changed_parts(span, lambda attributes: _cut(attributes, most))
         parts["attributes"] = _cut(span.attributes, limits.max_span_attribute_length)
         self._processor.on_end(SpanCopy(span, **parts))
 

@@ -51,8 +51,8 @@ class ScouterLogProcessor(LogRecordProcessor):
             event = _event_of(log_record.log_record, log_record.dropped_attributes)
             if event is not None:
                 if runtime.redactor is not None:
-                    kept = runtime.redactor.attributes(event.attributes)
-                    event = replace(event, attributes=kept)
+                    redacted = runtime.redactor.attributes(event.attributes)
+                    event = replace(event, attributes=redacted)
                 runtime.capture.add(replace(event, attributes={**event.attributes, **_origin()}))
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             runtime.capture.failed += 1

@@ -68,11 +68,11 @@ class ScouterTracingMiddleware:
 
 async def _live(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     """Let the application start and end, and flush after that; also if it cares for neither."""
-    was_asked = has_answered = False
+    has_received = has_answered = False
 
-    async def asked() -> Message:
-        nonlocal was_asked
-        was_asked = True
+    async def received() -> Message:
+        nonlocal has_received
+        has_received = True
         return await receive()
 
     async def flushed(message: Message) -> None:
@@ -83,12 +83,12 @@ async def _live(app: App, scope: Scope, receive: Receive, send: Send) -> None:
         await send(message)
 
     try:
-        await app(scope, asked, flushed)
+        await app(scope, received, flushed)
     except Exception:
         # An application that knows no lifespan raises before it reads; a fault is the server's.
-        if was_asked or has_answered:
+        if has_received or has_answered:
             raise
-    if was_asked or has_answered:
+    if has_received or has_answered:
         return
     await receive()
     await send({"type": "lifespan.startup.complete"})

@@ -172,8 +172,8 @@ class ScouterSpan(trace.Span):
 
     def note_cut(self, *parts: str) -> None:
         """Name parts of the span as cut, so that no task takes them for whole."""
-        held: Mapping[str, object] = getattr(self._span, "attributes", None) or {}
-        self._span.set_attribute(TRUNCATED, truncated_mark(held.get(TRUNCATED), parts))
+        attributes: Mapping[str, object] = getattr(self._span, "attributes", None) or {}
+        self._span.set_attribute(TRUNCATED, truncated_mark(attributes.get(TRUNCATED), parts))
 
     def add_queue_item(self, alias: str, item: EvalRecord) -> None:
         """Insert a record that belongs to this span's trace.

@@ -34,9 +34,9 @@ from tests.scouter.tracing.conftest import Captured
 def test_captured_spans_are_not_sent() -> None:
     tracer = init_tracer(transport_config=MockConfig())
     enable_local_span_capture()
-    with tracer.start_as_current_span("kept"):
+    with tracer.start_as_current_span("stored"):
         pass
-    assert [span.name for span in captured_spans()] == ["kept"]
+    assert [span.name for span in captured_spans()] == ["stored"]
     assert flush_tracer()
     assert RUNTIME.stats.put == 0
 
@@ -194,7 +194,7 @@ def test_baggage_of_other_processes_is_not_trusted_with_any_length(captured: Cap
     assert captured["s"].attributes == {}
 
 
-def test_a_span_that_ends_while_the_spans_are_read_is_kept(
+def test_a_span_that_ends_while_the_spans_are_read_is_stored(
     captured: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a signal handler, or a generator that the garbage collector closes, may end one."""

@@ -137,8 +137,8 @@ def test_tasks_and_futures_stay_themselves(tracer: ScouterTracer, captured: Capt
     assert "promised" not in captured.names()
     promise.set_result(8)
     assert output(captured["promised"]) == 8
-    assert tracer.span("kept")(lambda: promise)().result() == 8
-    assert output(captured["kept"]) == 8
+    assert tracer.span("stored")(lambda: promise)().result() == 8
+    assert output(captured["stored"]) == 8
 
 
 class Request:
@@ -214,7 +214,7 @@ def test_errors_belong_to_the_span(tracer: ScouterTracer, captured: Captured) ->
         assert captured[name].status is StatusCode.ERROR, name
 
 
-def test_what_is_never_begun_ends_when_nobody_holds_it(
+def test_what_is_never_started_ends_when_nobody_holds_it(
     tracer: ScouterTracer, captured: Captured
 ) -> None:
     made = tracer.span("outer")(plain(lambda: iter_once()))()
@@ -231,21 +231,21 @@ def iter_once() -> Iterator[int]:
 def test_asyncio_still_tells_of_errors_that_nobody_sees(
     tracer: ScouterTracer, captured: Captured
 ) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     async def fails() -> None:
         raise ValueError("bad")
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, found: told.append(found["message"]))
+        loop.set_exception_handler(lambda _, found: messages.append(found["message"]))
         task = tracer.span("outer")(lambda: asyncio.create_task(fails()))()
         await asyncio.wait([task])
         del task
         gc.collect()
 
     asyncio.run(run())
-    assert told == ["Task exception was never retrieved"]
+    assert messages == ["Task exception was never retrieved"]
     assert captured["outer"].status is StatusCode.ERROR
 
 

@@ -228,7 +228,7 @@ def test_memory_is_flat_while_the_far_side_is_away(has_spool: bool, tmp_path: Pa
         assert RUNTIME.stats.dropped["full"]
         assert queue.stats.dropped["full"]
     # A leak grows in most rounds; a thing that is loaded late, such as a module, does so in one.
-    # Anything that is kept for each record or span takes a pointer at least; the threads' own state
+    # Anything stored for each record or span takes a pointer at least; the threads' own state
     # swings by less.
     growths = [after - before for before, after in pairwise(sizes)]
     if has_spool:
@@ -517,11 +517,11 @@ def make_linked(tracer: Tracer, n: int) -> None:
 )
 def test_a_span_is_estimated_by_what_it_takes(make: Callable[[Tracer, int], None]) -> None:
     """The bound is one of memory: as the allocator counts, within a fifth."""
-    kept: list[ReadableSpan] = []
+    spans: list[ReadableSpan] = []
 
     class Keep(SpanProcessor):
         def on_end(self, span: ReadableSpan) -> None:
-            kept.append(span)
+            spans.append(span)
 
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(Keep())
@@ -533,5 +533,5 @@ def test_a_span_is_estimated_by_what_it_takes(make: Callable[[Tracer, int], None
             make(tracer, n)
 
     taken = held_bytes(make_many) / 500
-    estimated = sum(map(estimate_bytes, kept[1:])) / 500
+    estimated = sum(map(estimate_bytes, spans[1:])) / 500
     assert 0.8 <= estimated / taken <= 1.25, (estimated, taken)

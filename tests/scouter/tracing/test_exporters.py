@@ -62,11 +62,11 @@ def test_a_list_in_batches() -> None:
 def test_the_console(capsys: pytest.CaptureFixture[str]) -> None:
     tracer = init_tracer("shop", exporter=StdoutSpanExporter(sample_ratio=0.5))
 
-    for trace_id, name in ((LOW, "kept"), (HIGH, "left out")):
+    for trace_id, name in ((LOW, "stored"), (HIGH, "left out")):
         tracer.start_span(name, trace_id=trace_id, span_id=PARENT).end()
 
     shown = json.loads(capsys.readouterr().out)
-    assert (shown["name"], shown["parent_id"]) == ("kept", f"0x{PARENT}")
+    assert (shown["name"], shown["parent_id"]) == ("stored", f"0x{PARENT}")
 
 
 def test_otlp_over_http() -> None:

@@ -36,9 +36,9 @@ CALL = {
 }
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
     """A call of the tool first, and text once its result is there; 11 tokens in, 7 out."""
-    is_second = any(message["role"] == "tool" for message in asked["messages"])
+    is_second = any(message["role"] == "tool" for message in request["messages"])
     said = {"content": "Rain."} if is_second else {"content": None, "tool_calls": [CALL]}
     return {
         "id": "chatcmpl-1",
@@ -60,8 +60,8 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        data = json.dumps(_answer(asked)).encode()
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = json.dumps(_answer(request)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

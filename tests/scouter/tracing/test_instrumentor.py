@@ -154,7 +154,7 @@ def test_spans_and_records_agree_on_sampling_beside_an_application(app: App) -> 
     assert RUNTIME.stats.put == 200
 
 
-def test_a_record_by_trace_id_is_kept_beside_a_sampler_that_refused_the_trace() -> None:
+def test_a_record_by_trace_id_is_stored_beside_a_sampler_that_refused_the_trace() -> None:
     """As the page says: what an application's own sampler decides is known by the span only."""
     provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
     with run_receiver() as receiver:
@@ -307,7 +307,7 @@ def test_the_simple_processor_of_opentelemetry_accepts_our_spans(app: App) -> No
 
 @pytest.mark.parametrize("first", ["instrument", "init_tracer"])
 def test_the_ratio_of_the_last_call_holds_for_spans_and_records(first: str) -> None:
-    """One call says nothing, the other everything; afterwards, whatever the order, all are kept."""
+    """One call says nothing, the other everything; afterwards, in whatever order, all stay."""
     with run_receiver() as receiver:
         queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
         provider = RUNTIME.make_provider(None)
@@ -365,7 +365,7 @@ def test_a_sampled_remote_parent_keeps_span_and_record(insert: str) -> None:
 
 
 @pytest.mark.parametrize("ratio", [None, 0.0, 0.5, 1.0])
-def test_a_record_that_comes_after_its_trace_is_kept_as_the_spans_were(
+def test_a_record_that_comes_after_its_trace_is_stored_as_the_spans_were(
     ratio: float | None,
 ) -> None:
     """The caller's decision is remembered; also while another span is the current one."""
@@ -422,7 +422,7 @@ def test_the_same_exporter_twice_gets_each_span_once() -> None:
 def test_another_exporter_gets_nothing_while_spans_are_captured(captured: Captured) -> None:
     exporter = _ShutExporter()
     tracer = init_tracer(exporter=exporter)
-    tracer.start_span("kept").end()
+    tracer.start_span("stored").end()
     CAPTURE.disable()
     tracer.start_span("sent").end()
 
@@ -430,7 +430,7 @@ def test_another_exporter_gets_nothing_while_spans_are_captured(captured: Captur
     assert exporter.names == ["sent"]
 
 
-def test_no_flush_waits_longer_for_another_exporter_than_it_is_told() -> None:
+def test_no_flush_waits_longer_for_another_exporter_than_requested() -> None:
     """OpenTelemetry's own processor waits as long as the exporter takes."""
     go_on = threading.Event()
 

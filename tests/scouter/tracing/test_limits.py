@@ -45,7 +45,7 @@ SECRET = "x" * 20 + " the password is 1234"
 LINKED = SpanContext(7, 8, is_remote=True)
 
 
-class Kept:
+class Stored:
     """A transport that writes its spans as they go on the wire, and reads them again."""
 
     def __init__(self) -> None:
@@ -64,11 +64,11 @@ class Kept:
         pass
 
 
-class KeptConfig(TransportConfig):
-    kept: Any
+class StoredConfig(TransportConfig):
+    stored: Any
 
     def open(self) -> Transport:
-        return self.kept
+        return self.stored
 
 
 def limited(**limits: int) -> TracerProvider:
@@ -128,8 +128,8 @@ def test_a_value_as_long_as_its_limit_is_marked(
     make: Callable[[SdkSpan], None], cut: tuple[str, ...] | None, is_captured: bool
 ) -> None:
     """In a provider of the application, whoever makes the span, on both ways."""
-    kept = Kept()
-    RUNTIME.configure(transport_config=KeptConfig(kept=kept))
+    stored = Stored()
+    RUNTIME.configure(transport_config=StoredConfig(stored=stored))
     tracer = limited(max_attribute_length=20).get_tracer("lib")
     if is_captured:
         CAPTURE.enable()
@@ -138,7 +138,7 @@ def test_a_value_as_long_as_its_limit_is_marked(
     span.end()
     assert RUNTIME.flush(20)
 
-    (found,) = CAPTURE.drain() if is_captured else kept.spans
+    (found,) = CAPTURE.drain() if is_captured else stored.spans
     assert found.attributes.get(TRUNCATED) == cut
 
 
@@ -160,7 +160,7 @@ def outcome(spans: list[Span], task: Any) -> tuple[str, str]:
     return str(found.outcome), str(found.reason)
 
 
-def told(key: str, operator: ComparisonOperator, expected: str) -> TraceAssertionTask:
+def filter_task(key: str, operator: ComparisonOperator, expected: str) -> TraceAssertionTask:
     assertion = TraceAssertion.span_attribute(SpanFilter.by_name("answer"), key)
     return TraceAssertionTask("t", assertion, expected, operator)
 
@@ -172,9 +172,9 @@ def test_the_rest_of_a_cut_text_is_not_judged_as_the_whole() -> None:
     span.end()
     spans = CAPTURE.drain()
 
-    absent = told("text", ComparisonOperator.NotContains, "password")
+    absent = filter_task("text", ComparisonOperator.NotContains, "password")
     assert outcome(spans, absent) == ("errored", "incomplete")
-    there = told("text", ComparisonOperator.Contains, "xxx")
+    there = filter_task("text", ComparisonOperator.Contains, "xxx")
     assert outcome(spans, there)[0] == "passed", "more text cannot change it"
 
 
@@ -211,15 +211,15 @@ def test_own_tracers_keep_what_the_environment_limits_for_others(
     """A second backend gets texts as long as it takes them, Scouter gets the whole."""
     monkeypatch.setenv(LENGTH_LIMIT, "20")
     other = TestSpanExporter(batch_export=False)
-    kept = Kept()
-    tracer = init_tracer("shop", exporter=other, transport_config=KeptConfig(kept=kept))
+    stored = Stored()
+    tracer = init_tracer("shop", exporter=other, transport_config=StoredConfig(stored=stored))
     with tracer.start_as_current_span("answer") as span:
         span.set_attributes({"text": SECRET, "said": ["a", SECRET]})
         span.add_event("said", {"text": SECRET})
         span.add_link(LINKED, {"why": SECRET})
     assert RUNTIME.flush(20)
 
-    (whole,) = kept.spans
+    (whole,) = stored.spans
     assert whole.attributes["text"] == whole.events[0].attributes["text"] == SECRET
     assert TRUNCATED not in whole.attributes
     (cut,) = other.spans
@@ -245,7 +245,7 @@ def test_processors_beside_ours_see_the_environments_lengths(
 
 
 @pytest.mark.parametrize(
-    ("variable", "kept"),
+    ("variable", "sizes"),
     [
         pytest.param(None, (432, 300, 300), id="as-the-collector-takes"),
         pytest.param("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", (100, 300, 300), id="attributes-limited"),
@@ -256,12 +256,12 @@ def test_processors_beside_ours_see_the_environments_lengths(
 )
 def test_long_conversations_fit(
     variable: str | None,
-    kept: tuple[int, int, int],
+    sizes: tuple[int, int, int],
     captured: Captured,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """OpenInference writes 432 attributes for 121 messages; a set limit holds and is told."""
+    """OpenInference writes 432 attributes for 121 messages; a set limit holds and is reported."""
     if variable is not None:
         monkeypatch.setenv(variable, "100")
     with init_tracer("shop").start_as_current_span("chat") as span:
@@ -271,8 +271,8 @@ def test_long_conversations_fit(
             span.add_link(LINKED)
 
     found = captured["chat"]
-    assert (len(found.attributes), len(found.events), len(found.links)) == kept
-    assert found.dropped_count == 732 - sum(kept[:2])
+    assert (len(found.attributes), len(found.events), len(found.links)) == sizes
+    assert found.dropped_count == 732 - sum(sizes[:2])
     assert ("did not fit" in caplog.text) == (variable is not None)
 
 
@@ -372,7 +372,7 @@ def test_own_cuts_are_marked(captured: Captured) -> None:
             "events.exception.exception.message", "events.exception.exception.stacktrace",
         ),
     }  # fmt: skip
-    absent = told("scouter.tracing.output", ComparisonOperator.NotContains, "password")
+    absent = filter_task("scouter.tracing.output", ComparisonOperator.NotContains, "password")
     one = Span(trace_id="1" * 32, span_id="1" * 16, name="answer", start_ns=1, end_ns=2,
                attributes=captured["long"].attributes)  # fmt: skip
     assert outcome([one], absent) == ("errored", "incomplete")

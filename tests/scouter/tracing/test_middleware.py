@@ -162,18 +162,18 @@ def live(app: App, exporter: TestSpanExporter) -> tuple[list[str], list[int]]:
     Returns:
         Messages to the server, and the number of spans delivered at each of them.
     """
-    told, delivered = list[str](), list[int]()
+    events, delivered = list[str](), list[int]()
     wants = iter(["lifespan.startup", "lifespan.shutdown"])
 
     async def receive() -> dict[str, Any]:
         return {"type": next(wants)}
 
     async def send(message: Any) -> None:
-        told.append(message["type"].removeprefix("lifespan."))
+        events.append(message["type"].removeprefix("lifespan."))
         delivered.append(len(exporter.spans))
 
     asyncio.run(served(app, exporter)({"type": "lifespan"}, receive, send))
-    return told, delivered
+    return events, delivered
 
 
 def tracing(name: str) -> None:

@@ -55,7 +55,7 @@ print([(tag.key, tag.value) for tag in exporter.tags])
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_each_span_is_made_once(when: str) -> None:
-    """A tracer that was asked for before the provider was there is the same in the end."""
+    """A tracer that was requested before the provider was there is the same in the end."""
     early = 'from opentelemetry import trace\nearly = trace.get_tracer("early")\n'
     code = "early.start_span('a').end()\nprint(len(exporter.spans), type(span_of()).__name__)\n"
     helper = "def span_of(): return early.start_span('b')\n"

@@ -1,4 +1,4 @@
-"""The way of spans in a process that is told several times."""
+"""The way of spans in a process that is configured several times."""
 
 import time
 
@@ -55,7 +55,7 @@ def test_flushing_does_not_wait_for_a_far_side_while_spans_are_captured() -> Non
     started_s = time.monotonic()
     assert flush_tracer(60)
     CAPTURE.enable()
-    tracer.start_span("kept").end()
+    tracer.start_span("stored").end()
     assert flush_tracer(60)
     CAPTURE.disable()
     tracer.start_span("waits").end()

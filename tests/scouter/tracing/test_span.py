@@ -218,7 +218,7 @@ class Usage(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "attributes"),
     [
         ({"a": 1}, {"a": 1}),
         ([{"a": "1"}, {"b": [1, "x"]}], {"a": "1", "b": (1, "x")}),
@@ -232,15 +232,15 @@ class Usage(BaseModel):
     ],
 )
 def test_attributes_in_every_form(
-    tracer: ScouterTracer, captured: Captured, given: Any, kept: dict[str, object]
+    tracer: ScouterTracer, captured: Captured, given: Any, attributes: dict[str, object]
 ) -> None:
     with tracer.start_as_current_span("s", attributes=given) as span:
         span.add_event("e", given)
     tracer.span("call", attributes=given, record_io=False)(int)()
 
-    assert captured["s"].attributes == kept
-    assert captured["s"].events[0].attributes == kept
-    assert kept.items() <= captured["call"].attributes.items()
+    assert captured["s"].attributes == attributes
+    assert captured["s"].events[0].attributes == attributes
+    assert attributes.items() <= captured["call"].attributes.items()
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,8 @@ def test_a_record_belongs_to_the_spans_trace(captured: Captured) -> None:
         outer.add_queue_item("a", record)
 
     assert record.trace_id == outer.trace_id
-    (kept,) = queue.drain_records("a")
-    assert kept.trace_id == outer.trace_id
+    (record,) = queue.drain_records("a")
+    assert record.trace_id == outer.trace_id
     (event,) = captured["outer"].events
     assert event.name == "scouter.queue.event"
     assert event.attributes == {"scouter.queue.record": record.uid, "scouter.queue.profile": "a"}
@@ -295,9 +295,9 @@ def test_a_record_used_twice_belongs_to_each_trace(captured: Captured) -> None:
             span.add_queue_item("a", record)
             traces.append(span.trace_id)
 
-    kept = queue.drain_records("a")
-    assert [item.trace_id for item in kept] == traces
-    assert kept[0].uid != kept[1].uid
+    records = queue.drain_records("a")
+    assert [item.trace_id for item in records] == traces
+    assert records[0].uid != records[1].uid
 
 
 def test_bad_data_does_not_reach_the_agent(captured: Captured) -> None:
@@ -325,15 +325,15 @@ def test_mistakes_in_the_set_up_are_raised(tracer: ScouterTracer) -> None:
             span.attach_eval("u", {})
 
 
-@pytest.mark.parametrize("kept", ["spans", "records"])
+@pytest.mark.parametrize("way", ["spans", "records"])
 def test_mistakes_in_the_set_up_are_raised_in_a_replay(
-    monkeypatch: pytest.MonkeyPatch, kept: str
+    monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """Whichever of the two the replay keeps here: the queue may be another one than its own."""
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     queue = ScouterQueue.from_profile(profile("a"), MockConfig())
     tracer = init_tracer(scouter_queue=queue)
-    if kept == "spans":
+    if way == "spans":
         tracer.enable_local_capture()
     else:
         queue.enable_capture()
@@ -572,8 +572,8 @@ NAMES: tuple[KindName, ...] = ("Internal", "Server", "Client", "Producer", "Cons
 def test_each_kind_under_both_names(name: KindName, captured: Captured) -> None:
     kind = otel.SpanKind[name.upper()]
     spelt = [getattr(SpanKind, name), getattr(SpanKind, name.upper())]
-    asked = [SpanKind[name], SpanKind[name.upper()], SpanKind(kind.value)]
-    assert all(each is kind and isinstance(each, SpanKind) for each in spelt + asked)
+    given = [SpanKind[name], SpanKind[name.upper()], SpanKind(kind.value)]
+    assert all(each is kind and isinstance(each, SpanKind) for each in spelt + given)
     tracer = init_tracer()
     with tracer.start_as_current_span("with", kind=kind):
         pass

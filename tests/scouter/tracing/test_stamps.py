@@ -1,4 +1,4 @@
-"""The number of spans that a process started in a trace: told on our copy only."""
+"""The number of spans that a process started in a trace: stated on our copy only."""
 
 import threading
 from typing import Any
@@ -101,7 +101,7 @@ def test_the_original_is_not_touched(app: tuple[TracerProvider, AppExporter]) ->
     assert copy.get_span_context() is original.get_span_context()
 
 
-def test_dropped_attributes_are_still_told() -> None:
+def test_dropped_attributes_are_still_reported() -> None:
     from opentelemetry.sdk.trace import SpanLimits
 
     exporter = AppExporter()
@@ -188,20 +188,20 @@ def test_nothing_is_counted_twice(steps: list[tuple[int, str]]) -> None:
     """Starts and ends of roots in any order: what the roots say is exactly what started."""
     census = TraceCensus()
     started: dict[int, int] = {1: 0, 2: 0, 3: 0}
-    told = dict(started)
+    counts = dict(started)
     for trace_id, step in steps:
         if step == "start":
             census.started(trace_id, True)
             started[trace_id] += 1
         elif step == "root":
             started[trace_id] += 1
-            told[trace_id] += census.root_ended(trace_id) or 0
+            counts[trace_id] += census.root_ended(trace_id) or 0
         else:
-            told[trace_id] += census.local_root_ended(trace_id) or 0
+            counts[trace_id] += census.local_root_ended(trace_id) or 0
     for trace_id in (1, 2, 3):
-        told[trace_id] += census.local_root_ended(trace_id) or 0
+        counts[trace_id] += census.local_root_ended(trace_id) or 0
 
-    assert told == started
+    assert counts == started
     assert len(census) == 0
 
 

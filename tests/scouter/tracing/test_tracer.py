@@ -220,7 +220,7 @@ def test_a_generator(tracer: ScouterTracer, captured: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "max_length", "kept"),
+    ("items", "max_length", "stored"),
     [
         (["ab"] * 3000, 10_000, "ab" * 3000),
         (["ab"] * 3000, 6000, "ab" * 3000),
@@ -234,16 +234,16 @@ def test_a_generator(tracer: ScouterTracer, captured: Captured) -> None:
     ],
 )
 def test_a_joined_stream_keeps_what_its_length_allows(
-    tracer: ScouterTracer, captured: Captured, items: list[Any], max_length: int, kept: str
+    tracer: ScouterTracer, captured: Captured, items: list[Any], max_length: int, stored: str
 ) -> None:
-    """The mark stands behind what is kept; MAX_JSON_CHARS bounds any length."""
+    """The mark stands behind what is stored; MAX_JSON_CHARS bounds any length."""
 
     @tracer.span("stream", join_stream_items=True, max_length=max_length)
     def stream() -> Iterator[Any]:
         yield from items
 
     assert list(stream()) == items
-    assert io(captured, "stream")[1] == kept
+    assert io(captured, "stream")[1] == stored
 
 
 def test_a_joined_async_stream_is_cut_alike(tracer: ScouterTracer, captured: Captured) -> None:
@@ -352,7 +352,7 @@ def test_an_async_generator_that_is_left_early(tracer: ScouterTracer, captured: 
     assert captured["stream"].status is StatusCode.UNSET
 
 
-def test_arguments_can_be_kept_out(tracer: ScouterTracer, captured: Captured) -> None:
+def test_arguments_can_be_left_out(tracer: ScouterTracer, captured: Captured) -> None:
     @tracer.span("secret", record_io=False)
     def secret(password: str) -> str:
         return password
@@ -369,7 +369,7 @@ def test_arguments_can_be_kept_out(tracer: ScouterTracer, captured: Captured) ->
         assert OUTPUT not in captured[name].attributes
 
 
-def test_only_the_arguments_can_be_kept_out(tracer: ScouterTracer, captured: Captured) -> None:
+def test_only_the_arguments_can_be_left_out(tracer: ScouterTracer, captured: Captured) -> None:
     @tracer.span("login", record_args=False)
     def login(password: str) -> str:
         return f"hello, {len(password)}"
@@ -381,7 +381,7 @@ def test_only_the_arguments_can_be_kept_out(tracer: ScouterTracer, captured: Cap
     assert attributes[OUTPUT] == '"hello, 6"'
 
 
-def test_long_streams_are_kept_in_part(tracer: ScouterTracer, captured: Captured) -> None:
+def test_long_streams_are_stored_in_part(tracer: ScouterTracer, captured: Captured) -> None:
     @tracer.span("stream")
     def stream() -> Iterator[int]:
         yield from range(5000)

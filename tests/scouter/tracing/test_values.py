@@ -1,4 +1,4 @@
-"""A captured value is read as far as it is kept, and no further."""
+"""A captured value is read as far as it is stored, and no further."""
 
 import dataclasses
 import datetime
@@ -100,7 +100,7 @@ class Fields(Mapping[str, int]):
         return int(key)
 
 
-def test_only_what_is_kept_is_read() -> None:
+def test_only_what_is_stored_is_read() -> None:
     fields = Fields()
     assert len(bounded({"fields": fields})["fields"]) < NODES
     assert fields.reads < NODES
@@ -122,12 +122,12 @@ LONG: list[Any] = [
 
 
 @pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
-def test_of_what_is_too_long_the_start_is_kept(value: object) -> None:
+def test_of_what_is_too_long_the_start_is_stored(value: object) -> None:
     """Of 10**12 values nobody could read all; of 6 million `to_json_value` would refuse all."""
-    kept = bounded([value])
-    assert str(kept).count(CUT) in {1, 2, 3}
-    assert 20 < str(kept).count(", ") + str(kept).count("[") <= NODES + 3
-    assert kept[0][0] in (0, 1.5, {"a": 0.0}) or kept[0][0][0] == 1.5
+    found = bounded([value])
+    assert str(found).count(CUT) in {1, 2, 3}
+    assert 20 < str(found).count(", ") + str(found).count("[") <= NODES + 3
+    assert found[0][0] in (0, 1.5, {"a": 0.0}) or found[0][0][0] == 1.5
 
 
 def test_texts_are_cut_before_they_are_read() -> None:
@@ -152,7 +152,7 @@ class Broken(Sequence[int]):
 
 
 class Mocked:
-    """Has any method that it is asked for, and each gives the same again."""
+    """Has any method that is requested, and each gives the same again."""
 
     def __getattr__(self, name: str) -> Any:
         del name
@@ -168,7 +168,7 @@ class Mocked:
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"),
+    ("value", "found"),
     [
         ([1, Unshowable(), len], [1, "<Unshowable>", repr(len)]),
         ([10**5000, 1], ["<int>", 1]),
@@ -178,8 +178,8 @@ class Mocked:
         ([Mocked()], ["<mocked>"]),
     ],
 )
-def test_what_cannot_be_read_costs_its_own_place_only(value: object, kept: object) -> None:
-    assert bounded(value) == kept
+def test_what_cannot_be_read_costs_its_own_place_only(value: object, found: object) -> None:
+    assert bounded(value) == found
 
 
 def test_what_is_inside_itself_ends_there() -> None:
