@@ -118,7 +118,7 @@ class EvalDataset(TasksByKind):
             config: Names further values of records: embeddings, similarities, histograms.
             judge: Answers the judge tasks: an object with `async def ask(request)`, or a function
                 from `JudgeRequest` to the answer. By default the models that the prompts name
-                are asked: `ModelJudge()`.
+                are called: `ModelJudge()`.
             concurrency: Most questions to the judge at a time, over all records.
 
         Raises:
@@ -127,7 +127,7 @@ class EvalDataset(TasksByKind):
 
         Cost: linear in records and spans; a judge's own time divided by `concurrency`.
         """
-        judge = self._asked(judge)
+        judge = self._judge_to_call(judge)
         started, spans = time.time_ns(), self._spans_by_trace()
         trees = self._trees(spans)
         if judge is None or not self.plan.has_judges:
@@ -163,7 +163,7 @@ class EvalDataset(TasksByKind):
         """
         from scouter.evaluate.engine.judged import evaluate_records_async
 
-        judge = self._asked(judge)
+        judge = self._judge_to_call(judge)
         started, spans = time.time_ns(), self._spans_by_trace()
         found = await evaluate_records_async(
             self.plan, self.records, self._trees(spans), judge, concurrency
@@ -181,7 +181,7 @@ class EvalDataset(TasksByKind):
         found = await evaluate_records_async(self.plan.session, sessions, seen, judge, concurrency)
         return results.with_sessions(session_results(found))
 
-    def _asked(self, judge: "AnyJudge | None") -> "AnyJudge | None":
+    def _judge_to_call(self, judge: "AnyJudge | None") -> "AnyJudge | None":
         """Find the judge to ask; None if none was given and no task asks."""
         if judge is not None or not self.plan.asks:
             return judge

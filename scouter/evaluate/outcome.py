@@ -85,7 +85,7 @@ class Reason(StrEnum):
 
 
 NOT_CALLED: Final = frozenset({Reason.SAMPLED, Reason.BUDGET})
-"""Reasons of skips that leave a record undecided: a judge was not asked."""
+"""Reasons of skips that leave a record undecided: a judge was not called."""
 OUT_OF_RATE: Final = NOT_CALLED | {Reason.NOT_APPLICABLE}
 """Reasons of skips that are in no rate."""
 

@@ -1,4 +1,4 @@
-"""Scenarios: what an agent is asked in a replay, and what is expected of it, as data."""
+"""Scenarios: the question to an agent in a replay, and what is expected of it, as data."""
 
 import hashlib
 import json
@@ -115,7 +115,7 @@ class EvalScenario(TasksByKind, BaseModel):
         tags: Groups that the scenario belongs to; gates can name them. No part of a made id.
         required: True stops a release where an attempt does not pass. No part of a made id.
         unreviewed: True says that a model made the scenario and no person has looked at it; a
-            release check refuses it unless asked. No part of a made id.
+            release check refuses it unless requested. No part of a made id.
         expected_trajectory: The calls of tools that a good run makes, as a `TrajectoryTask` reads
             them; in the context of tasks where it is given.
 
@@ -206,7 +206,7 @@ class EvalScenario(TasksByKind, BaseModel):
 
     @property
     def content(self) -> dict[str, JsonValue]:
-        """What the agent is asked and what tasks can read, fields at their default left out."""
+        """The question to the agent and what tasks can read, fields at their default left out."""
         return self.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)
 
     def is_interactive(self) -> bool:
@@ -261,7 +261,7 @@ class EvalScenarios(BaseModel):
         if collection_id is not None:
             named["collection_id"] = collection_id
         super().__init__(**named, **unknown)
-        vars(self)["scenarios"] = _told_apart(self.scenarios)
+        vars(self)["scenarios"] = _numbered(self.scenarios)
         seen: set[str] = set()
         for scenario in self.scenarios:
             if scenario.id in seen:
@@ -349,7 +349,7 @@ def scenarios_digest(scenarios: Iterable[EvalScenario]) -> str:
     return sha.hexdigest()
 
 
-def _told_apart(scenarios: Sequence[EvalScenario]) -> tuple[EvalScenario, ...]:
+def _numbered(scenarios: Sequence[EvalScenario]) -> tuple[EvalScenario, ...]:
     """Number the scenarios that share an id which nobody gave them."""
     seen: Counter[str] = Counter()
     found: list[EvalScenario] = []

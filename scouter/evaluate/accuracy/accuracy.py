@@ -67,12 +67,12 @@ class AccuracyEvaluator:
         query: The question.
         expected_output: Content of a right answer.
         additional_guidelines: Further rules for the judge.
-        num_iterations: Number of times that agent and judge are asked, at least 1.
+        num_iterations: Number of times that agent and judge are called, at least 1.
         compat: `sound`, or `upsonic-0.77`: the first failing iteration ends the evaluation, and
-            nothing is asked twice.
+            nothing is called twice.
 
     Raises:
-        TypeError: The judge or the agent cannot be asked.
+        TypeError: The judge or the agent cannot be called.
         ValueError: `num_iterations` is below 1.
     """
 
@@ -122,7 +122,7 @@ class AccuracyEvaluator:
     async def run_with_output(
         self, output: str, print_results: bool = True, trace_id: str | None = None
     ) -> AccuracyEvaluationResult:
-        """Judge an answer that is there already; the agent is not asked.
+        """Judge an answer that is there already; the agent is not called.
 
         Args:
             output: The answer.
@@ -176,8 +176,8 @@ class AccuracyEvaluator:
         schema: dict[str, JsonValue] = EvaluationScore.model_json_schema()
         if self._compat == "sound":
             return await self._judge.ask("accuracy", self.question(generated), _score, schema)
-        asked = self._judge.ask("accuracy", self.question(generated), lambda each: each, schema, 0)
-        reply = await asked
+        call = self._judge.ask("accuracy", self.question(generated), lambda each: each, schema, 0)
+        reply = await call
         try:
             return _score(reply)
         except JudgeError as error:

@@ -26,7 +26,7 @@ def refuse(kind: type[Exception], compat: Compat, ours: str, theirs: str) -> NoR
 
 
 def check_agent(agent: object, compat: Compat) -> None:
-    """Refuse what cannot be asked."""
+    """Refuse what cannot be called."""
     if not (callable(agent) or hasattr(agent, "do_async")):
         refuse(
             TypeError,
@@ -47,7 +47,7 @@ def check_count(name: str, value: object, least: int, compat: Compat) -> None:
     refuse(kind, compat, f"{name}: expected an integer from {least}, got {value!r}", theirs)
 
 
-async def ask_agent(agent: Any, task: object) -> object:  # noqa: ANN401 - whatever can be asked
+async def ask_agent(agent: Any, task: object) -> object:  # noqa: ANN401 - whatever can be called
     """Ask an agent once; a plain function runs in a thread, with this context."""
     answer, _ = await time_agent(agent, task)
     return answer
@@ -113,7 +113,7 @@ class PerformanceRunResult(BaseModel):
     Args:
         latency_seconds: Wall-clock time.
         memory_increase_bytes: Bytes that Python objects of this run still hold at its end.
-        memory_peak_bytes: Most bytes that Python objects held during the run, above its start.
+        memory_peak_bytes: Most bytes of Python objects during the run, above its start.
     """
 
     model_config = ConfigDict(defer_build=True)

@@ -34,14 +34,14 @@ class PerformanceEvaluator:
     Args:
         agent_under_test: A plain or async function of the task, or an object with
             `do_async(task)`.
-        task: The question to the agent; a list is asked item by item, as one run.
+        task: The question to the agent; a list is sent item by item, as one run.
         num_iterations: Measured runs of either kind, at least 1.
         warmup_runs: Runs before them that are not measured, at least 0.
         compat: `sound`, or `upsonic-0.77`: time and memory are measured in the same runs, of a
-            list the first item alone is asked, and the first run that raises ends the evaluation.
+            list the first item alone is sent, and the first run that raises ends the evaluation.
 
     Raises:
-        TypeError: The agent cannot be asked.
+        TypeError: The agent cannot be called.
         ValueError: A number of runs is too small, or there is no task.
     """
 

@@ -47,7 +47,7 @@ class EvalResults(ResultRows, Shown):
         scenario_ids: The scenario of each record, in a replay; as many as records.
         attempts: Number of the attempt that each record is from, counted from 0; as many.
         annotations: Annotations that an `EvaluationConfig` requested.
-        provenance: Origin of the results, or a function that finds it out when asked.
+        provenance: Origin of the results, or a function that finds it out when called.
         window: Begin and end of the evaluation; from the provenance where that is given.
     """
 

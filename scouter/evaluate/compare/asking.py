@@ -34,7 +34,7 @@ LOOKS: Final = (0.015, 0.010, 0.010)
 """Levels of the suite test: at the first attempts, and after each further round of the suite."""
 
 ONLY_LOOK: Final = sum(LOOKS)
-"""Level of the suite test where the suite was asked once and for all."""
+"""Level of the suite test where the suite ran once and for all."""
 
 EARLY: Final = 0.005
 """Part of the first level that a sequential run spends before all first attempts are made."""
@@ -116,7 +116,7 @@ class Trial:
 
     @property
     def level(self) -> float:
-        """Level of the suite test, once no further round is asked."""
+        """Level of the suite test, once no further round is to come."""
         if self.left or len(self.suite) > 1:
             return self._look
         return self._look + (ONLY_LOOK - LOOKS[0]) / self.release
@@ -138,7 +138,7 @@ class Trial:
 
     @cached_property
     def scores(self) -> Sequence[ScoreChange]:
-        """Scores of tasks, at their level once no further round is asked."""
+        """Scores of tasks, at their level once no further round is to come."""
         level = self._score_look
         if not self.left and len(self.suite) == 1:
             level += (SCORE_LEVEL - SCORE_LOOK) / self.release
@@ -161,7 +161,7 @@ class Trial:
 
     @property
     def exit_code(self) -> Literal[0, 1, 3]:
-        """Decision of all attempts, once nothing more is asked.
+        """Decision of all attempts, once nothing more is to come.
 
         1 if the suite or a score fell, or a scenario is broken; 3 if a fall of 20 points is left,
         if failures of single scenarios are nearly enough, or if scores leave a doubt; else 0.
@@ -380,7 +380,7 @@ def _decided(found: Mapping[str, Sequence[Attempt]]) -> dict[str, list[int]]:
 
 
 def _alone(results: RunResults | None, baseline: RunResults | None) -> dict[str, list[int]]:
-    """The decided attempts at single scenarios, each of which was asked as often as it took."""
+    """The decided attempts at single scenarios, each of which was repeated as often as it took."""
     if results is None:
         return {}
     items = (*results.scenario_results, *results.conversations)

@@ -36,7 +36,7 @@ AFTER_THE_ANSWER: Final = frozenset(
 _NO_MATTER: Final = frozenset({"description", "max_retries", "sample_rate"})
 """Fields that change no outcome."""
 _READ_BY_TASKS: Final = frozenset({"expected_outcome", "expected_trajectory", "metadata"})
-"""Fields of a scenario that its tasks read; all others are what the agent is asked."""
+"""Fields of a scenario that its tasks read; all others are the question to the agent."""
 _INTERACTIVE: Final = frozenset({"simulated_user_persona", "termination_signal"})
 """Fields of a scenario either of which makes it interactive."""
 _NAMED: Final = 3
@@ -311,9 +311,9 @@ def difference_of(baseline: Checks, new: Checks) -> Difference:
             continue
         old, content = _content(info, baseline.provenance), _content(today, new.provenance)
         asking = {*old, *content} - _READ_BY_TASKS
-        if asked := differences(_but(old, _READ_BY_TASKS), _but(content, _READ_BY_TASKS)):
+        if changed := differences(_but(old, _READ_BY_TASKS), _but(content, _READ_BY_TASKS)):
             why = "the baseline's attempts answer another question"
-            whole.append(_whole("scenario", name, "changed", why, tuple(asked)))
+            whole.append(_whole("scenario", name, "changed", why, tuple(changed)))
             continue
         group = Group(
             alias=None,
@@ -398,7 +398,7 @@ def task_of(wire: Wire, scores: Mapping[str, JsonValue] = MappingProxyType({})) 
 
 
 def _content(info: ScenarioInfo, origin: Provenance) -> Wire:
-    """What the agent is asked, and by whom, and what tasks can read."""
+    """The question to the agent, its sender, and what tasks can read."""
     found = info.content or {}
     if origin.simulated_user is None or not found.keys() & _INTERACTIVE:
         return found

@@ -222,16 +222,16 @@ class _Again:
     ) -> JudgeReply | JudgeError:
         """Give the stored answer to a question that is the baseline's."""
         task, name = question.task.task, question.task.spec.task_id
-        talk = known[name].exchange if name in known else None
-        asked = JudgeExchange.of(question.request.messages, None).messages
-        is_cut = asked != question.request.messages and bool(task.depends_on or self.group.moved)
+        exchange = known[name].exchange if name in known else None
+        messages = JudgeExchange.of(question.request.messages, None).messages
+        is_cut = messages != question.request.messages and bool(task.depends_on or self.group.moved)
         if (
-            talk is None or talk.answer is None or task.most_questions > 1
-            or asked != talk.messages or is_cut
+            exchange is None or exchange.answer is None or task.most_questions > 1
+            or messages != exchange.messages or is_cut
         ):  # fmt: skip
             self.missing[name] = _ANOTHER_QUESTION
             return JudgeError(Reason.PROVIDER, _ANOTHER_QUESTION, usage=JudgeUsage())
-        answer = talk.answer
+        answer = exchange.answer
         if isinstance(task, LLMJudgeTask) and task.rubric is not None and isinstance(answer, dict):
             answer = answer["criteria"]
         return JudgeReply(response=answer, is_cached=True)

@@ -22,7 +22,7 @@ class Attempt:
     outcome: Outcome
     """`passed` if it ran to the end and nothing in it failed or errored: neither a task of its own
     nor a task of a record that it left; `skipped` if nobody knows, as nothing in it gave a result
-    or a judge was not asked for its budget."""
+    or a judge was not called for its budget."""
     is_errored: bool
     """True if it raised or took too long, or if a task in it errored."""
     is_unanswered: bool = False

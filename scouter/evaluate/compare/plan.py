@@ -134,7 +134,7 @@ def plan_of(
     baseline: RunResults,
     names: Collection[str],
     repeats: int,
-    begun: Callable[[Design], object] = lambda design: None,
+    started: Callable[[Design], object] = lambda design: None,
 ) -> Plan:
     """Lay out what designs of a check would see.
 
@@ -142,7 +142,7 @@ def plan_of(
         baseline: Stored runs.
         names: Ids of the scenarios that would be run.
         repeats: Attempts of the design at hand.
-        begun: Called with each design before its simulation.
+        started: Called with each design before its simulation.
 
     Returns:
         The plan; without outlooks where no scenario can be compared.
@@ -162,7 +162,7 @@ def plan_of(
         designs += [Design(repeats=each, runs=runs) for each in tries for runs in _RUNS]
     outlooks: list[Outlook] = []
     for design in designs:
-        begun(design)
+        started(design)
         outlooks.append(simulator.outlook(design))
     return Plan(
         scenarios=len(simulator.rates),

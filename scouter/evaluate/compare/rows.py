@@ -172,7 +172,7 @@ class ScoreChange(BaseModel):
     unscored: int = 0
     """Records that were scored in one run, and whose task gave nothing but errors in the other."""
     same_questions: int = 0
-    """Records about which the judge was asked the same in both runs, as far as that is stored."""
+    """Records with the same question to the judge in both runs, as far as that is stored."""
     direction: int = 0
     """1 where a higher score is better, -1 where a lower one is, 0 where the task does not say."""
     scale: float = 1.0
@@ -231,7 +231,7 @@ class ScoreChange(BaseModel):
 
     @property
     def is_judges(self) -> bool:
-        """True if the judge was asked the same about half of the records, so that it changed."""
+        """True if the judge got the same question about half of the records, so that it changed."""
         return self.same_questions > 0 and 2 * self.same_questions >= self.records
 
     @property
@@ -261,8 +261,8 @@ class ScoreChange(BaseModel):
             family = f" after Holm over {self.tasks} scores" if self.tasks > 1 else ""
             parts.append(f"p {p_value}{family}")
         if self.same_questions:
-            asked = f"{self.same_questions} of {self.records} records"
-            parts.append(f"the judge was asked the same about {asked}")
+            share = f"{self.same_questions} of {self.records} records"
+            parts.append(f"the judge got the same question about {share}")
         if self.unscored:
             of = self.records + self.unscored
             parts.append(f"{self.unscored} of {of} records errored in one of the runs")

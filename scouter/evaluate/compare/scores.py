@@ -52,7 +52,7 @@ class _Scores:
     """Per record, by attempt."""
     errored: set[_RecordKey] = field(default_factory=set[_RecordKey])
     """Records of which an attempt errored."""
-    asked: dict[_RecordKey, set[str]] = field(default_factory=dict[_RecordKey, set[str]])
+    questions: dict[_RecordKey, set[str]] = field(default_factory=dict[_RecordKey, set[str]])
     """Questions to the judge about a record, as far as they are stored."""
     results: list[EvalTaskResult] = field(default_factory=list[EvalTaskResult])
     """Those with a score."""
@@ -161,8 +161,8 @@ def _by_task(rows: _Rows) -> _Run:
             if (score := task.score) is not None:
                 known.scores.setdefault(key, {})[attempt] = score
                 known.results.append(task)
-                if task.exchange is not None and (asked := task.exchange.asked):
-                    known.asked.setdefault(key, set()).add(asked)
+                if task.exchange is not None and (question := task.exchange.question):
+                    known.questions.setdefault(key, set()).add(question)
             elif task.outcome is Outcome.ERRORED:
                 known.errored.add(key)
     return found
@@ -200,7 +200,7 @@ def _changes(alias: str | None, old: _Run, now: _Run) -> Iterator[ScoreChange]:
             interval=None if found is None else found.interval,
             unscored=unscored,
             same_questions=sum(
-                not before.asked.get(key, set()).isdisjoint(after.asked.get(key, ()))
+                not before.questions.get(key, set()).isdisjoint(after.questions.get(key, ()))
                 for key in both
             ),
             direction=_direction(results),

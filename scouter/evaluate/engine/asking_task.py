@@ -53,7 +53,7 @@ class AskingTask(ABC):
             spans: Those of the record's trace, as far as they are here.
 
         Raises:
-            TaskFault: Something to be asked about is not there; raised before anything is asked.
+            TaskFault: Something that the question is about is missing; raised before any call.
         """
 
     def basis(self, scope: JsonValue, base: JsonValue) -> Sequence[JsonValue]:
@@ -75,12 +75,12 @@ class AskingTask(ABC):
         rate = self.task.sample_rate
         text = f"not among the {rate:.3%} of the records that this task judges"
         if not rate:
-            text = "judges are not asked about this record"
+            text = "judges are not called for this record"
         return self._skipped(Reason.SAMPLED, text)
 
     def fault(self, error: Exception) -> EvalTaskResult:
         """The result where the question could not even be put."""
-        if isinstance(error, TaskFault):  # it is about what is asked, not about the score
+        if isinstance(error, TaskFault):  # it is about the question, not about the score
             return self._errored(error.reason, error.message)
         return errored(self.spec, self.task.expected_value, None, error)
 
@@ -109,7 +109,7 @@ class Condition:
     """Of the task that depends on it."""
     expected: JsonValue
 
-    def kept_from(
+    def unjudged_result(
         self, scope: JsonValue, spans: SpanTree | None, base: JsonValue
     ) -> EvalTaskResult | None:
         """Give the result of a task that is not judged; None where it is.
@@ -145,7 +145,7 @@ def conditional(
     def run_where_it_holds(
         scope: JsonValue, spans: SpanTree | None, base: JsonValue
     ) -> EvalTaskResult:
-        return condition.kept_from(scope, spans, base) or run(scope, spans, base)
+        return condition.unjudged_result(scope, spans, base) or run(scope, spans, base)
 
     return replace(compiled, run=run_where_it_holds)
 
@@ -158,7 +158,7 @@ class _Asking(AskingTask):
     def ask(
         self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None
     ) -> Asking:
-        retained = self.condition.kept_from(scope, spans, base)
+        retained = self.condition.unjudged_result(scope, spans, base)
         if retained is not None:
             return retained, None
         return (yield from self.inner.ask(scope, record_uid, base, spans))
@@ -170,5 +170,5 @@ class _Asking(AskingTask):
         return self.inner.fault(error)
 
     def run(self, scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
-        retained = self.condition.kept_from(scope, spans, base)
+        retained = self.condition.unjudged_result(scope, spans, base)
         return retained or self.inner.run(scope, spans, base)

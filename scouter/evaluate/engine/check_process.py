@@ -18,7 +18,7 @@ from typing import IO, Final, cast
 _GROUP: Final = "scouter.checks"
 _GRACE_S: Final = 1.0
 """Seconds beyond the limit of a check after which this process ends, should nobody have killed it:
-whoever asked may be gone."""
+the caller may be gone."""
 _MOST: Final = 2_000
 """Characters of a message."""
 
@@ -48,7 +48,7 @@ def main() -> None:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             _answer(answers, value=value, message=message[:_MOST])
         except Exception as error:  # noqa: BLE001 — whatever a check raises is its task's error
-            _answer(answers, error=_told(error)[:_MOST])
+            _answer(answers, error=_described(error)[:_MOST])
 
 
 def _answer(answers: IO[str], **fields: object) -> None:
@@ -83,7 +83,7 @@ def _read(found: object) -> tuple[bool | float, str]:
     return value, str(message)
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     """The error, and the place in the check that it comes from."""
     last = next(reversed(traceback.extract_tb(error.__traceback__)), None)
     where = ""

@@ -189,12 +189,12 @@ def errored(
     if isinstance(error, TaskFault):
         tells_where = error.reason is Reason.EXPECTED or error.message.startswith("path ")
         text = error.message if tells_where else f"{spec.label}: {error.message}"
-        return EvalTaskResult(spec, _ERRORED, error.reason, expected, actual, _told(text))
-    text = _told(f"{spec.label}: the task could not be run: {type(error).__name__}: {error}")
+        return EvalTaskResult(spec, _ERRORED, error.reason, expected, actual, _bounded(text))
+    text = _bounded(f"{spec.label}: the task could not be run: {type(error).__name__}: {error}")
     return EvalTaskResult(spec, _ERRORED, Reason.TYPE, expected, actual, text)
 
 
-def _told(text: str) -> str:
+def _bounded(text: str) -> str:
     return text if len(text) <= MAX_MESSAGE else shorten(text, MAX_MESSAGE)
 
 
@@ -273,13 +273,13 @@ class Measured:
         score: The number that is compared.
         actual: Value that the result shows, and dependent tasks read, in the number's place; None
             shows the number itself.
-        told: Reason for the number, in words; it follows the message of the comparison.
+        detail: Reason for the number, in words; it follows the message of the comparison.
         span_ids: The first spans that it is about, in time order.
     """
 
     score: float
     actual: JsonValue = None
-    told: str = ""
+    detail: str = ""
     span_ids: tuple[str, ...] = ()
 
 
@@ -345,8 +345,8 @@ class Metric:
         if result.outcome is Outcome.ERRORED:
             return result
         message = result.given_message
-        if found.told:
-            message = f"{result.message}; {found.told}"
+        if found.detail:
+            message = f"{result.message}; {found.detail}"
         actual = score if found.actual is None else found.actual
         return EvalTaskResult(
             self.spec, result.outcome, None, result.expected, actual, message, found.span_ids

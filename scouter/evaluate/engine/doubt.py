@@ -101,7 +101,7 @@ def on_moving_spans(
 ) -> CompiledTask:
     """Let a task's results name their spans, and be errored where missing spans could turn them.
 
-    A task that was stopped for its cost is asked nothing more.
+    A task that was stopped for its cost calls its judge no more.
 
     Args:
         compiled: The task, which knows nothing of missing spans.
@@ -311,11 +311,11 @@ def doubting_motion(
             )
         return result
 
-    open_value = _or_untold(compiled, reach, why_open)
+    open_value = _or_unreported(compiled, reach, why_open)
     return CompiledTask(cast(Run, run_doubting), compiled.spec, open_value)
 
 
-def _or_untold(compiled: CompiledTask, reach: ReachOf, why_open: WhyOpen) -> OpenValue | None:
+def _or_unreported(compiled: CompiledTask, reach: ReachOf, why_open: WhyOpen) -> OpenValue | None:
     before = compiled.open_value
     if before is None:  # it reads no spans
         return None

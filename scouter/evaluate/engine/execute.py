@@ -190,7 +190,7 @@ def walk(
     asking_for: str | None = None,
     found: Found | None = None,
 ) -> Walk:
-    """Go through the stages of a plan; stop where a judge has to be asked.
+    """Go through the stages of a plan; stop where a judge has to be called.
 
     In every stage the deterministic tasks run first. The walk yields the questions of the stage,
     and takes the replies, in the same order.
@@ -240,17 +240,17 @@ def _ask(
     """Let the judge tasks of one stage ask together, until each has its outcome."""
     steps = together(asking, lambda at, error: (judges[at].fault(error), None))
     try:
-        asked = next(steps)
+        requests = next(steps)
         while True:
-            asked = steps.send(
-                (yield [JudgeQuestion(judges[at], request) for at, request in asked])
+            requests = steps.send(
+                (yield [JudgeQuestion(judges[at], request) for at, request in requests])
             )
     except StopIteration as end:
         return cast("dict[int, ResultAndAnswer]", end.value)
 
 
 def _finish(steps: Walk) -> tuple[EvalTaskResult, ...]:
-    """Walk to the end where nothing is asked."""
+    """Walk to the end where no judge is called."""
     try:
         next(steps)
     except StopIteration as end:
@@ -275,7 +275,7 @@ def blocked_by(
     """
     spec, expected = plan.specs[at], plan.tasks[at].expected_value
     before = [results[need] for need in plan.dependencies[at]]
-    if (blocked := _kept_from_running(spec, before, expected)) is not None:
+    if (blocked := _blocked_by(spec, before, expected)) is not None:
         return blocked
     for need, open_value in plan.doubted_needs[at]:
         if (fault := open_value(results[need], spans)) is not None:
@@ -286,7 +286,7 @@ def blocked_by(
     return None
 
 
-def _kept_from_running(
+def _blocked_by(
     spec: TaskSpec, needs: Sequence[EvalTaskResult], expected: JsonValue
 ) -> EvalTaskResult | None:
     pending: EvalTaskResult | None = None

@@ -179,17 +179,17 @@ class _Said:
         replies: Sequence[Reply] | None = None
         try:
             while True:
-                asked = cast("Sequence[JudgeRequest]", steps.send(replies))
-                replies = yield [replace(each, record_uid=self.record_uid) for each in asked]
-                self._note(asked, replies)
+                requests = cast("Sequence[JudgeRequest]", steps.send(replies))
+                replies = yield [replace(each, record_uid=self.record_uid) for each in requests]
+                self._note(requests, replies)
         except StopIteration as end:
             return end.value
         finally:
             steps.close()
 
-    def _note(self, asked: Sequence[JudgeRequest], replies: Sequence[Reply]) -> None:
-        if self.question is None and asked:
-            self.question = asked[0].messages
+    def _note(self, requests: Sequence[JudgeRequest], replies: Sequence[Reply]) -> None:
+        if self.question is None and requests:
+            self.question = requests[0].messages
         self.usages += [each.taken for each in replies]
         for each in replies:
             if isinstance(each, JudgeReply):
@@ -225,7 +225,7 @@ def compile_code(task: CodeTask, subject: Subject) -> CompiledTask:
     def measure(scope: JsonValue, spans: SpanTree | None, _: JsonValue) -> Measured:
         seen = _spans_of(spans) if task.reads_spans else ()
         value, message = run_check(task.check, scope, seen, task.timeout_s)
-        return Measured(score=float(value), told=message)
+        return Measured(score=float(value), detail=message)
 
     compiled = compile_metric(subject, measure)
     return doubting_growth(compiled, lambda _: False) if task.reads_spans else compiled

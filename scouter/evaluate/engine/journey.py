@@ -1,4 +1,4 @@
-"""A journey as a compiled task: its measure is the score; a judge, if there is one, is asked."""
+"""A journey as a compiled task: its measure is the score; a judge, if there is one, is called."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -113,7 +113,7 @@ def _of_spans(*, is_judged: bool) -> _Messages:
         del scope
         work_of_spans(spans)  # says what is wrong with the spans
         if is_judged and spans is not None:
-            refuse_missing(spans)  # before anybody is asked
+            refuse_missing(spans)  # before any call
         return messages_of_spans(spans.spans if spans else ())
 
     return read
@@ -192,7 +192,7 @@ def _measured(task: JourneyTask, result: JourneyResult, reason: Reason = Reason.
         raise TaskFault(reason, f"undecided: {'; '.join(result.problems)}")
     if value is None:
         raise TaskFault(Reason.TYPE, f"{task.measure} does not apply: no goal calls a tool")
-    return Measured(score=float(value), actual=dict(result.metrics), told=result.message)
+    return Measured(score=float(value), actual=dict(result.metrics), detail=result.message)
 
 
 # --- with a judge --------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class JudgedJourney(AskingTask):
 
         Raises:
             TaskFault: There is no conversation, or it may lack something; raised before anything
-                is asked.
+                is called.
         """
         del base
         messages = self.read(scope, spans)
@@ -237,8 +237,8 @@ class JudgedJourney(AskingTask):
             replies.update(zip(known.open, (yield requests), strict=True))
         found = self._result(result, replies, scope)
         if first is not None:
-            talk = JudgeExchange.of(first.messages, known.given)
-            found = found.using(sum_of(each.taken for each in replies.values()), talk)
+            exchange = JudgeExchange.of(first.messages, known.given)
+            found = found.using(sum_of(each.taken for each in replies.values()), exchange)
         return found, found.actual
 
     def _request(self, key: Key, request: JudgeRequest, record_uid: str) -> JudgeRequest:
@@ -261,7 +261,7 @@ class JudgedJourney(AskingTask):
         reason = errors[0].reason if errors else reason
         try:
             return self.metric.result(_measured(self.task, result, reason), scope)
-        except Exception as error:  # noqa: BLE001 - what was asked is paid for and has to be reported
+        except Exception as error:  # noqa: BLE001 - the calls are paid for and has to be reported
             return self.fault(error)
 
 
@@ -277,11 +277,11 @@ class GivenAnswers(Answers):
     """Gives the answers again that a judge gave about a conversation, in their order.
 
     Args:
-        told: The answer in the result of a journey task (`JudgeExchange.answer`).
+        answers: Those in the result of a journey task (`JudgeExchange.answer`).
     """
 
-    def __init__(self, told: JsonValue) -> None:
-        self._left = iter(told if isinstance(told, list) else [])
+    def __init__(self, answers: JsonValue) -> None:
+        self._left = iter(answers if isinstance(answers, list) else [])
 
     def answer(self, question: str, /, **data: object) -> JsonValue:
         """Give the next answer.
@@ -292,7 +292,7 @@ class GivenAnswers(Answers):
         del data
         found = next(self._left, None)
         if not isinstance(found, dict) or found.get("question") != question:
-            raise JudgeError(Reason.PROVIDER, "the judge was not asked")
+            raise JudgeError(Reason.PROVIDER, "the judge was not called")
         if "error" in found:
             raise JudgeError(Reason(str(found["reason"])), str(found["error"]))
         return found["answer"]

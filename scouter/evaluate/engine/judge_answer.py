@@ -154,12 +154,12 @@ class AnswerForm:
             return None
         return as_score(answer["score"])
 
-    def told(self, answer: JsonValue) -> str:
+    def unmet(self, answer: JsonValue) -> str:
         """Name the criteria that are not met, and why; "" without a rubric, or where all are."""
         if self.rubric is None or not isinstance(answer, dict):
             return ""
         marks = self._marks(answer["criteria"])
-        failed, unclear = marks.told(NO), marks.told(CANNOT_TELL)
+        failed, unclear = marks.criteria_of(NO), marks.criteria_of(CANNOT_TELL)
         parts = [f"not met: {failed}"] if failed else []
         reported = "; ".join(parts + ([f"cannot tell: {unclear}"] if unclear else []))
         return shorten(reported, MAX_SHOWN_CHARS)
@@ -291,7 +291,7 @@ def majority_of(samples: int) -> int:
 
 
 def still_needed(votes: Sequence[Vote], samples: int) -> int:
-    """Count the samples that must still be asked at once for a majority.
+    """Count the samples that must still be called for at once for a majority.
 
     Returns:
         As many as would decide if they agreed with those in front; 0 where the majority is
@@ -360,7 +360,7 @@ def usage_of(replies: Sequence[JudgeReply | JudgeError]) -> JudgeUsage | None:
     """Add up what replies tell of what they took.
 
     Returns:
-        None where nobody was asked and nothing was there.
+        None where no judge was called and nothing was there.
     """
     total = sum_of(reply.taken for reply in replies)
     return total if total.calls or total.cached else None

@@ -1,4 +1,4 @@
-"""A judge task, compiled: its questions before the judge is asked, its outcome after."""
+"""A judge task, compiled: its questions before the judge is called, its outcome after."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class JudgeTask(AskingTask):
         """Ask about one record until there is an outcome.
 
         Raises:
-            TaskFault: A variable leads nowhere; raised before anything is asked.
+            TaskFault: A variable leads nowhere; raised before any call.
         """
         del base, spans
         fields: JsonValue = scope if isinstance(scope, dict) else {"context": scope}
@@ -132,7 +132,7 @@ class JudgeTask(AskingTask):
 
     def _single_vote(self, answer: JsonValue, scope: JsonValue) -> Vote:
         bounds = self.form.bounds(answer)
-        reported = self.form.told(answer)
+        reported = self.form.unmet(answer)
         if bounds is None:
             found = self._compared(answer, scope)
         else:
@@ -186,7 +186,7 @@ class JudgeTask(AskingTask):
     def _decide(self, votes: Sequence[Vote], scope: JsonValue) -> ResultAndAnswer:
         result, answer = self._by_votes(votes, scope)
         if result.outcome is Outcome.ERRORED:
-            # Undecided while some were never asked: not the judge's failure.
+            # Undecided while some were never called for: not the judge's failure.
             for vote in votes:
                 if vote.result.reason is Reason.BUDGET:
                     return self._skipped(Reason.BUDGET, f"skipped: {vote.result.message}"), None
@@ -202,8 +202,8 @@ class JudgeTask(AskingTask):
             vote = winner(votes, samples)
         except TaskFault as fault:
             return self._errored(fault.reason, fault.message), None
-        asked = f"{tally(votes)} of {samples} samples"
-        result = self._with_message(vote.result, f"{asked}; {vote.result.message}")
+        share = f"{tally(votes)} of {samples} samples"
+        result = self._with_message(vote.result, f"{share}; {vote.result.message}")
         scores = [score for each in votes if (score := each.result.score) is not None]
         return result.scored(fmean(scores)), vote.answer
 
@@ -249,7 +249,7 @@ def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:
 
 
 def _renders(task: LLMJudgeTask, form: AnswerForm) -> dict[bool, tuple[Render, ...]]:
-    """Prepare what is asked with and without a reference, in every order."""
+    """Prepare the questions with and without a reference, in every order."""
     if task.reference is None:
         return {False: _orders(task.prompt, form.notes, [], task.swap)}
     given = PromptMessage(content=_REFERENCE.format(path=task.reference))

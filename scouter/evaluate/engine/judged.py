@@ -108,7 +108,7 @@ def _deferred(
             if judge is None:
                 found.results[at] = plan.runs[at](scope, spans, context)
                 continue
-            result, question = _not_asked(
+            result, question = _before_call(
                 judge, scope, uid, context, spans, is_wanted=spec.task_id in known
             )
             earlier = known.get(spec.task_id)
@@ -121,7 +121,7 @@ def _deferred(
     return Deferred(results=results, retained=frozenset(retained))
 
 
-def _not_asked(
+def _before_call(
     judge: AskingTask,
     scope: JsonValue,
     uid: str,
@@ -130,7 +130,7 @@ def _not_asked(
     *,
     is_wanted: bool,
 ) -> tuple[EvalTaskResult, str]:
-    """Give a judge task's result before anyone is asked, and the question's digest if wanted."""
+    """Give a judge task's result before any call, and the question's digest if wanted."""
     if not judge.is_sampled(uid):
         return judge.not_sampled(), ""
     try:
@@ -168,7 +168,7 @@ def question_of(
         spans: Those of the record's trace, as the walk had them.
 
     Returns:
-        32 hex digits; empty where nothing was asked, and where it is too long to be repeated.
+        32 hex digits; empty where there was no question, and where it is too long to be repeated.
     """
     if found.results[at].usage is None:
         return ""
@@ -210,7 +210,7 @@ def evaluate_records(
 ) -> Sequence[RecordResult]:
     """Judge many records by all tasks of a plan.
 
-    Can be called inside a running event loop: questions to a judge are asked in a loop of their
+    Can be called inside a running event loop: questions to a judge are put in a loop of their
     own, in another thread. Plans without judge tasks, and those for which no judge is given, meet
     no loop and no thread.
 
@@ -252,7 +252,7 @@ async def evaluate_records_async(
         trees: Each record's spans: by trace id, or one tree per record.
         judge: Answers the judge tasks; without one they are errored.
         concurrency: Most questions at a time, over all records, at least 1.
-        backoff: Gives the wait before a failed provider is asked again.
+        backoff: Gives the wait before a failed provider is called again.
 
     Raises:
         ConfigError: Something that is no judge, or a concurrency below 1.
@@ -284,7 +284,7 @@ class JudgedRun:
         plan: From `compile_plan`.
         judge: Answers.
         concurrency: Most questions at a time.
-        backoff: Gives the wait before a failed provider is asked again.
+        backoff: Gives the wait before a failed provider is called again.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ class JudgedRun:
         self._backoff = Backoff() if backoff is None else backoff
 
     async def evaluate(self, records: Sequence[EvalRecord], trees: Trees) -> list[RecordResult]:
-        """Evaluate all records; as many are started as questions may be asked at a time."""
+        """Evaluate all records; as many are started as calls may be made at a time."""
         results: dict[int, RecordResult] = {}
         waiting = iter(range(len(records)))
 

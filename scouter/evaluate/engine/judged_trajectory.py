@@ -35,7 +35,7 @@ from scouter.model.genai.tool_definitions import tool_definitions
 
 _Get: TypeAlias = Callable[[JsonValue], JsonValue]
 _HISTORY: Final = Path(HISTORY)
-_UNTOLD: Final = "(not told: judge no parameter of this call)"
+_UNREPORTED: Final = "(not told: judge no parameter of this call)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,12 @@ class JudgedTrajectory(AskingTask):
 
         Raises:
             TaskFault: There are no calls to judge, they may not be all, or there is no question
-                about such a record; raised before anything is asked.
+                about such a record; raised before any call.
         """
         expected = None if self.reference is None else _found(self.reference, scope)
         judge = self.looks if expected is None else self.compares
         if judge is None:
-            raise TaskFault(Reason.MISSING_PATH, self._unasked(expected))
+            raise TaskFault(Reason.MISSING_PATH, self._no_question(expected))
         fields = scope if isinstance(scope, dict) else {"context": scope}
         try:
             values = self._values(scope, base, spans, expected, judge.task.prompt)
@@ -79,7 +79,7 @@ class JudgedTrajectory(AskingTask):
             result.span_ids = find_calls(spans)
         return result, answer
 
-    def _unasked(self, expected: JsonValue) -> str:
+    def _no_question(self, expected: JsonValue) -> str:
         if expected is None:
             return (
                 f"the record has no expected calls at {self.task.reference!r}, and the task no "
@@ -97,7 +97,9 @@ class JudgedTrajectory(AskingTask):
     ) -> dict[str, JsonValue]:
         """The meaning of the task's own variables."""
         if self.predicted is None:
-            made = _told(_all_calls(spans, self.task.calls_told_by), with_results=expected is None)
+            made = _shown_calls(
+                _all_calls(spans, self.task.calls_told_by), with_results=expected is None
+            )
         else:
             made = _shown(read_trajectory(self.predicted(base), "the calls"))
         values: dict[str, JsonValue] = {CALLS: list[JsonValue](made)}
@@ -133,7 +135,7 @@ def compile_judged(task: TrajectoryTask, stage: int, wire: JsonValue) -> JudgedT
     def judge_of(prompt: Prompt | None) -> JudgeTask | None:
         if prompt is None:
             return None
-        asked = LLMJudgeTask(
+        judge_task = LLMJudgeTask(
             task.id,
             prompt,
             task.expected_value,
@@ -145,7 +147,7 @@ def compile_judged(task: TrajectoryTask, stage: int, wire: JsonValue) -> JudgedT
             samples=task.samples,
             vote="median",
         )
-        judge = compile_judge(asked, stage)
+        judge = compile_judge(judge_task, stage)
         return replace(judge, spec=replace(judge.spec, task_type=task.task_type, assertion=wire))
 
     compares, looks = judge_of(task.prompt), judge_of(task.prompt_without_reference)
@@ -192,7 +194,7 @@ def _all_calls(spans: SpanTree | None, by: CallsToldBy | None) -> Sequence[ToolC
     return calls
 
 
-def _told(calls: Sequence[ToolCall], *, with_results: bool) -> list[dict[str, JsonValue]]:
+def _shown_calls(calls: Sequence[ToolCall], *, with_results: bool) -> list[dict[str, JsonValue]]:
     """Show the calls of spans, with what came back where it is reported."""
     steps: dict[object, list[ToolCall]] = {}
     for at, call in enumerate(calls):
@@ -201,7 +203,7 @@ def _told(calls: Sequence[ToolCall], *, with_results: bool) -> list[dict[str, Js
     in_order = [call for step in steps.values() for call in step]
     for one, call in zip(shown, in_order, strict=True):
         if call.arguments is None:
-            one["params"] = _UNTOLD
+            one["params"] = _UNREPORTED
         if with_results:
             one.update(_outcome(call))
     return shown

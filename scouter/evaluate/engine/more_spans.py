@@ -445,14 +445,14 @@ ReadsPart: TypeAlias = Callable[[str], bool]
 
 _NAME: Final = "name"
 _ERROR: Final = "events.exception.exception.type"
-_TOLD: Final = frozenset(
+_READ: Final = frozenset(
     {
         *(name for uses in USES.values() for name in uses),
         *TELLING, *NAME, *VERDICT, *ACTION, *TRIGGERED,
     }
 )  # fmt: skip
 """Attributes that conventions read."""
-_TOLD_STARTS: Final = (*PREFIXES, *PARAMETERS, "gen_ai.")
+_READ_STARTS: Final = (*PREFIXES, *PARAMETERS, "gen_ai.")
 _OF_ANY_VALUE: Final = frozenset({AggregationType.First, AggregationType.Last})
 _OF_NUMBERS: Final = frozenset(
     {"ResponseInputTokens", "ResponseOutputTokens", "ResponseTotalTokens"}
@@ -480,7 +480,7 @@ def reads_part(assertion: TraceAssertion | AgentAssertion) -> ReadsPart:
             return _nothing
         case _:
             is_number = assertion.kind in _OF_NUMBERS
-            return lambda part: not is_number and _is_told_by(part)
+            return lambda part: not is_number and _is_read(part)
 
 
 def reach_of_cut(assertion: TraceAssertion | AgentAssertion) -> Fixed:
@@ -505,14 +505,14 @@ def name_cut(cut: Mapping[str, str], reads: ReadsPart) -> str:
     return next((f"{part} of the span {cut[part]}" for part in found), "")
 
 
-def _is_told_by(part: str) -> bool:
+def _is_read(part: str) -> bool:
     """Tell whether a convention may read a part: what an instrumentor adds beside it flips nothing.
 
     Of an exception it is the type, and neither message nor stack trace.
     """
     if part.startswith("events."):
         return not part.startswith("events.exception.") or part == _ERROR
-    return part == _NAME or part in _TOLD or part.startswith(_TOLD_STARTS)
+    return part == _NAME or part in _READ or part.startswith(_READ_STARTS)
 
 
 def _nothing(_: str) -> bool:

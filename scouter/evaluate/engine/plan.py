@@ -194,7 +194,7 @@ def _doubted(
 
 
 def reads_spans(task: Task) -> bool:
-    """Tell whether a task or its condition looks at spans; what it depends on is not asked."""
+    """Tell whether a task or its condition looks at spans; what it depends on does not matter."""
     return any(map(_reads_spans, _with_condition(task)))
 
 

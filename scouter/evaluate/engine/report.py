@@ -36,7 +36,7 @@ MOST_TEXT: Final = 100_000
 """Characters of a report in Markdown."""
 MOST_COMPARED: Final = 8_000_000
 """Characters of a report and its reference times levels of the tree of fields."""
-_TOLD_FIELDS: Final = 5
+_SHOWN_FIELDS: Final = 5
 """Fields that are named in the message of a result."""
 
 Pair: TypeAlias = tuple[JsonValue, JsonValue]
@@ -167,7 +167,7 @@ def measured(found: SectionScore) -> Measured:
     if found.section_score is None or faults:
         reported = "; ".join(
             f"{path}: {each.error}" if path else str(each.error)
-            for path, each in faults[:_TOLD_FIELDS]
+            for path, each in faults[:_SHOWN_FIELDS]
         )
         reason = (faults[0][1].reason if faults else None) or Reason.TYPE
         raise TaskFault(reason, reported or "neither report nor reference has what is scored")
@@ -176,7 +176,7 @@ def measured(found: SectionScore) -> Measured:
         for path, each in fields
         if path and each.section_score is not None and each.section_score < 1
     )
-    return Measured(score=found.section_score, told="; ".join(islice(short, _TOLD_FIELDS)))
+    return Measured(score=found.section_score, detail="; ".join(islice(short, _SHOWN_FIELDS)))
 
 
 def _fields(path: str, found: SectionScore) -> Iterator[tuple[str, SectionScore]]:
@@ -213,7 +213,7 @@ class JudgedReport(AskingTask):
             ConfigError: A path, a template or the prompt can never work.
         """
         metric = Metric.of(subject)
-        asked = LLMJudgeTask(
+        judge_task = LLMJudgeTask(
             task.id,
             prompt,
             0,
@@ -228,7 +228,7 @@ class JudgedReport(AskingTask):
             spec=metric.spec,
             task=task,
             reports=Reports.of(task),
-            field=compile_judge(asked, subject.stage),
+            field=compile_judge(judge_task, subject.stage),
             metric=metric,
         )
 
@@ -246,7 +246,7 @@ class JudgedReport(AskingTask):
         """Ask about one report until it has a score.
 
         Raises:
-            TaskFault: There is no report or no reference; raised before anything is asked.
+            TaskFault: There is no report or no reference; raised before any call.
         """
         del spans
         fields = _Fields(task=self.field, record_uid=record_uid)
@@ -254,7 +254,7 @@ class JudgedReport(AskingTask):
         try:
             score = yield from walk.__await__()
             result = self.metric.result(measured(score), scope)
-        except Exception as error:  # noqa: BLE001 — what was asked is paid for and has to be reported
+        except Exception as error:  # noqa: BLE001 — the calls are paid for and has to be reported
             result = self.fault(error)
         for name, (found, _) in fields.in_order:
             if found.outcome is Outcome.SKIPPED:  # not the judge's failure
@@ -267,7 +267,7 @@ class JudgedReport(AskingTask):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Wait:
     """Waits for what comes of the questions about one field."""
 
     steps: Asking
@@ -282,9 +282,9 @@ class _Fields(FieldJudge):
 
     task: JudgeTask
     record_uid: str
-    asked: JudgeCaller = field(default_factory=TaskJudge)
+    caller: JudgeCaller = field(default_factory=TaskJudge)
     names: list[str] = field(default_factory=list[str])
-    """In the order in which they were asked about."""
+    """In the order of their questions."""
     outcomes: dict[int, ResultAndAnswer] = field(default_factory=dict[int, ResultAndAnswer])
     """By the number of the field in that order."""
 
@@ -301,7 +301,7 @@ class _Fields(FieldJudge):
         at = len(self.names)
         self.names.append(name)
         try:
-            found = await _Asked(self.task.ask(value, self.record_uid, value))
+            found = await _Wait(self.task.ask(value, self.record_uid, value))
         except Exception as error:  # noqa: BLE001 — one field never touches another
             found = self.task.fault(error), None
         self.outcomes[at] = found

@@ -98,7 +98,7 @@ class CallsScore:
         return Numbers(low=floor, high=1.0, is_whole=self.is_flag)
 
 
-_TOLD_LINES: Final = 5
+_SHOWN_LINES: Final = 5
 """Calls that differ, in the message of a result."""
 _ONLY_RISE: Final = frozenset({"in_order_match", "any_order_match", "recall", "single_tool_use"})
 """Metrics that more calls cannot lower."""
@@ -133,7 +133,7 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
             raise
         except DataError as error:
             raise TaskFault(Reason.TYPE, str(error)) from error
-        return Measured(score=found, told=reported)
+        return Measured(score=found, detail=reported)
 
     compiled = compile_metric(subject, measure)
     if predicted is not None:
@@ -187,12 +187,12 @@ def _doubting_arguments(
 
 def _most(
     task: TrajectoryTask,
-    untold: Sequence[ToolCall],
+    unreported: Sequence[ToolCall],
     calls: Sequence[ToolCall],
     expected: JsonValue,
 ) -> float:
     """The score if the arguments that are not reported are the expected ones."""
-    free = {call.name: ArgumentRules(mode="ignore") for call in untold}
+    free = {call.name: ArgumentRules(mode="ignore") for call in unreported}
     rules = task.rules.model_copy(update={"tools": {**task.rules.tools, **free}})
     made = read_trajectory(list(calls), is_wire=rules.compat == "vertex")
     return _scoring(task, rules)(made, expected)[0]
@@ -225,7 +225,7 @@ def _scoring(task: TrajectoryTask, rules: TrajectoryRules) -> _Score:
     def score(calls: _Calls, reference: JsonValue) -> tuple[float, str]:
         found = compare(calls, reference, rules)
         value = found.score(name) or 0.0
-        return value, "" if value == 1 else found.explain(_TOLD_LINES).replace("\n", "; ")
+        return value, "" if value == 1 else found.explain(_SHOWN_LINES).replace("\n", "; ")
 
     return score
 
@@ -251,7 +251,7 @@ def compile_reliability(task: ReliabilityTask, subject: Subject) -> CompiledTask
         else:
             names = _names_at(path, base)
         found = evaluator.check(names)
-        return Measured(score=float(found.passed), told=found.summary)
+        return Measured(score=float(found.passed), detail=found.summary)
 
     compiled = compile_metric(subject, measure)
     if path is not None:

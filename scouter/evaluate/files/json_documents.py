@@ -154,11 +154,11 @@ class _Reader:
             else:
                 return found, at + 1
             problem: Exception | str = "an object has no known end"
-            is_told = found.keys() <= _OPENED | _HEADS
+            is_known = found.keys() <= _OPENED | _HEADS
         except (ValueError, RecursionError) as error:
-            problem, is_told = error, False
+            problem, is_known = error, False
         opened = sorted(found.keys() & _OPENED)
-        if not is_told:
+        if not is_known:
             but = f" (but for {', '.join(opened)})" if opened else ""
             self._broken(begin, problem, f"the object{but}")
         self._stop(left)

@@ -35,7 +35,7 @@ _SHORT: Final = ("check", "expected", "keywords", "claim", "answer")
 """Data of a question that say in short what it is about."""
 
 Key: TypeAlias = tuple[str, int]
-"""A question's text, and how often it was asked before."""
+"""A question's text, and how often it came before."""
 T = TypeVar("T")
 
 _DATA: Final = (
@@ -117,7 +117,7 @@ class Answers(ABC):
 class Known(Answers):
     """Gives the answers that there are, and notes what is open.
 
-    An open question counts as answered with yes: then all is asked in one round that a no would
+    An open question counts as answered with yes: then all is put in one round that a no would
     only bring up in the next.
     """
 
@@ -125,15 +125,15 @@ class Known(Answers):
     open: dict[Key, JudgeRequest] = field(default_factory=dict[Key, JudgeRequest])
     given: list[JsonValue] = field(default_factory=list[JsonValue])
     """Answers in the order of the questions, for `GivenAnswers`."""
-    asked: Counter[str] = field(default_factory=Counter[str])
+    counts: Counter[str] = field(default_factory=Counter[str])
 
     def answer(self, question: str, /, **data: object) -> JsonValue:
-        """Answer a question that was asked before."""
+        """Answer a question that came before."""
         request = request_of(question, data)
         text = f"{question} {request.messages[-1]['content']}"
-        number = self.asked[text]
-        if question == ASSERT:  # asked again for another answer, where others have the same one
-            self.asked[text] += 1
+        number = self.counts[text]
+        if question == ASSERT:  # put again for another answer, where others have the same one
+            self.counts[text] += 1
         key = text, number
         reply = self.replies.get(key)
         if reply is None:
@@ -230,7 +230,7 @@ class FuzzyChain:
     the weighted ratio of tokens. A link that fails is named in `problems`.
 
     Args:
-        judge: Asked first.
+        judge: Called first.
         embedder: An `Embedder` or a function; None leaves that link out.
         threshold: Least similarity of the last two links, in [0, 1].
         is_enabled: False: values are the same only if they are equal, and texts only if one says

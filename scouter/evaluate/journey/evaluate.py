@@ -76,7 +76,7 @@ def evaluate_journey(
     if not 0.0 <= similarity_threshold <= 1.0:
         raise ConfigError(f"similarity_threshold {similarity_threshold} is not in [0, 1]")
     if embedder is not None:
-        as_embed(embedder)  # what is none is refused before anything is asked
+        as_embed(embedder)  # what is none is refused before any call
     case, read = read_case(dataset, is_lenient=compat == WXO), read_messages(messages)
     routes, reported = Agents.read(agents), tuple(searches)
 

@@ -191,11 +191,11 @@ def _of_chat(value: dict[str, JsonValue]) -> list[JourneyMessage]:
 
 
 def _request(calls: Sequence[ToolCall]) -> JourneyMessage:
-    asked = tuple(
+    requested = tuple(
         RequestedCall(name=each.name, arguments=each.arguments, call_id=each.call_id)
         for each in calls
     )
-    return JourneyMessage(role="assistant", type=TOOL_CALL, calls=asked)
+    return JourneyMessage(role="assistant", type=TOOL_CALL, calls=requested)
 
 
 def _response(call: ToolCall) -> JourneyMessage:
@@ -242,8 +242,8 @@ def messages_of_turns(
             them, tells of its calls itself where no span does. Where the user said nothing, the
             agent spoke first.
         spans: Of the conversation.
-        times_ns: Of each turn when the agent was asked and when it had answered, in ns since the
-            epoch. A call belongs to the turn in which it began; one that began after the last
+        times_ns: Of each turn when the agent got its message and when it had answered, in ns since
+            the epoch. A call belongs to the turn in which it began; one that began after the last
             answer stands behind it, as in a turn that the agent did not end. Without times all
             calls come before the first answer.
 
@@ -295,8 +295,8 @@ def _timed(answer: list[JourneyMessage], times_ns: tuple[int, int]) -> list[Jour
     """Give the time of a turn to the last thing that the agent says in it."""
     if not answer:
         return answer
-    asked_ns, answered_ns = times_ns
-    seconds = round((answered_ns - asked_ns) / _NS, 3)
+    sent_ns, answered_ns = times_ns
+    seconds = round((answered_ns - sent_ns) / _NS, 3)
     return [*answer[:-1], replace(answer[-1], response_time_s=seconds)]
 
 
@@ -395,9 +395,9 @@ def routing_f1(called: Iterable[str], goal_tools: Sequence[str], agents: Agents)
         other agents called, and agents that goals name and nobody called. None where no goal names
         an agent and none was called.
     """
-    asked = {found for tool in called if (found := agents.agent_called(tool))}
+    reached = {found for tool in called if (found := agents.agent_called(tool))}
     wanted = {found for tool in goal_tools if (found := agents.agent_called(tool))}
     allowed = wanted | agents.owners_of(goal_tools)
-    right, wrong, missed = len(asked & allowed), len(asked - allowed), len(wanted - asked)
+    right, wrong, missed = len(reached & allowed), len(reached - allowed), len(wanted - reached)
     total = 2 * right + wrong + missed
     return 2 * right / total if total else None

@@ -1,1 +1,1 @@
-"""The port to a model that is asked for a judgement, its prompts and its usage."""
+"""The port to a model that is called for a judgement, its prompts and its usage."""

@@ -29,7 +29,7 @@ _THOUGHT: Final = re.compile(
     r"|<\|begin_of_thought\|>|<\|channel\|>analysis<\|message\|>)",
     re.IGNORECASE,
 )
-"""Begins a thought where it begins a line; models talk of such marks within one.
+"""Begins a thought where it begins a line; models write of such marks within one.
 
 Source: the chat templates of DeepSeek, Qwen, Mistral, Kimi, Seed, OpenThinker and gpt-oss.
 """

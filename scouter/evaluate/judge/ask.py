@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Pauses before a judge is asked again.
+    """Pauses before a judge is called again.
 
     A pause is a random part of a time that doubles with every attempt, so that many tasks that
     failed together do not come back together. It is never shorter than the provider requested.
@@ -71,7 +71,7 @@ async def ask(
     Args:
         judge: The judge.
         request: The question.
-        max_retries: Most times that it is asked again.
+        max_retries: Most times that it is called again.
         backoff: Gives the wait before that.
         slots: Entered for every question, and left while waiting for the next.
 
@@ -87,7 +87,7 @@ async def ask(
             return reply.after(earlier) if attempt else reply
         earlier = sum_of((earlier, reply.taken))
         if attempt == max_retries or (reply.retry_after_s or 0.0) > backoff.most_s:
-            times = f" (asked {attempt + 1} times)" if attempt else ""
+            times = f" (called {attempt + 1} times)" if attempt else ""
             return JudgeError(reply.reason, f"{reply.message}{times}", usage=earlier)
         await backoff.sleep(backoff.seconds(attempt, reply))
         attempt += 1
@@ -267,7 +267,7 @@ class JudgeCaller:
                 raise _counted(reply, attempt + 1)
             else:
                 await self.backoff.sleep(self.backoff.seconds(attempt, reply))
-        raise JudgeError(Reason.PARSE, "the judge was not asked: max_retries is below 0")
+        raise JudgeError(Reason.PARSE, "the judge was not called: max_retries is below 0")
 
     async def reply(self, request: JudgeRequest) -> Reply:
         """Ask once."""
@@ -279,7 +279,7 @@ class JudgeCaller:
 
 
 def _counted(error: JudgeError, attempts: int) -> JudgeError:
-    times = f" (asked {attempts} times)" if attempts > 1 else ""
+    times = f" (called {attempts} times)" if attempts > 1 else ""
     return JudgeError(error.reason, f"{error.message}{times}", usage=error.usage)
 
 
@@ -350,9 +350,9 @@ class Together(Generic[T]):
 
         steps = together({at: each.__await__() for at, each in enumerate(self.walks)}, fault)
         try:
-            asked = next(steps)
+            requests = next(steps)
             while True:
-                asked = steps.send((yield [request for _, request in asked]))
+                requests = steps.send((yield [request for _, request in requests]))
         except StopIteration as end:
             return [end.value[at] for at in range(len(self.walks))]
         finally:
@@ -390,7 +390,7 @@ class _RunJudge:
 class TaskJudge(JudgeCaller):
     """The judge of the run, for the function of a `FunctionTask` with a prompt.
 
-    `max_retries` bounds how often it is asked again for an answer that can be read; that of the
+    `max_retries` bounds how often it is called again for an answer that can be read; that of the
     task, how often where the provider fails.
     """
 

@@ -70,23 +70,23 @@ def sum_of(usages: Iterable[JudgeUsage]) -> JudgeUsage:
     """
     found = list(usages)
     cached = sum(each.cached for each in found)
-    asked = [each for each in found if each.calls]
-    if not asked:
+    called = [each for each in found if each.calls]
+    if not called:
         return (
             JudgeUsage(cached=cached, input_tokens=0, output_tokens=0, cost_usd=0.0)
             if cached
             else JudgeUsage()
         )
-    read = [each.input_tokens for each in asked if each.input_tokens is not None]
-    written = [each.output_tokens for each in asked if each.output_tokens is not None]
-    paid = [each.cost_usd for each in asked if each.cost_usd is not None]
+    read = [each.input_tokens for each in called if each.input_tokens is not None]
+    written = [each.output_tokens for each in called if each.output_tokens is not None]
+    paid = [each.cost_usd for each in called if each.cost_usd is not None]
     return JudgeUsage(
-        calls=sum(each.calls for each in asked),
+        calls=sum(each.calls for each in called),
         cached=cached,
         input_tokens=sum(read) if read else None,
         output_tokens=sum(written) if written else None,
         cost_usd=sum(paid) if paid else None,
-        unpriced_calls=sum(each.unpriced_calls for each in asked),
+        unpriced_calls=sum(each.unpriced_calls for each in called),
     )
 
 
@@ -139,9 +139,9 @@ class JudgeReply:
     output_tokens: int | None = None
     cost_usd: float | None = None
     is_cached: bool = False
-    """True where nobody was asked: the answer was there already, and so took nothing."""
+    """True where no judge was called: the answer was there already, and so took nothing."""
     earlier: JudgeUsage | None = None
-    """Usage of earlier attempts that failed, as reported by the caller that asked again."""
+    """Usage of earlier attempts that failed, as reported by the caller that tried again."""
 
     @property
     def taken(self) -> JudgeUsage:
@@ -162,18 +162,18 @@ class JudgeReply:
 
 
 class JudgeError(ScouterError):
-    """A judge gave no usable answer; becomes the `errored` result of the one task that asked.
+    """A judge gave no usable answer; becomes the `errored` result of the one task that called it.
 
     Args:
-        reason: `PROVIDER` (nobody answered; asked again), `PARSE` (not what was requested),
+        reason: `PROVIDER` (nobody answered; called again), `PARSE` (not what was requested),
             `REFUSAL` (the model declined), `ABSTAINED` (it could not tell) or `BUDGET` (there is
             no money left to ask with; the task is then skipped).
         message: The fault, without secrets.
-        retry_after_s: Seconds that the provider asked to wait.
+        retry_after_s: Seconds that the provider requires to wait.
         permanent: Asking again is useless although it is the provider: a wrong key, an unknown
             model.
         usage: Tokens and time of the question: a refused answer is paid for, too. `JudgeUsage()`
-            where no provider was asked, None where the usage is not known.
+            where no provider was called, None where the usage is not known.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ _USUAL: Final = "scouter.agent.model_judge:ModelJudge"
 
 
 def usual_judge() -> Judge:
-    """Make the judge that is asked where none is given: `ModelJudge()`, as in `scouter eval`.
+    """Make the judge that is called where none is given: `ModelJudge()`, as in `scouter eval`.
 
     Raises:
         ConfigError: The settings file of the provider entries is wrong.
@@ -377,7 +377,7 @@ def to_answer(answer: object) -> JudgeReply:
 def to_judge_error(error: Exception) -> JudgeError:
     """Turn an error that a judge raised into a `JudgeError`.
 
-    The question is asked again after a fault that may pass: a `TransientError` and any error of
+    The question is put again after a fault that may pass: a `TransientError` and any error of
     connections, files and time limits (`OSError`). Any other exception counts as the provider's,
     too, but is taken for a mistake in the judge that asking again does not mend.
     """

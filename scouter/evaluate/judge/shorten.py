@@ -51,7 +51,7 @@ class JudgeExchange:
     """None where no answer could be used."""
 
     @property
-    def asked(self) -> str:
+    def question(self) -> str:
         """The question as one text; empty where a part of it was cut, so that nobody knows it."""
         text = json.dumps(self.messages, ensure_ascii=False)
         return "" if is_cut(text) else text

@@ -45,7 +45,7 @@ class Change:
         """A text that stands wherever a message tells of the call."""
         return self.call.call_id or bare_name(self.call.name)
 
-    def is_told_in(self, node: Node) -> bool:
+    def is_reported_in(self, node: Node) -> bool:
         """Tell whether a part of a message tells of the call."""
         call = self.call
         if call.call_id and not _any(node, lambda part: part == call.call_id):
@@ -85,7 +85,7 @@ def with_calls(tree: SpanTree, changes: Sequence[Change]) -> list[Span]:
     }
 
     def items(node: Node) -> list[Node] | None:
-        found = [each for each in changes if each.is_told_in(node)]
+        found = [each for each in changes if each.is_reported_in(node)]
         if len(found) != 1:
             return None
         return [found[0].facts(node, each) for each in found[0].become]
@@ -95,9 +95,9 @@ def with_calls(tree: SpanTree, changes: Sequence[Change]) -> list[Span]:
     for span in tree.spans:
         owner = _owner(tree, span, owners)
         if owner is None:
-            told = _over(span, walk)
-            if told is span or not _is_emptied(span, told):
-                spans.append(told)
+            changed = _over(span, walk)
+            if changed is span or not _is_emptied(span, changed):
+                spans.append(changed)
         else:
             is_own = span.span_id in owners
             spans += [
@@ -165,7 +165,7 @@ def _other_id(span_id: str, number: int) -> str:
 
 
 def _is_emptied(before: Span, after: Span) -> bool:
-    """Tell whether a model's call asked for tools, and says nothing at all any more."""
+    """Tell whether a model's call requested tools, and says nothing at all any more."""
     if kind_of(before) is not Kind.MODEL or not _log_of(before).tool_calls():
         return False
     left = _log_of(after)
@@ -232,9 +232,9 @@ def _as_list(like: Node, items: list[Node]) -> Node:
 def _inside(node: Node, change: Callable[[Node], Node]) -> Node:
     """Change the parts of a node; gives the node itself where none changes."""
     if isinstance(node, Mapping):
-        told = cast("Mapping[str, Node]", node)
-        found = {key: change(value) for key, value in told.items()}
-        return found if any(found[key] is not told[key] for key in told) else told
+        fields = cast("Mapping[str, Node]", node)
+        found = {key: change(value) for key, value in fields.items()}
+        return found if any(found[key] is not fields[key] for key in fields) else fields
     if isinstance(node, list | tuple):
         parts = cast("Sequence[Node]", node)
         changed = [change(each) for each in parts]
@@ -302,15 +302,15 @@ def _like(node: Node, value: JsonValue) -> Node:
 
 def _over(span: Span, change: Callable[[Node], Node]) -> Span:
     """Change what a span tells in its attributes and events."""
-    told = {
+    content = {
         "attributes": _nested(span.attributes),
-        "events": [{"of": each, "told": _nested(each.attributes)} for each in span.events],
+        "events": [{"of": each, "read": _nested(each.attributes)} for each in span.events],
     }
-    made = change(told)
-    if made is told:
+    made = change(content)
+    if made is content:
         return span
     events = tuple(
-        SpanEvent(name=of.name, time_ns=of.time_ns, attributes=_flat(each["told"]))
+        SpanEvent(name=of.name, time_ns=of.time_ns, attributes=_flat(each["read"]))
         for each in made["events"]
         for of in (cast("SpanEvent", each["of"]),)
     )

@@ -114,7 +114,7 @@ class MutationScore:
 def task_wire(task: AgentAssertionTask) -> dict[str, Any]:
     """A task as a person writes it: without what is so by default."""
     wire = task.model_dump(mode="json")
-    given = {name: _told(wire[name]) for name in _WRITTEN if wire.get(name) not in (None, [])}
+    given = {name: _stated(wire[name]) for name in _WRITTEN if wire.get(name) not in (None, [])}
     return {**given, "expected_value": task.expected_value}
 
 
@@ -123,10 +123,10 @@ _WRITTEN: Final = (
 )  # fmt: skip
 
 
-def _told(value: JsonValue) -> JsonValue:
+def _stated(value: JsonValue) -> JsonValue:
     if not isinstance(value, dict):
         return value
-    return {key: _told(each) for key, each in value.items() if each is not None}
+    return {key: _stated(each) for key, each in value.items() if each is not None}
 
 
 def mutation_score(
@@ -139,8 +139,8 @@ def mutation_score(
 ) -> MutationScore:
     """Put faults into good traces, and count those that tasks see.
 
-    A trace is good if it passes the tasks. No judge is asked: tasks that would are left out, and so
-    are those of sessions. The same traces give the same answer every time.
+    A trace is good if it passes the tasks. No judge is called: tasks that need one are left out,
+    and so are those of sessions. The same traces give the same answer every time.
 
     Args:
         tasks: A profile's.
@@ -155,26 +155,26 @@ def mutation_score(
     Cost: about 10 ms for each mutant of a trace with ten calls of tools.
     """
     given = list(tasks)
-    kept = runnable(given)
-    if not kept:
+    usable = runnable(given)
+    if not usable:
         raise ConfigError("every task asks a judge or reads a session; none can be run here")
     is_judged = is_judged or (lambda tree: tree.has_agent)
     traces = [each for each in _traces(spans) if is_judged(each.tree)]
     if not traces:
         raise ConfigError("none of the traces is of an agent and selected by the profile's watch")
-    stopped = stopped_by(kept, traces)
+    stopped = stopped_by(usable, traces)
     corpus = Corpus(traces=[trace for trace, ids in zip(traces, stopped, strict=True) if not ids])
     failing = Counter(id for ids in stopped for id in ids)
     found = [_mutated(fault, corpus, most) for fault in FAULTS]
-    scored = [_scored(kept, *each) for each in found]
+    scored = [_scored(usable, *each) for each in found]
     if propose and corpus.traces:
         ids = {task.id for task in given}
         pool = holding(corpus)
         scored = [
-            _with_proposals(kept, pool, ids, score, mutants)
+            _with_proposals(usable, pool, ids, score, mutants)
             for score, (_, mutants, __) in zip(scored, found, strict=True)
         ]
-    left_out = [task.id for task in given if task not in kept]
+    left_out = [task.id for task in given if task not in usable]
     return MutationScore(
         traces=len(traces), good=len(corpus.traces), failing=failing, left_out=left_out,
         faults=scored,

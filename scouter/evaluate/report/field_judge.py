@@ -215,7 +215,7 @@ Matches: TypeAlias = dict[str, Match | None]
 class FieldJudge:
     """Scores by asking the fields that no metric can compare."""
 
-    asked: JudgeCaller
+    caller: JudgeCaller
     single_form: str = SINGLE_FORM
     """Text of a question with the blanks `{reference}`, `{actual}` and `{field_context}`."""
     discovery_form: str | None = DISCOVERY_FORM
@@ -224,7 +224,7 @@ class FieldJudge:
 
     async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         """Wait for several fields at the same time."""
-        return await self.asked.gather(walks)
+        return await self.caller.gather(walks)
 
     async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
         """Score one field or a whole section.
@@ -239,7 +239,7 @@ class FieldJudge:
         context = f"\n\nField being evaluated: {name}" if name else ""
         form = self.single_form.replace("{field_context}", context.replace("{", "{{"))
         messages = fill_form(form, values, fence=self.compat == "sound")
-        return await self.asked.ask("report_field", messages, self._read_single)
+        return await self.caller.ask("report_field", messages, self._read_single)
 
     def _read_single(self, reply: JudgeReply) -> float:
         if self.compat != "vss":
@@ -299,7 +299,7 @@ class FieldJudge:
 
         retries = None if self.compat == "sound" else 0
         try:
-            return await self.asked.ask("report_fields", messages, read, _schema(fields), retries)
+            return await self.caller.ask("report_fields", messages, read, _schema(fields), retries)
         except JudgeError:
             if self.compat != "vss" and not any(best.values()):
                 raise
@@ -327,13 +327,17 @@ def _matches(answer: JsonValue, fields: Sequence[str]) -> Matches:
     return {name: _match(reported.get(name)) for name in fields}
 
 
-def _match(told: JsonValue) -> Match | None:
-    score = told.get("score") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or isinstance(score, bool) or not isinstance(score, int | float):
+def _match(answer: JsonValue) -> Match | None:
+    score = answer.get("score") if isinstance(answer, dict) else None
+    if (
+        not isinstance(answer, dict)
+        or isinstance(score, bool)
+        or not isinstance(score, int | float)
+    ):
         return None
     if not (math.isfinite(score) and 0 <= score <= 1):
         return None
-    field = told.get("reference_field", told.get("reference"))
+    field = answer.get("reference_field", answer.get("reference"))
     return Match(score=float(score), reference_field=None if field is None else str(field))
 
 

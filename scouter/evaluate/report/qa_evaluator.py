@@ -56,7 +56,7 @@ def plain_answer(answer: JsonValue) -> str:
 class ScoreAsker:
     """Asks a judge for one score."""
 
-    asked: JudgeCaller
+    caller: JudgeCaller
     compat: Compat = "sound"
     with_reasoning: bool = True
 
@@ -70,14 +70,14 @@ class ScoreAsker:
         ending = (REASONED if self.with_reasoning else BARE) if is_sound else ""
         messages = fill_form(form + ending, values, fence=is_sound)
         compat = self.compat
-        return await self.asked.ask(task_id, messages, lambda reply: read_score(reply, compat))
+        return await self.caller.ask(task_id, messages, lambda reply: read_score(reply, compat))
 
     def without_score(self, item: EvalItem, error: JudgeError) -> ItemVerdict:
         """The verdict where the judge gave no score; in `vss` it is 0."""
         if self.compat != "vss":
             return errored(item, f"{error.reason}: {error}", error.reason)
-        plain = error.message.rpartition(" (asked")[0] or error.message
-        attempts = self.asked.max_retries + 1
+        plain = error.message.rpartition(" (called")[0] or error.message
+        attempts = self.caller.max_retries + 1
         text = f"Error evaluating after {attempts} attempts. Last error: {plain}"
         return ItemVerdict(id=item.id, score=0.0, reasoning=text, error=text)
 
@@ -112,7 +112,7 @@ class QAEvaluator(ItemEvaluator):
     ) -> None:
         super().__init__(evaluation_method_id, compat, max_concurrency)
         self._asker = ScoreAsker(
-            asked=JudgeCaller.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
+            caller=JudgeCaller.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
         )
         self._form = custom_prompt_template or QA_FORM
 

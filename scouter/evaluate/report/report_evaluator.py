@@ -124,7 +124,7 @@ class ReportEvaluator(ItemEvaluator):
             judge=None
             if judge is None
             else FieldJudge(
-                asked=JudgeCaller.of(judge),
+                caller=JudgeCaller.of(judge),
                 single_form=single_field_comparison_prompt or SINGLE_FORM,
                 discovery_form=multi_field_discovery_prompt or DISCOVERY_FORM,
                 compat=compat,

@@ -255,7 +255,7 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[TrajectoryStep,
         if act.facts.kind is Kind.TOOL
         for span in act.spans
     }
-    reported = _told_calls(work_of(acts, ordered).tool_calls)
+    reported = _calls_by_span(work_of(acts, ordered).tool_calls)
     found: list[TrajectoryStep] = []
     for act in sorted(acts, key=lambda act: max(span.end_ns for span in act.spans)):
         uid = act.spans[0].span_id
@@ -263,7 +263,7 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[TrajectoryStep,
         if act.facts.kind is Kind.MODEL:
             found.append(_model_step(act, uid, parent, question))
             for span in act.spans:
-                found += [_told_step(call, parent) for call in reported.get(span.span_id, ())]
+                found += [_reported_step(call, parent) for call in reported.get(span.span_id, ())]
         elif act.facts.kind is Kind.TOOL:
             given = act.facts.arguments
             found.append(
@@ -278,7 +278,7 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[TrajectoryStep,
     return tuple(found)
 
 
-def _told_calls(calls: Sequence[ToolCall]) -> Mapping[str, list[ToolCall]]:
+def _calls_by_span(calls: Sequence[ToolCall]) -> Mapping[str, list[ToolCall]]:
     """Calls without a span of their own, by the span of the answer that asks for them."""
     found: dict[str, list[ToolCall]] = {}
     for call in calls:
@@ -287,7 +287,7 @@ def _told_calls(calls: Sequence[ToolCall]) -> Mapping[str, list[ToolCall]]:
     return found
 
 
-def _told_step(call: ToolCall, parent: str) -> TrajectoryStep:
+def _reported_step(call: ToolCall, parent: str) -> TrajectoryStep:
     given = {} if call.arguments is None else call.arguments
     return TrajectoryStep(
         name=call.name, input=given, output=call.error or call.result, parent=parent
@@ -301,12 +301,12 @@ def _model_step(act: Act, uid: str, parent: str, question: str) -> TrajectorySte
         {"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}}
         for call in log.tool_calls(0)
     ]
-    asked = f"\n\n{ASKING} {calls}" if calls else ""
+    requests = f"\n\n{ASKING} {calls}" if calls else ""
     return TrajectoryStep(
         name=act.facts.response_model or act.facts.request_model or "model",
         is_model=True,
         input=question,
-        output=f"{log.content or ''}{asked}",
+        output=f"{log.content or ''}{requests}",
         parent=parent,
         uid=uid,
     )

@@ -78,7 +78,7 @@ class TrajectoryEvaluator(ItemEvaluator):
     ) -> None:
         super().__init__(evaluation_method_id, compat, max_concurrency)
         self._asker = ScoreAsker(
-            asked=JudgeCaller.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
+            caller=JudgeCaller.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
         )
         self._selected_only = track_agent_selected_tools_only
         self._forms = {
@@ -99,7 +99,7 @@ class TrajectoryEvaluator(ItemEvaluator):
         if item.failure and self._compat == "sound":
             return errored(item, f"the agent failed: {item.failure}")
         if item.unreported and self._compat == "sound":
-            return errored(item, f"not told: {item.unreported}", Reason.NOT_TOLD)
+            return errored(item, f"not reported: {item.unreported}", Reason.NOT_TOLD)
         steps = selected(item.steps, self._compat) if self._selected_only else list(item.steps)
         calls = tool_calls(steps, self._compat)
         expected = item.entry.get(EXPECTED_CALLS_KEY)

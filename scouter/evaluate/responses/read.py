@@ -57,7 +57,7 @@ def strictest_verdict(runs: Sequence[GuardrailRun], name: str | None) -> str:
     found = _of(runs, name)
     strictest = _strictest(found).verdict
     if _rank(strictest) < _STRICTEST and (silent := sum(not run.verdict for run in found)):
-        raise _untold(silent, len(found), "verdict")
+        raise _unreported(silent, len(found), "verdict")
     return strictest
 
 
@@ -70,7 +70,7 @@ def action_taken(runs: Sequence[GuardrailRun], name: str | None) -> str:
     found = _of(runs, name)
     action = _strictest(found).action
     if not action:
-        raise _untold(sum(not run.action for run in found), len(found), "action")
+        raise _unreported(sum(not run.action for run in found), len(found), "action")
     return action
 
 
@@ -86,18 +86,18 @@ def count_runs(
     if verdict is None and action is None:
         return sum(name is None or run.name == name for run in runs)
     found = _of(runs, name)
-    for asked, field in ((verdict, "verdict"), (action, "action")):
-        if asked is not None:
+    for wanted, field in ((verdict, "verdict"), (action, "action")):
+        if wanted is not None:
             silent = [run for run in found if not getattr(run, field)]
             if any(_may_be(run, verdict, action) for run in silent):
-                raise _untold(len(silent), len(found), field)
+                raise _unreported(len(silent), len(found), field)
     return sum(_may_be(run, verdict, action) for run in found)
 
 
 def _may_be(run: GuardrailRun, verdict: str | None, action: str | None) -> bool:
     return all(
-        asked is None or reported in ("", asked)
-        for asked, reported in ((verdict, run.verdict), (action, run.action))
+        wanted is None or reported in ("", wanted)
+        for wanted, reported in ((verdict, run.verdict), (action, run.action))
     )
 
 
@@ -122,7 +122,7 @@ def _of(runs: Sequence[GuardrailRun], name: str | None) -> list[GuardrailRun]:
     return found
 
 
-def _untold(silent: int, count: int, field: str) -> TaskFault:
+def _unreported(silent: int, count: int, field: str) -> TaskFault:
     return TaskFault(
         Reason.MISSING_PATH, f"{silent} of {count} checks by guardrails do not tell their {field}"
     )
@@ -194,7 +194,7 @@ def why_open(assertion: AgentAssertion, by: CallsToldBy | None) -> Callable[[Age
         return lambda work: why_unreported(work, by) or unreported_outcomes(work, name)
     if isinstance(assertion, RepeatedToolCallCountAssertion):
         name = assertion.name
-        return lambda work: why_unreported(work, by) or _untold_arguments(work, name)
+        return lambda work: why_unreported(work, by) or _unreported_arguments(work, name)
     if assertion.kind == "ResponseContent":
         return lambda work: work.unknown_content or work.missing.get("content", "")
     if field := _FIELDS.get(assertion.kind):
@@ -248,7 +248,7 @@ def unreported_outcomes(work: AgentWork, name: str | None) -> str:
 
 
 def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue]:
-    """Prepare what is asked of an agent's work; every kind but `response_field`."""
+    """Prepare what is checked of an agent's work; every kind but `response_field`."""
     match assertion:
         case ToolCalledAssertion(name=name):
             return lambda work: _calls_of(work, name) > 0
@@ -334,7 +334,7 @@ def _empty_results(work: AgentWork, name: str | None) -> int:
     )
 
 
-def _untold_arguments(work: AgentWork, name: str | None) -> str:
+def _unreported_arguments(work: AgentWork, name: str | None) -> str:
     """Say which tool was called more than once with arguments that are not reported."""
     calls = Counter(bare_name(call.name) for call in _named(work, name))
     for call in _named(work, name):
@@ -440,7 +440,7 @@ def is_subsequence(wanted: Sequence[str], found: Sequence[str]) -> bool:
 def is_call_sequence(wanted: Sequence[str], found: list[str]) -> bool:
     """Tell whether all tools were called in their order, other calls between them allowed."""
     rest = iter(found)
-    return all(any(is_called(name, asked) for name in rest) for asked in wanted)
+    return all(any(is_called(name, each) for name in rest) for each in wanted)
 
 
 def _named(work: AgentWork, name: str | None) -> list[ToolCall]:

@@ -109,7 +109,7 @@ def _known(found: int, spans: SpanTree) -> int:
     ):
         raise TaskFault(Reason.NOT_TOLD, "the result of a call is not reported; it may be a source")
     if found and not spans.given_texts:
-        raise TaskFault(Reason.NOT_TOLD, "what the agent was asked is not reported")
+        raise TaskFault(Reason.NOT_TOLD, "the question to the agent is not reported")
     return found
 
 

@@ -28,7 +28,7 @@ def _work(
     calls = log.tool_calls()
     if not calls and reason and finish_word(reason) == TOOL_CALL:
         calls = (ToolCall(name=""),)  # one that nobody can read, such as a malformed one
-    unknown = "the answer was masked, and may have asked for a tool" if log.is_hidden else ""
+    unknown = "the answer was masked, and may have requested a tool" if log.is_hidden else ""
     if reason and finish_word(reason) == ERROR:
         unknown = f"the response ended with {reason!r}, so that nobody knows the rest of it"
     return AgentWork(

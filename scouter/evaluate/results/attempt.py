@@ -92,7 +92,7 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     outcome: Outcome
     """`errored` if the attempt raised or took too long, whatever its tasks say, and if its
     conversation was cut, unless a task failed; `skipped` if nothing failed, but a judge was not
-    asked, for its budget or its sample: nobody knows then."""
+    called, for its budget or its sample: nobody knows then."""
     passed: bool
     pass_rate: float
     task_results: tuple[TaskSummary, ...]
@@ -190,8 +190,8 @@ def context_of(
     reported: list[JsonValue] = [dict(turn) for turn in turns]
     if len(times_ns) == len(turns):
         reported = [
-            {**turn, "asked_ns": asked_ns, "answered_ns": answered_ns}
-            for turn, (asked_ns, answered_ns) in zip(turns, times_ns, strict=True)
+            {**turn, "asked_ns": sent_ns, "answered_ns": answered_ns}
+            for turn, (sent_ns, answered_ns) in zip(turns, times_ns, strict=True)
         ]
     found = {"response": response, **{name: content.get(name) for name in names}}
     return {**found, "turns": reported} if reported else found

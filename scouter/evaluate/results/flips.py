@@ -38,9 +38,9 @@ class Owner(StrEnum):
 
 _LEADS: Final = {
     Owner.AGENT: "another answer or trajectory: read its trace",
-    Owner.JUDGE: "asked the same, it answered otherwise: scouter judge calibrate --repeats 3 "
-    "measures it, samples: 3 in the task takes the majority",
-    Owner.USER: "the agent was asked something else",
+    Owner.JUDGE: "called with the same question, it answered otherwise: scouter judge calibrate "
+    "--repeats 3 measures it, samples: 3 in the task takes the majority",
+    Owner.USER: "the agent got another message",
     Owner.UNKNOWN: "the results do not store what the check read",
 }
 
@@ -112,7 +112,7 @@ class _Attempt:
 
     @cached_property
     def user(self) -> str | None:
-        """Everything that the agent was asked."""
+        """All messages to the agent."""
         turns = () if self.item is None else self.item.turns
         return _text([turn.get("user") for turn in turns]) if turns else None
 
@@ -283,12 +283,17 @@ def _owner(key: _Key, bad: _Seen, good: Iterable[_Seen]) -> Owner:
 
 def _of_pair(key: _Key, bad: _Seen, good: _Seen) -> Owner:
     one, other = bad.made, good.made
-    talks = bad.exchange, good.exchange
-    if bad.is_judge and talks[0] and talks[1] and talks[0].asked == talks[1].asked != "":
+    exchanges = bad.exchange, good.exchange
+    if (
+        bad.is_judge
+        and exchanges[0]
+        and exchanges[1]
+        and exchanges[0].question == exchanges[1].question != ""
+    ):
         return Owner.JUDGE
     if _differ(one.user, other.user):
         return Owner.USER
-    is_other = talks[0] and talks[1] and talks[0].messages != talks[1].messages
+    is_other = exchanges[0] and exchanges[1] and exchanges[0].messages != exchanges[1].messages
     if not bad.follows_judge and (is_other or not bad.is_judge):
         return Owner.AGENT
     is_other = _differ(one.answer, other.answer) or _differ(one.calls, other.calls)

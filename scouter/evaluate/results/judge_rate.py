@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from scouter.evaluate.intervals import Interval, wilson
 
 Standing: TypeAlias = Literal["corrected", "cannot_say", "another_judge", "not_calibrated"]
-"""Standing of a pass rate towards a calibration of its judge.
+"""State of a pass rate towards a calibration of its judge.
 
 * `corrected`: the calibration is of this judge, and tells the rate that people would find.
 * `cannot_say`: it is of this judge, and says too little; or several were in force.

@@ -313,7 +313,7 @@ def save_run(results: RunResults, path: Path) -> str:
         earlier = type(results).load(path)
     except FileFormatError:
         results.save(path)
-        return f"{path}: replaced, as it held no results of a replay"
+        return f"{path}: replaced, as it had no results of a replay"
     if overlap(earlier, results):
         if earlier.runs > 1:
             retained = f"the {earlier.runs} runs that it keeps have attempts of this one"
@@ -358,7 +358,7 @@ def join_baseline(results: RunResults, path: Path, *, is_good: bool) -> str:
     counted = {"releases": earlier.releases + is_new}
     if not is_good:
         earlier.model_copy(update=counted).save(path)
-        return f"{path}: the run did not pass and is not added; {_held(counted['releases'])}"
+        return f"{path}: the run did not pass and is not added; {_usage(counted['releases'])}"
     if overlap(earlier, results):
         return f"{path}: left as it is, as it has attempts of this run"
     try:
@@ -367,10 +367,10 @@ def join_baseline(results: RunResults, path: Path, *, is_good: bool) -> str:
         results.save(path)
         return f"{path}: replaced, as {str(error).removeprefix('this run: ')}"
     retained.save(path)
-    return f"{path}: {retained.runs} runs are stored; {_held(retained.releases)}"
+    return f"{path}: {retained.runs} runs are stored; {_usage(retained.releases)}"
 
 
-def _held(releases: int) -> str:
+def _usage(releases: int) -> str:
     """Say how often a baseline was used, and when a new one is due."""
     noun = "release" if releases == 1 else "releases"
     text = f"{releases} {noun} compared with this baseline"

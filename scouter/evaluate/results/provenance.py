@@ -67,7 +67,7 @@ class Provenance(BaseModel):
     judge: str | None = None
     """`module:name` of the judge that replaced the provider entries in prompts.
 
-    Empty if those entries were asked, None where it is not known.
+    Empty if those entries were called, None where it is not known.
     """
     simulated_user: str | None = None
     """Who played the user of interactive scenarios; None where it is not known."""

@@ -257,7 +257,7 @@ class ScenarioInfo(BaseModel, frozen=True, extra="ignore"):
     required_tasks: tuple[str, ...] = ()
     """Ids of those of its own tasks that have to pass."""
     content: Wire | None = None
-    """What the agent is asked and what its tasks can read; None where it is not known."""
+    """The question to the agent and what its tasks can read; None where it is not known."""
     tasks: tuple[Wire, ...] | None = None
     """Its own tasks, so that a later run can tell which of them changed."""
 
@@ -282,7 +282,7 @@ class RunResults(Stored, frozen=True):
     """Most first attempts at each scenario in a sequential run, which ends once its outcome is
     decided; else 0."""
     rounds: int = 1
-    """Rounds in which the whole suite was asked: 1, or more where a fall had to be looked into."""
+    """Rounds of the whole suite: 1, or more where a fall had to be looked into."""
     is_unfinished: bool = False
     """True if attempts that the rule of the release check requested were not made, as somebody
     pressed Ctrl-C or the budget was spent."""

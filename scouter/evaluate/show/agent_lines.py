@@ -75,10 +75,10 @@ def agent_lines(tree: SpanTree, cost_of: CostOf) -> list[AgentLine]:
 
     Cost: as of `SpanTree.acts`.
     """
-    told: dict[str, str] = {
+    names: dict[str, str] = {
         span_id: act.facts.agent for act in tree.acts if act.facts.agent for span_id in act.span_ids
     }
-    owners = [told.get(span_id, "") for span_id in tree.span_ids]
+    owners = [names.get(span_id, "") for span_id in tree.span_ids]
     for at in tree.top_down:
         if not owners[at] and tree.parents_at[at] >= 0:
             owners[at] = owners[tree.parents_at[at]]

@@ -57,7 +57,7 @@ class Judge:
     provider: str
     samples: int
     sample_rate: float
-    """Part of the records that it is asked about."""
+    """Part of the records that it is called for."""
     messages: Sequence[tuple[str, str]]
     """Role and text, with the variables."""
     criteria: Sequence[tuple[str, str]]

@@ -103,7 +103,7 @@ _LAST_ANSWER: Final = frozenset(
 def compile_find(assertion: TraceAssertion) -> Find:
     """Prepare to find the spans of a trace assertion, which `compile_measure` has taken.
 
-    Cost: of what is returned, linear in the spans at most. A filter is not asked again: what it
+    Cost: of what is returned, linear in the spans at most. A filter is not applied again: what it
         selected is in the tree, once the task has run.
     """
     match assertion:

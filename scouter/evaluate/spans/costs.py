@@ -112,7 +112,7 @@ def call_cost(facts: SpanFacts, spans: Sequence[Span], own: Price | None = None)
     """Find the cost of a model's call.
 
     A cost of 0 is what many senders write of a model that they have no price of, so that the list
-    is asked.
+    is called.
 
     Args:
         facts: Of the call.

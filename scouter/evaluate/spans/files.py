@@ -71,7 +71,7 @@ def read_spans(
     """Read the spans of OTLP files, or of Parquet files that a collector wrote.
 
     Log events become events of the spans they belong to. Those that are results of evaluators are
-    left out, unless they are asked for: they are no evidence.
+    left out, unless they are requested: they are no evidence.
 
     Args:
         paths: Files of traces and of logs, in any order: a span and its log events may be in
@@ -155,7 +155,7 @@ class _SpanFile:
                 for span in self._read(message, f"the message at byte {at}: ")
             ]
         if (decoded := _of_protobuf(data)) is not None:
-            return self._kept(decoded, where)
+            return self._accepted(decoded, where)
         if data.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
             return self._json(data.removeprefix(_BOM), where)
         what = "the file is empty" if not data.strip() else f"{where}neither protobuf nor JSON"
@@ -171,12 +171,12 @@ class _SpanFile:
                 continue
             try:
                 for decoded in _of_json(value):
-                    found += self._kept(decoded, where, line)
+                    found += self._accepted(decoded, where, line)
             except (DataError, RecursionError) as error:
                 self._fault(f"{where}{error}", line, _EXPECTED)
         return found
 
-    def _kept(self, decoded: DecodedSpans, where: str, line: int | None = None) -> list[Span]:
+    def _accepted(self, decoded: DecodedSpans, where: str, line: int | None = None) -> list[Span]:
         for index, problem in decoded.rejected:
             self._fault(f"{where}item {index}: {problem}", line)
         return decoded.spans

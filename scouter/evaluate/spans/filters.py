@@ -269,7 +269,7 @@ def compile_missing(filter: SpanFilter) -> Callable[[SpanTree], str]:
     """
     keys = tuple(dict.fromkeys(_keys(filter)))
 
-    def untold(tree: SpanTree) -> str:
+    def missing(tree: SpanTree) -> str:
         for key in keys:
             if key == OPERATION and tree.has_agent_spans:
                 continue
@@ -277,7 +277,7 @@ def compile_missing(filter: SpanFilter) -> Callable[[SpanTree], str]:
                 return f"no span of the trace has the attribute {show_name(key)}"
         return ""
 
-    return untold
+    return missing
 
 
 def _keys(filter: SpanFilter) -> Iterator[str]:

@@ -80,9 +80,9 @@ def parent_is_remote(span: Span, stamp: int) -> bool | None:
 
 def _cut_parts(spans: Sequence[Span], *, has_events: bool) -> dict[str, str]:
     parts: dict[str, str] = {}
-    held = list(map(_attributes, spans))
-    is_plain = not has_events and set(map(type, held)) <= _DICT
-    if is_plain and not [True for attributes in held if TRUNCATED in attributes]:
+    values = list(map(_attributes, spans))
+    is_plain = not has_events and set(map(type, values)) <= _DICT
+    if is_plain and not [True for attributes in values if TRUNCATED in attributes]:
         return parts  # as of most traces, which quick loops tell
     for span in spans:
         for part in cut_parts_of(span.attributes.get(TRUNCATED)):

@@ -89,9 +89,11 @@ def shared_by(spans: Iterable[Span]) -> Mapping[Shared, Span]:
     """What spans have in common with the other half of a call, and the first span that has it."""
     found: dict[Shared, Span] = {}
     for span in spans:
-        told = [(name, str(span.attributes[name])) for name in _REQUEST if name in span.attributes]
-        if [name for name, _ in told[:2]] == list(_REQUEST[:2]):
-            found.setdefault(tuple(told), span)
+        request = [
+            (name, str(span.attributes[name])) for name in _REQUEST if name in span.attributes
+        ]
+        if [name for name, _ in request[:2]] == list(_REQUEST[:2]):
+            found.setdefault(tuple(request), span)
         for name, value in span.attributes.items():
             if _TASK.fullmatch(name) and isinstance(value, str) and value:
                 found.setdefault((("", value),), span)

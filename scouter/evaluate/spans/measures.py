@@ -292,11 +292,11 @@ def compile_lacking(assertion: SpanAggregationAssertion) -> Callable[[SpanTree],
 
     def lacking(tree: SpanTree) -> str:
         spans = tree.spans if by_key else select(tree)
-        held = [_value(span, key) for span in spans]
-        if None not in held:
+        values = [_value(span, key) for span in spans]
+        if None not in values:
             return ""
-        having = [span for span, value in zip(spans, held, strict=True) if value is not None]
-        without = [span for span, value in zip(spans, held, strict=True) if value is None]
+        having = [span for span, value in zip(spans, values, strict=True) if value is not None]
+        without = [span for span, value in zip(spans, values, strict=True) if value is None]
         names = {span.name for span in having}
         of_models = any(map(_is_call, having))
         for span in without:

@@ -71,7 +71,7 @@ def parquet_spans(
             for number in range(file.num_row_groups):
                 retained = None
                 if traces is not None or space is not None:
-                    retained = _kept(file, number, traces, space)
+                    retained = _wanted_rows(file, number, traces, space)
                     if not any(retained):
                         continue
                 table = file.read_row_group(number, columns=columns)
@@ -97,7 +97,7 @@ def pyarrow() -> Any:  # noqa: ANN401 its types are not complete
         ) from error
 
 
-def _kept(
+def _wanted_rows(
     file: Any,  # noqa: ANN401 as above
     number: int,
     traces: Collection[str] | None,

@@ -199,7 +199,7 @@ class SpanTree:
       whose text form is larger: the order of arrival never matters.
     * A parent that is not here makes its children roots that wait; `missing_parents` counts it.
     * Spans that name each other (or themselves) as parents form a circle; the first of them in
-      time order counts as a root, for every question asked of the tree.
+      time order counts as a root, for every question to the tree.
     * Parents are looked up inside a span's own trace only.
     * A log event is an event of the span that it belongs to. One whose span is not here says that
       a span is missing.
@@ -435,7 +435,7 @@ def _ordered(
     ordered = sorted(given, key=_start)
     at = _positions(ordered, key)
     if len(at) < len(ordered):
-        ordered = sorted(_kept(given), key=_start)
+        ordered = sorted(_one_per_key(given), key=_start)
         at = _positions(ordered, key)
     if len(set(map(_start, ordered))) < len(ordered):
         ordered = _order_ties(ordered, key, parent_key)
@@ -443,18 +443,18 @@ def _ordered(
     return ordered, at
 
 
-def _kept(spans: Iterable[Span]) -> list[Span]:
+def _one_per_key(spans: Iterable[Span]) -> list[Span]:
     """Choose one span per key, whatever the order they came in."""
     retained: dict[SpanKey, Span] = {}
     for span in spans:
         key = (span.trace_id, span.span_id)
         known = retained.get(key)
-        if known is None or (span is not known and _is_kept_over(span, known)):
+        if known is None or (span is not known and _is_preferred(span, known)):
             retained[key] = span
     return list(retained.values())
 
 
-def _is_kept_over(span: Span, known: Span) -> bool:
+def _is_preferred(span: Span, known: Span) -> bool:
     if span.end_ns != known.end_ns:
         return span.end_ns > known.end_ns
     return repr(span) > repr(known)

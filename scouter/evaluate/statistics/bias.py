@@ -206,10 +206,10 @@ def position_bias(pairs: Iterable[tuple[bool, bool]], confidence: float = CONFID
 
 
 def consistency(repeats: Iterable[Sequence[bool]], confidence: float = CONFIDENCE) -> Finding:
-    """Does the judge say the same when it is asked the same again?
+    """Does the judge say the same when it gets the same question again?
 
     Args:
-        repeats: For each item, what the judge said each time; items asked once are left out.
+        repeats: For each item, what the judge said each time; items judged once are left out.
         confidence: Two-sided level, between 0 and 1, both excluded.
 
     Returns:
@@ -234,7 +234,7 @@ def consistency(repeats: Iterable[Sequence[bool]], confidence: float = CONFIDENC
         interval=(low, high),
         p_value=None,
         items=len(known),
-        sentence=f"asked up to {times} times, the judge says the same of {same} of {len(known)} "
+        sentence=f"called up to {times} times, the judge says the same of {same} of {len(known)} "
         f"items ({low:.0%} to {high:.0%}){beyond}",
     )
 

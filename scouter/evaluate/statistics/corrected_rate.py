@@ -115,7 +115,7 @@ def rate_of_traffic(
     Raises:
         ValueError: The counts contradict each other, or the level is out of range.
 
-    Cost: about 2 ms, and 100 ms more for labels that were not asked about before.
+    Cost: about 2 ms, and 100 ms more for labels that are new.
     Source: stratified sampling, Cochran 1977, chapter 5; of a sample of the whole, Tenenbein 1970,
         doi:10.1080/01621459.1970.10481170. Jeffreys' priors: Brown, Cai and DasGupta 2001,
         doi:10.1214/ss/1009213286.
@@ -160,7 +160,7 @@ def corrected_rate(
     Raises:
         ValueError: The counts contradict each other, or the level is out of range.
 
-    Cost: about 2 ms, and 100 ms more for labels that were not asked about before.
+    Cost: about 2 ms, and 100 ms more for labels that are new.
     Source: Rogan and Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; sensitivity and
         specificity of records drawn by outcome, Begg and Greenes 1983, doi:10.2307/2530820.
     """

@@ -42,7 +42,7 @@ class JourneyTask(ScoredTask):
         max_questions: Most questions about one conversation, 1 to 10,000; one that has more is
             errored.
         max_retries: Most times to ask again where the provider failed, 0 to 20.
-        sample_rate: The part of the records about which a judge is asked, in [0, 1]; the others
+        sample_rate: The part of the records for which a judge is called, in [0, 1]; the others
             are skipped.
         expected_value: The value that the measure is compared with.
         operator: The comparison.
@@ -117,7 +117,7 @@ class JourneyTask(ScoredTask):
 
     @property
     def judge_prompt(self) -> Prompt | None:
-        """The model that is asked; None where nothing is open to a judge."""
+        """The model that is called; None where nothing is open to a judge."""
         if self.model is None or self.provider is None or not self.case.asks:
             return None
         return Prompt(QUESTIONS, self.model, self.provider)

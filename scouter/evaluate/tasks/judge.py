@@ -150,7 +150,7 @@ class Marks:
         verdict = self.answer[criterion.id]["verdict"]
         return unclear_as if verdict == CANNOT_TELL else verdict
 
-    def told(self, verdict: str) -> str:
+    def criteria_of(self, verdict: str) -> str:
         """Name the criteria that were answered so, with the reasons, of long ones both ends."""
         return "; ".join(
             f"{name} ({shorten(self.answer[name]['reason'], REASON_CHARS)})"
@@ -194,7 +194,7 @@ Vote: TypeAlias = Literal["majority", "median"]
 
 
 class PairSwap(BaseModel):
-    """Two texts that a judge compares, asked in both orders.
+    """Two texts that a judge compares, put in both orders.
 
     Args:
         first: The variable of the prompt that stands first, such as `answer`.
@@ -247,7 +247,7 @@ class LLMJudgeTask(TaskBase):
             `failed`, `unclear` or `criteria`.
         reference: Path of a reference in the record. A reference is put behind the messages; if
             there is none, the prompt says so.
-        samples: Number of times that the question is asked, 1 to 25.
+        samples: Number of times that the question is put, 1 to 25.
         vote: Result of the samples. `majority`: the outcome of more than half of `samples`;
             asking ends when it is decided. `median`: that of the numbers at `context_path`.
         swap: Asks in both orders of two texts, and counts only an answer that holds in both.

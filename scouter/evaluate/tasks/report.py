@@ -64,7 +64,7 @@ class ReportTask(ScoredTask):
         prompt: Another question than the usual one, in place of both. Its variables are
             `${field}`, `${reference}` and `${actual}`; `score` of the answer is from 0 to 1.
         max_retries: Most times to ask again where the provider failed, 0 to 20.
-        samples: Number of times that a question is asked, 1 to 25; the median of the scores counts.
+        samples: Number of times that a question is put, 1 to 25; the median of the scores counts.
         sample_rate: The part of the records that are evaluated, in [0, 1]; the others are skipped
             (sampled), with all of their fields.
         operator: The comparison of the score.

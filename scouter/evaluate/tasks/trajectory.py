@@ -132,7 +132,7 @@ class TrajectoryTask(ScoredTask):
 
     A `metric` gives the score, or a judge does: then there is a `model` and a `provider`. The judge
     compares with the expected calls where a record has some, and looks at the calls alone where it
-    has none. It is not asked if calls may be missing: where spans are known to be missing, or
+    has none. It is not called if calls may be missing: where spans are known to be missing, or
     nobody tells of the calls, the task is errored.
 
     Args:
@@ -158,7 +158,7 @@ class TrajectoryTask(ScoredTask):
         tool_schemas: Definitions of the agent's tools, or the path in the context that leads to
             them. Where there are none, the spans' count if the calls are theirs, too.
         max_retries: Most times to ask again where the provider failed, 0 to 20.
-        samples: Number of times that a question is asked, 1 to 25; the median of the scores counts.
+        samples: Number of times that a question is put, 1 to 25; the median of the scores counts.
         sample_rate: The part of the records that are evaluated, in [0, 1]; the others are skipped
             (sampled).
         operator: The comparison of the score.
@@ -229,10 +229,10 @@ class TrajectoryTask(ScoredTask):
         if fields.get("prompt") is not None or fields.get("prompt_without_reference") is not None:
             raise ValueError(f"{min(given)} stands in the prompt, where there is one")
         texts = [given.get(name, name) for name in ("question", "answer")]
-        asked = [given.get("model"), given.get("provider"), *texts]
-        if not all(isinstance(each, str) for each in asked):
+        named = [given.get("model"), given.get("provider"), *texts]
+        if not all(isinstance(each, str) for each in named):
             raise ValueError("expected model and provider, both texts")
-        model, provider, question, answer = cast("list[str]", asked)
+        model, provider, question, answer = cast("list[str]", named)
         forms = {"prompt": WITH_REFERENCE, "prompt_without_reference": WITHOUT_REFERENCE}
         if fields.get("reference", ...) is None:
             del forms["prompt"]
@@ -261,7 +261,7 @@ class TrajectoryTask(ScoredTask):
         if self.reference is None:
             raise ValueError("reference: a metric compares; expected calls, or a path to them")
         if self.samples > 1 or self.sample_rate < 1 or self.tool_schemas != _DEFINITIONS:
-            raise ValueError("samples, sample_rate and tool_schemas: no judge is asked")
+            raise ValueError("samples, sample_rate and tool_schemas: no judge is called")
 
     def _check_judge(self) -> None:
         if self.metric is not None:

@@ -62,7 +62,7 @@ def read_trajectory(
     """
     items = _items(value, what)
     calls: list[Call] = []
-    groups = _steps(items) if is_wire else _told_steps(_steps(items))
+    groups = _steps(items) if is_wire else _joined_steps(_steps(items))
     for step, (place, group) in enumerate(groups):
         if len(group) > most_side_by_side:
             raise DataError(
@@ -106,14 +106,14 @@ def _steps(items: Sequence[object]) -> Iterator[tuple[int, Sequence[object]]]:
         yield place, cast("Sequence[object]", item) if is_step else (item,)
 
 
-def _told_steps(
+def _joined_steps(
     groups: Iterable[tuple[int, Sequence[object]]],
 ) -> Iterator[tuple[int, Sequence[object]]]:
     """Put calls together that say that they are of one step, where the first of them stands."""
     found: list[tuple[int, Sequence[object]]] = []
     by_step: dict[int, list[object]] = {}
     for place, group in groups:
-        step = _step_told(group)
+        step = _stated_step(group)
         if step is None:
             found.append((place, group))
         elif step in by_step:
@@ -124,7 +124,7 @@ def _told_steps(
     yield from found
 
 
-def _step_told(group: Sequence[object]) -> int | None:
+def _stated_step(group: Sequence[object]) -> int | None:
     """The step that a call says it is of; None where it stands in a list, or says none."""
     alone = group[0] if len(group) == 1 else None
     return alone.step if isinstance(alone, ToolCall | Call) else None

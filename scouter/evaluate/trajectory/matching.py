@@ -173,25 +173,25 @@ def heaviest_matching(
         turned = heaviest_matching(rights, lefts, lambda a, b: weight(b, a))
         return sorted((right, left) for left, right in turned)
     costs = [[-weight(left, right) for right in range(rights)] for left in range(lefts)]
-    held = [_FREE] * (rights + 1)  # the last is where a new row starts
+    row_of = [_FREE] * (rights + 1)  # the last is where a new row starts
     rows, columns = [0.0] * lefts, [0.0] * (rights + 1)
     for row in range(lefts):
-        held[rights] = row
-        _place(costs, held, rows, columns)
-    pairs = [(left, right) for right, left in enumerate(held[:rights]) if left != _FREE]
+        row_of[rights] = row
+        _place(costs, row_of, rows, columns)
+    pairs = [(left, right) for right, left in enumerate(row_of[:rights]) if left != _FREE]
     return sorted((left, right) for left, right in pairs if costs[left][right])
 
 
 def _place(
-    costs: Sequence[Sequence[float]], held: list[int], rows: list[float], columns: list[float]
+    costs: Sequence[Sequence[float]], row_of: list[int], rows: list[float], columns: list[float]
 ) -> None:
     """Give the row that waits in the last column a column, by the cheapest way."""
-    last = len(held) - 1
+    last = len(row_of) - 1
     least, before = [inf] * last, [last] * last
     done, at = [last], last
     open_columns = set(range(last))
-    while held[at] != _FREE:
-        row, delta, following = held[at], inf, last
+    while row_of[at] != _FREE:
+        row, delta, following = row_of[at], inf, last
         for column in open_columns:
             cost = costs[row][column] - rows[row] - columns[column]
             if cost < least[column]:
@@ -199,7 +199,7 @@ def _place(
             if least[column] < delta:
                 delta, following = least[column], column
         for column in done:
-            rows[held[column]] += delta
+            rows[row_of[column]] += delta
             columns[column] -= delta
         for column in open_columns:
             least[column] -= delta
@@ -207,9 +207,9 @@ def _place(
         open_columns.remove(at)
         done.append(at)
     while at != last:
-        held[at] = held[before[at]]
+        row_of[at] = row_of[before[at]]
         at = before[at]
-    held[last] = _FREE
+    row_of[last] = _FREE
 
 
 MAX_COMPARISONS: Final = 500_000

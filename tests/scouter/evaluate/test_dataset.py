@@ -86,7 +86,7 @@ def test_a_record_id_that_repeats_is_not_guessed() -> None:
     assert results[data.records[1].uid].record_uid == data.records[1].uid
 
 
-def test_errors_are_told() -> None:
+def test_errors_are_reported() -> None:
     result = dataset().evaluate()["ü" * 20]
     assert not result.success
     assert result.error_message is not None

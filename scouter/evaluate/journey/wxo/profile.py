@@ -222,12 +222,12 @@ def _routing(run: Run, agents: Agents) -> Iterable[tuple[str, Measure]]:
             if call is None:
                 raise TypeError("'NoneType' object is not subscriptable")
             called.append(call.name.removeprefix(PREFIX))
-    asked = {*called} & agents.names
+    reached = {*called} & agents.names
     named = {*goal_tools} & agents.names
     allowed = named | agents.owners_of(goal_tools)
     score: Measure = 1
-    if asked:
-        right, wrong, missed = len(asked & allowed), len(asked - allowed), len(named - asked)
+    if reached:
+        right, wrong, missed = len(reached & allowed), len(reached - allowed), len(named - reached)
         score = round(2 * right / (2 * right + missed + wrong), 2)
     return [("orchestrate_agent_routing_accuracy", score)]
 

@@ -56,19 +56,19 @@ def test_scores_outside_of_the_scale_are_refused(score: float) -> None:
 # --- accuracy ---
 
 
-def test_the_judge_is_told_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    asked: list[JudgeRequest] = []
+def test_the_judge_gets_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    requests: list[JudgeRequest] = []
 
     def judge(request: JudgeRequest) -> JsonValue:
-        asked.append(request)
+        requests.append(request)
         return '```json\n{"score": 9, "reasoning": "ok", "is_met": true, "critique": "none"}\n```'
 
     evaluator = AccuracyEvaluator(judge, str.upper, "paris?", "Paris", "Ignore case.")
     result = asyncio.run(evaluator.run())
     assert (result.average_score, result.generated_output) == (9.0, "PARIS?")
-    said = asked[0].messages[-1]["content"]
+    said = requests[0].messages[-1]["content"]
     assert all(text in said for text in ("paris?", "Paris", "PARIS?", "Ignore case."))
-    assert asked[0].messages[0]["role"] == "system"  # what the fences mean
+    assert requests[0].messages[0]["role"] == "system"  # what the fences mean
     printed = capsys.readouterr().out
     assert "Evaluation Passed" in printed
     assert "Average Score: 9.00 / 10.0" in printed
@@ -95,10 +95,10 @@ def test_a_failing_iteration_keeps_the_others() -> None:
     assert error.startswith("iteration 2: ValueError: The agent under test produced a None output")
 
 
-def test_an_unreadable_verdict_is_asked_for_again() -> None:
+def test_an_unreadable_verdict_is_requested_again() -> None:
     replies: list[JsonValue] = ["good", {"score": 11}, "good"]
     evaluator = AccuracyEvaluator(lambda request: replies.pop(0), Agent(), "q", "e")
-    with pytest.raises(JudgeError, match=r"asked 3 times"):
+    with pytest.raises(JudgeError, match=r"called 3 times"):
         asyncio.run(evaluator.run_with_output("given"))
     assert replies == []
 
@@ -237,13 +237,13 @@ def test_time_and_memory_are_measured_apart() -> None:
 def test_the_callers_session_goes_on() -> None:
     tracemalloc.start()
     try:
-        kept = bytearray(500_000)
+        block = bytearray(500_000)
         before, _ = tracemalloc.get_traced_memory()
         evaluator = PerformanceEvaluator(len, "q", 2, 0)
         asyncio.run(evaluator.run(print_results=False))
         assert tracemalloc.is_tracing()
         assert tracemalloc.get_traced_memory()[0] >= before - 100_000  # its traces are there
-        assert len(kept) == 500_000
+        assert len(block) == 500_000
     finally:
         tracemalloc.stop()
 
@@ -272,7 +272,7 @@ def test_where_every_run_fails_the_first_failure_is_raised() -> None:
 def test_a_list_is_one_run() -> None:
     agent = Agent()
     asyncio.run(PerformanceEvaluator(agent, ["a", "b"], 1, 0).run(print_results=False))
-    assert agent.asked == ["a", "b"] * 2
+    assert agent.queries == ["a", "b"] * 2
     with pytest.raises(ValueError, match="empty list"):
         PerformanceEvaluator(agent, [])
 

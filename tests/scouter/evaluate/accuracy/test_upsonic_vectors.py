@@ -38,7 +38,7 @@ UPSONIC: Final = "upsonic-0.77"
 
 def test_how_many(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
-        print(count_line(*AREAS))  # noqa: T201 the counts are asked for
+        print(count_line(*AREAS))  # noqa: T201 the counts are requested
 
 
 def outcome(work: Callable[[], object]) -> object:
@@ -111,12 +111,12 @@ class _Task:
 class _UpsonicAgent:
     def __init__(self) -> None:
         self.tasks: list[_Task] = []
-        self.kept: list[bytearray] = []
+        self.blocks: list[bytearray] = []
 
     async def do_async(self, task: _Task) -> str:
         self.tasks.append(task)
         temporary = bytearray(200_000)
-        self.kept.append(bytearray(50_000))
+        self.blocks.append(bytearray(50_000))
         return str(len(temporary))
 
 
@@ -200,7 +200,7 @@ def test_accuracy(vector: dict[str, Any] | None) -> None:
         assert expected == {
             "avg": result.average_score,
             "generated": result.generated_output,
-            "agent_runs": len(agent.asked),
+            "agent_runs": len(agent.queries),
         }
     else:
         judge: Any = judge_of([5])

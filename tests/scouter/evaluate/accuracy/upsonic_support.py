@@ -22,8 +22,8 @@ class Agent:
     """Answers `R1`, then `R2`."""
 
     def __init__(self) -> None:
-        self.asked: list[object] = []
+        self.queries: list[object] = []
 
     async def __call__(self, query: object) -> str:
-        self.asked.append(query)
-        return f"R{len(self.asked)}"
+        self.queries.append(query)
+        return f"R{len(self.queries)}"

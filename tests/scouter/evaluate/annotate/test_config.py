@@ -1,4 +1,4 @@
-"""EvaluationConfig: embeddings, similarities and histograms, held against brute force."""
+"""EvaluationConfig: embeddings, similarities and histograms, compared with brute force."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def letters(texts: list[str]) -> list[list[float]]:
 
 
 class Counting:
-    """An async embedder that remembers what it was asked, in which thread and loop."""
+    """An async embedder that remembers its texts, in which thread and loop."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -95,7 +95,7 @@ def test_each_unordered_pair_once() -> None:
     )
 
 
-def test_what_cannot_be_embedded_is_told_and_costs_nothing_else() -> None:
+def test_what_cannot_be_embedded_is_reported_and_costs_nothing_else() -> None:
     records = [
         EvalRecord({"kind": "a", "score": 1, "q": "a", "r": "zzz"}),  # a vector of zeros
         EvalRecord({"kind": "a", "score": 1, "q": " ", "r": "b"}),

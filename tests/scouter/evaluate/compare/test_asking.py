@@ -222,7 +222,7 @@ def test_rounds(now: list[str], planned: int, wanted: Ask, code: int | None) -> 
 
 
 def test_a_round_is_futile_where_nothing_fell() -> None:
-    """Four of 20 failed in 2 of 3 before, and pass now: only the one that fails is asked again.
+    """Four of 20 failed in 2 of 3 before, and pass now: only the one that fails is repeated.
 
     Each of the four passes with 1/2 if nothing changed, and the fifth with 3/4. All five pass with
     3/64, and four of them, as observed, with 13/64: p is 1 - 3/64 - 13/128.

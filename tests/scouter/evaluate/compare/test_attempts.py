@@ -97,7 +97,7 @@ def passed(results: ScenarioEvalResults) -> dict[str, list[bool | None]]:
         ("PB", None, False),  # nobody knows what the judge would have said
         ("FB", False, False),
         ("B", None, False),
-        ("PS", True, False),  # the sample says that this task is not asked here
+        ("PS", True, False),  # the sample says that this task is not judged here
         ("S", None, False),
         (None, None, False),
     ],

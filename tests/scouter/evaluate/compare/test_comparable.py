@@ -95,7 +95,11 @@ Checks = tuple[list[dict[str, Any]], Tasks]
 
 
 def ran(
-    checks: Checks, answer: str, path: Path, asked: Callable[[Any], Any] = judge, repeats: int = 1
+    checks: Checks,
+    answer: str,
+    path: Path,
+    judge_used: Callable[[Any], Any] = judge,
+    repeats: int = 1,
 ) -> ScenarioEvalResults:
     """Run an agent that gives one answer to everything, and read the results from their file."""
     profile = AgentEvalProfile(alias="bot", tasks=parse_tasks(checks[1]))
@@ -113,7 +117,7 @@ def ran(
 
     given = EvalScenarios.model_validate({"scenarios": checks[0]})
     try:
-        run = EvalOrchestrator(queue, given, agent).run(judge=asked, repeats=repeats)
+        run = EvalOrchestrator(queue, given, agent).run(judge=judge_used, repeats=repeats)
     finally:
         shutdown_tracer()
     run.save(path)
@@ -128,7 +132,7 @@ def compared(
 ) -> ScenarioComparisonResults:
     """Compare an agent that said `ok` with one that says something now."""
     old = ran(before, "ok", folder / "before.json")
-    new = ran(after, answer, folder / "now.json", more.pop("asked", judge))
+    new = ran(after, answer, folder / "now.json", more.pop("judge_used", judge))
     return new.compare_to(old, **more)
 
 
@@ -274,7 +278,7 @@ def test_a_check_that_reads_what_is_stored_judges_the_baseline_again(
         ),
         pytest.param(
             (scenarios(right(), kind()), SAME), (scenarios(right(), kind()), SAME),
-            {"asked": another_judge},
+            {"judge_used": another_judge},
             "task 'kind' of 8 scenarios changed (judge: "
             '"tests.scouter.evaluate.compare.test_comparable:judge" → '
             '"tests.scouter.evaluate.compare.test_comparable:another_judge")', id="judge",
@@ -353,8 +357,8 @@ def test_ids_are_accepted_before_anything_runs(tmp_path: Path) -> None:
     profile = AgentEvalProfile(alias="bot", tasks=parse_tasks(changed[1]))
     queue = ScouterQueue.from_profile([profile], transport_config=MockConfig())
     given = EvalScenarios.model_validate({"scenarios": changed[0]})
-    asked: list[str] = []
-    orchestrator = EvalOrchestrator(queue, given, asked.append)
+    messages: list[str] = []
+    orchestrator = EvalOrchestrator(queue, given, messages.append)
     run = Run(orchestrator, RunOptions(baseline=before), judge=judge)
     run.check_accepted(["bot", "said", "s0", "s1", "kind", "reads"])
     for name in ("right", "also", "S0", "kind ", ""):
@@ -364,7 +368,7 @@ def test_ids_are_accepted_before_anything_runs(tmp_path: Path) -> None:
             f"--accept-changed {name}: nothing of this id changed since the baseline; the ids of "
             "what did are 'bot', 'said', 's0', 'kind', 'reads', 's1'"
         )
-    assert not asked
+    assert not messages
 
 
 def test_nothing_that_changed_can_be_accepted(tmp_path: Path) -> None:
@@ -458,9 +462,9 @@ def player(model: str, provider: str = "p") -> SimulatedUser:
 def test_another_simulated_user_asks_something_else(
     before: Any, after: Any, named: tuple[str, str] | None, tmp_path: Path
 ) -> None:
-    """Kind: the question changed under its id, as somebody else puts it. A talk is left out."""
-    talks = scenarios(right(), termination_signal="BYE", max_turns=2)
-    given = EvalScenarios.model_validate({"scenarios": [*talks[:7], *scenarios(right())[7:]]})
+    """Kind: the question changed under its id, as somebody else puts it. Conversations are out."""
+    interactive = scenarios(right(), termination_signal="BYE", max_turns=2)
+    given = EvalScenarios.model_validate({"scenarios": [*interactive[:7], *scenarios(right())[7:]]})
 
     def run(user: Any, name: str) -> ScenarioEvalResults:
         profile = AgentEvalProfile(alias="bot", tasks=parse_tasks(SAME))
@@ -485,15 +489,15 @@ def test_another_simulated_user_asks_something_else(
 def test_another_judge_in_code_is_named(kinds: str) -> None:
     """Kind: a judge that is given to `evaluate`, and not to a replay."""
 
-    def evaluated(asked: Callable[[Any], Any]) -> Any:
+    def evaluated(judge_used: Callable[[Any], Any]) -> Any:
         if kinds == "dataset":
             records = [EvalRecord({"response": "ok"}, id=f"r{at}") for at in range(SCENARIOS)]
-            return EvalDataset(records, parse_tasks([kind()])).evaluate(judge=asked)
+            return EvalDataset(records, parse_tasks([kind()])).evaluate(judge=judge_used)
         given = EvalScenarios.model_validate({"scenarios": scenarios(kind())})
         runner = EvalRunner(given, {}, ())
         for each in given:
             runner.collect_scenario_data({}, "ok", each)
-        return runner.evaluate(judge=asked)
+        return runner.evaluate(judge=judge_used)
 
     before = evaluated(judge)
     assert evaluated(judge).compare_to(before).changes == ()
@@ -550,7 +554,7 @@ def test_an_added_judge_is_compared_with_nothing(tmp_path: Path) -> None:
 
 
 def test_what_depends_on_a_check_that_is_left_out_is_left_out(tmp_path: Path) -> None:
-    """A task reads the answer of a judge that would have to be asked anew."""
+    """A task reads the answer of a judge that would have to be called anew."""
     reads = right("IsNotEmpty", True, id="reads", context_path="kind.reason", depends_on=["kind"])
     before = (scenarios(right(), kind(), reads), SAME)
     after = (scenarios(right(), kind(model="n"), reads), SAME)
@@ -561,7 +565,7 @@ def test_what_depends_on_a_check_that_is_left_out_is_left_out(tmp_path: Path) ->
 
 
 def test_a_gate_that_opens_needs_answers_that_nobody_has(tmp_path: Path) -> None:
-    """The judge was not asked before, as its gate was closed: it is not judged again."""
+    """The judge was not called before, as its gate was closed: it is not judged again."""
     judged = kind(depends_on=["right"])
     before = (scenarios(right(value="no", condition=True), judged), SAME)
     after = (scenarios(right(condition=True), judged), SAME)
@@ -593,16 +597,16 @@ def test_the_gates_rule_reads_the_attempts_of_today(tmp_path: Path) -> None:
     weaker = (scenarios(right("IsNotEmpty", True)), SAME)
     profile = AgentEvalProfile(alias="bot", tasks=parse_tasks(SAME))
     queue = ScouterQueue.from_profile([profile], transport_config=MockConfig())
-    asked: list[str] = []
+    messages: list[str] = []
 
     def agent(message: str) -> str:
-        asked.append(message)
+        messages.append(message)
         queue["bot"].insert(EvalRecord({"answer": "bad"}))
         return "bad"
 
     given = EvalScenarios.model_validate({"scenarios": weaker[0]})
     run = EvalOrchestrator(queue, given, agent).run(baseline=old)
-    assert (len(asked), run.rounds) == (SCENARIOS, 1)
+    assert (len(messages), run.rounds) == (SCENARIOS, 1)
     assert run.compare_to(old).exit_code == 0
 
 

@@ -163,7 +163,7 @@ def test_an_identical_replay_of_twenty_scenarios() -> None:
         ),
     ],
 )  # fmt: skip
-def test_scenarios_of_one_attempt_are_not_held_beside_those_of_three(
+def test_scenarios_of_one_attempt_are_not_compared_with_those_of_three(
     before: Sequence[Sequence[str]], now: Sequence[Sequence[str]], text: str
 ) -> None:
     """Kind: counts that look like a collapse, as a scenario passes if all its attempts do."""
@@ -378,7 +378,7 @@ def test_attempts_move_together() -> None:
     assert task(comparison, "t1").p_value == pytest.approx(4 / 20)
 
 
-def test_what_was_not_asked_is_in_no_test() -> None:
+def test_what_was_not_repeated_is_in_no_test() -> None:
     """A task that was skipped for a budget or a sample leaves its attempt out, a lost one not."""
 
     def run(letters: Sequence[Sequence[str]], reason: Reason) -> ScenarioEvalResults:

@@ -144,7 +144,9 @@ def test_without_a_corrected_rate_the_judges_own_is_compared(
     )
 
 
-def test_the_judges_error_is_not_told_where_endless_answers_would_contradict_the_labels() -> None:
+def test_the_judges_error_is_not_reported_where_endless_answers_would_contradict_the_labels() -> (
+    None
+):
     """2 of 40 passed beside 40 of 200 bad items: chance for 40, impossible for endless ones."""
     found = check(run(known(2, 40), "PP" + "F" * 38), tasks={"polite": 0.01})
     assert found.found == 0

@@ -79,10 +79,10 @@ def test_the_same_plan_again(plan: Plan) -> None:
 
 def test_designs() -> None:
     """Those at hand, and the usual ones; each is named before it is simulated."""
-    begun: list[Design] = []
-    found = plan_of(attempts([["P"]] * 4, None), ["s0", "s1", "s2", "s3"], 2, begun.append)
-    assert [row.design for row in found.outlooks] == begun
-    assert [(each.repeats, each.runs) for each in begun] == [
+    started: list[Design] = []
+    found = plan_of(attempts([["P"]] * 4, None), ["s0", "s1", "s2", "s3"], 2, started.append)
+    assert [row.design for row in found.outlooks] == started
+    assert [(each.repeats, each.runs) for each in started] == [
         (2, None), (1, 1), (1, 3), (2, 1), (2, 3), (3, 1), (3, 3), (5, 1), (5, 3),
     ]  # fmt: skip
 

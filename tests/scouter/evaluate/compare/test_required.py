@@ -42,7 +42,7 @@ def test_a_scenario_that_does_not_pass_once(letter: str, word: str) -> None:
 
 
 def test_a_scenario_whose_record_fails() -> None:
-    """The gate's own task is named, not the one that it kept from running."""
+    """The gate's own task is named, not the one that it blocked."""
     run = replay(
         {"s": [GOOD], "other": [GOOD]},
         {"desk": [("other", 0, {"polite": "F"}), ("s", 0, {"late": "G", "polite": "F"})]},

@@ -16,7 +16,7 @@ RUN = replay(
         "all": [{"own": "P"}, {"own": "P"}],
         "once": [{"own": "P"}, {"own": "F"}],
         "record": [{"own": "P"}, {"own": "P"}],
-        "unasked": [{"own": "B"}, {"own": "P"}],
+        "unjudged": [{"own": "B"}, {"own": "P"}],
         "nobody": [{"own": "B"}, {"own": "B"}],
     },
     {"desk": [("record", 0, {"polite": "P"}), ("record", 1, {"polite": "E"})]},
@@ -27,10 +27,10 @@ RUN = replay(
         "nobody": {"tags": ["open"]},
     },
 )
-"""Passed: `all` and `unasked` (its second attempt was not asked for the budget, which decides
+"""Passed: `all` and `unjudged` (its second attempt was not judged for the budget, which decides
 nothing); not `once`, and not `record`, whose own tasks passed and whose record errored; `nobody` is
 in no count. Checks of the tag `both`: 2 of 2, 1 of 2, 2 of 2 and 1 of 2 of the records; of all one
-more, of `unasked`."""
+more, of `unjudged`."""
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_scenario_without_the_keys_is_what_it_was() -> None:
 
 
 def test_results_keep_tags_and_what_is_required(tmp_path: Path) -> None:
-    """A gate can be held against a saved run; one of an earlier version has neither."""
+    """A gate can be checked on a saved run; one of an earlier version has neither."""
     run = replay({"s": [{"own": "F"}]}, infos={"s": {"tags": ["a"], "required": True}})
     gates = Gates.model_validate({"tags": {"a": 1}})
     run.save(tmp_path / "r.json")

@@ -184,7 +184,7 @@ def judged(
     is_own: bool = True,
     records: int = 1,
     releases: int = 0,
-    asked: Sequence[str] | None = None,
+    questions: Sequence[str] | None = None,
 ) -> ScenarioEvalResults:
     """A replay: a score per scenario and attempt, and none where the judge erred.
 
@@ -195,7 +195,7 @@ def judged(
         is_own: True for the scenario's own task, False for the task of an alias' records.
         records: Records of each attempt, of the same score.
         releases: Releases that were compared with this run so far.
-        asked: Question to the judge by scenario; None where that is not stored.
+        questions: Question to the judge by scenario; None where that is not stored.
     """
 
     def one(at: int, value: float | None) -> EvalTaskResult:
@@ -204,10 +204,10 @@ def judged(
             outcome=Outcome.ERRORED if value is None else Outcome.PASSED, actual=value,
             reason="provider" if value is None else None, message="m",
         )  # fmt: skip
-        if asked is None:
+        if questions is None:
             return made
-        talk = JudgeExchange.of([Message(role="user", content=asked[at])], value)
-        return made.using(JudgeUsage(calls=1), talk)
+        exchange = JudgeExchange.of([Message(role="user", content=questions[at])], value)
+        return made.using(JudgeUsage(calls=1), exchange)
 
     own: list[ScenarioResult] = []
     rows: list[tuple[RecordResult, str, int]] = []
@@ -392,12 +392,15 @@ def test_a_judge_that_changed(
     before: Sequence[str] | None, now: Sequence[str], same: int, advice: str
 ) -> None:
     """Kind: other scores for the same answers are no fall of the agent's."""
-    old, new = judged([[0.9]] * SCENARIOS, asked=before), judged([[0.65]] * SCENARIOS, asked=now)
+    old, new = (
+        judged([[0.9]] * SCENARIOS, questions=before),
+        judged([[0.65]] * SCENARIOS, questions=now),
+    )
     comparison = ScenarioComparisonResults.of(old, new)
     assert only(comparison).same_questions == same
     assert advice in comparison.advice
-    told = f"the judge was asked the same about {same} of 30 records"
-    assert (told in comparison.decision_reasons[0]) is bool(same)
+    reason = f"the judge got the same question about {same} of 30 records"
+    assert (reason in comparison.decision_reasons[0]) is bool(same)
 
 
 def test_many_scores_are_corrected() -> None:

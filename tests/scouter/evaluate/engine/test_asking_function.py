@@ -40,7 +40,7 @@ def run(function: Any, judge: Any, **fields: Any) -> EvalTaskResult:
 
 def test_it_asks_until_it_has_a_score() -> None:
     """The second question follows from the first answer; the first one is shown."""
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def function(context: Mapping[str, Any]) -> float:
         judge = TaskJudge(model="m", provider="openai")
@@ -48,11 +48,11 @@ def test_it_asks_until_it_has_a_score() -> None:
         return await judge.ask("b", question(f"after {first}"), number) + first
 
     def judge(request: JudgeRequest) -> float:
-        asked.append(request.messages[-1]["content"])
-        return 0.25 if len(asked) == 1 else 0.75
+        questions.append(request.messages[-1]["content"])
+        return 0.25 if len(questions) == 1 else 0.75
 
     found = run(function, judge)
-    assert (found.outcome, found.score, asked) == ("passed", 1.0, ["a", "after 0.25"])
+    assert (found.outcome, found.score, questions) == ("passed", 1.0, ["a", "after 0.25"])
     assert found.usage is not None
     assert found.exchange is not None
     assert (found.usage.calls, found.exchange.messages, found.exchange.answer) == (
@@ -63,7 +63,7 @@ def test_it_asks_until_it_has_a_score() -> None:
 
 
 def test_questions_that_wait_for_nothing_are_put_together() -> None:
-    """Two fields at a time: neither is answered before the other one is asked, too."""
+    """Two fields at a time: neither is answered before the other one is put, too."""
     import asyncio
 
     both = asyncio.Barrier(2)
@@ -81,7 +81,7 @@ def test_questions_that_wait_for_nothing_are_put_together() -> None:
     assert (found.outcome, found.score) == ("failed", 0.75)
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_again() -> None:
+def test_an_answer_that_cannot_be_read_is_requested_again() -> None:
     answers: list[object] = ["much", "more", 1]
 
     async def function(_: object) -> float:
@@ -96,7 +96,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again() -> None:
     answers += ["much", "more", "most"]
     found = run(function, answering)
     assert (found.outcome, found.reason) == ("errored", "parse")
-    assert found.message == "no number: most (asked 3 times)"
+    assert found.message == "no number: most (called 3 times)"
 
 
 @pytest.mark.parametrize(

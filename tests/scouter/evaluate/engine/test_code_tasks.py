@@ -76,7 +76,7 @@ def children(context, spans):
     time.sleep(600)
 
 
-def talks(context, spans):
+def prints(context, spans):
     print("this is no answer")
     os.write(1, b"nor is this\\n")
     return True
@@ -114,7 +114,7 @@ def judged(*tasks: Task, spans: SpanTree | None = None, **context: object) -> Re
     return evaluate_record(compile_plan(tasks), record, spans)
 
 
-def told(result: RecordResult) -> dict[str, str]:
+def outcomes(result: RecordResult) -> dict[str, str]:
     return {
         each.task_id: ":".join(filter(None, (each.outcome, each.reason))) for each in result.tasks
     }
@@ -136,22 +136,22 @@ def test_an_outcome_and_a_score(module: str) -> None:
         CodeTask("after", "earlier", depends_on=["first"]),
     )
 
-    assert told(result) == {
+    assert outcomes(result) == {
         "polite": "passed", "most": "passed", "all": "failed", "first": "passed", "after": "passed",
     }  # fmt: skip
     assert [each.score for each in result.tasks] == [1, 0.75, 0.75, 1, 1]
     assert "three of four" in result["all"].message
-    assert told(judged(CodeTask("polite", "polite"), answer="now"))["polite"] == "failed"
+    assert outcomes(judged(CodeTask("polite", "polite"), answer="now"))["polite"] == "failed"
 
 
-def test_spans_are_given_where_they_are_asked_for(module: str) -> None:
+def test_spans_are_given_where_they_are_requested(module: str) -> None:
     task = CodeTask("t", "names", source="spans")
 
-    assert told(judged(task, spans=agent_trace())) == {"t": "passed"}
-    assert told(judged(CodeTask("t", "names"), spans=agent_trace())) == {"t": "failed"}
-    assert told(judged(task)) == {"t": "errored:no_spans"}
+    assert outcomes(judged(task, spans=agent_trace())) == {"t": "passed"}
+    assert outcomes(judged(CodeTask("t", "names"), spans=agent_trace())) == {"t": "failed"}
+    assert outcomes(judged(task)) == {"t": "errored:no_spans"}
     lossy = SpanTree([span(1, "run")], lost="a span was refused")
-    assert told(judged(task, spans=lossy)) == {"t": "errored:incomplete"}
+    assert outcomes(judged(task, spans=lossy)) == {"t": "errored:incomplete"}
     assert compile_plan([task]).reads_spans
     assert not compile_plan([CodeTask("t", "names")]).reads_spans
 
@@ -175,7 +175,7 @@ def test_one_process_runs_all(module: str) -> None:
 def test_a_fault_is_that_of_its_own_task(module: str, check: str, words: str) -> None:
     result = judged(CodeTask("before", "polite"), CodeTask("t", check), CodeTask("z", "polite"))
 
-    assert told(result) == {"before": "passed", "t": "errored:check", "z": "passed"}
+    assert outcomes(result) == {"before": "passed", "t": "errored:check", "z": "passed"}
     assert words in result["t"].message
 
 
@@ -183,7 +183,7 @@ def test_a_check_that_takes_too_long_is_killed(module: str) -> None:
     before = judged(CodeTask("t", "process"))["t"].score
     result = judged(CodeTask("t", "hangs", timeout_s=0.3), CodeTask("z", "process"))
 
-    assert told(result)["t"] == "errored:check"
+    assert outcomes(result)["t"] == "errored:check"
     assert "longer than 0.3 s" in result["t"].message
     assert result["z"].score not in (None, before)
     assert before is not None
@@ -195,7 +195,7 @@ def test_what_a_check_started_is_killed_with_it(module: str, tmp_path: Path) -> 
     file = tmp_path / "child"
     result = judged(CodeTask("t", "children", timeout_s=1), file=str(file))
 
-    assert told(result) == {"t": "errored:check"}
+    assert outcomes(result) == {"t": "errored:check"}
     try:
         child = os.pidfd_open(int(file.read_text()))
     except ProcessLookupError:
@@ -206,13 +206,13 @@ def test_what_a_check_started_is_killed_with_it(module: str, tmp_path: Path) -> 
 
 
 def test_what_a_check_prints_is_no_answer(module: str) -> None:
-    assert told(judged(CodeTask("t", "talks"), CodeTask("z", "polite"))) == {
+    assert outcomes(judged(CodeTask("t", "prints"), CodeTask("z", "polite"))) == {
         "t": "passed", "z": "passed",
     }  # fmt: skip
 
 
 def test_what_is_no_score_is_a_fault_of_type(module: str) -> None:
-    assert told(judged(CodeTask("t", "no_number"))) == {"t": "errored:type"}
+    assert outcomes(judged(CodeTask("t", "no_number"))) == {"t": "errored:type"}
 
 
 def test_a_message_is_cut(module: str) -> None:
@@ -259,12 +259,12 @@ def test_an_entry_point_of_a_package_is_found(
     use_checks("")  # a process that starts now has the path
     (task,) = parse_tasks([{"task_type": "Code", "id": "t", "check": "is-polite"}])
 
-    assert told(judged(task)) == {"t": "passed"}
+    assert outcomes(judged(task)) == {"t": "passed"}
     assert "desk_checks" not in sys.modules
     use_checks("")
 
 
-def test_a_module_that_cannot_be_imported_is_told(
+def test_a_module_that_cannot_be_imported_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

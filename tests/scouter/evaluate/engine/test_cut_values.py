@@ -87,14 +87,14 @@ def test_cut_attributes(task: Task, expected: str) -> None:
 
 def test_a_cut_value_of_an_event() -> None:
     event = SpanEvent(name="log", time_ns=1, attributes={"text": "sun…", TRUNCATED: ("text",)})
-    held = replace(span(1, "chat"), events=(event,))
+    seen = replace(span(1, "chat"), events=(event,))
     wanted = F.with_event_attribute_value("log", "text", "sunny")
-    assert outcome(trace(T.span_exists(wanted), Op.Equals, False), held) == OPEN
+    assert outcome(trace(T.span_exists(wanted), Op.Equals, False), seen) == OPEN
     other = F.with_event_attribute_value("log", "code", 5)
-    assert outcome(trace(T.span_exists(other), Op.Equals, False), held) == PASS
+    assert outcome(trace(T.span_exists(other), Op.Equals, False), seen) == PASS
 
 
 def test_more_parts_than_the_mark_names() -> None:
-    held = span(1, "chat", None, (0, 9), {"n": 3, TRUNCATED: ("a", "…")})
-    assert outcome(trace(T.span_attribute(ANY, "n"), Op.Equals, 3), held) == OPEN
-    assert outcome(trace(T.trace_error_count(), Op.Equals, 0), held) == PASS
+    seen = span(1, "chat", None, (0, 9), {"n": 3, TRUNCATED: ("a", "…")})
+    assert outcome(trace(T.span_attribute(ANY, "n"), Op.Equals, 3), seen) == OPEN
+    assert outcome(trace(T.trace_error_count(), Op.Equals, 0), seen) == PASS

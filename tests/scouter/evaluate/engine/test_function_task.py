@@ -29,7 +29,7 @@ def letters(context: Any) -> int:
 
 
 @pytest.mark.parametrize(
-    ("given", "outcome", "score", "told"),
+    ("given", "outcome", "score", "message"),
     [
         (1, "passed", 1.0, ""),
         (True, "passed", 1.0, ""),
@@ -44,10 +44,12 @@ def letters(context: Any) -> int:
         (object(), "errored", None, "DataError"),
     ],
 )
-def test_what_a_function_gives(given: object, outcome: str, score: float | None, told: str) -> None:
+def test_what_a_function_gives(
+    given: object, outcome: str, score: float | None, message: str
+) -> None:
     found = run(FunctionTask("own", lambda _: given))
     assert (found.outcome, found.score) == (outcome, score)
-    assert told in found.message
+    assert message in found.message
 
 
 def test_its_exception_is_its_own() -> None:

@@ -56,7 +56,7 @@ def run(task: Task, spans: Iterable[Span], lost: str = LOST) -> EvalTaskResult:
     return evaluate_record(compile_plan([task]), EvalRecord({}), tree).tasks[0]
 
 
-def told(result: EvalTaskResult) -> str:
+def outcome_of(result: EvalTaskResult) -> str:
     return str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
 
 
@@ -180,7 +180,7 @@ ROWS: Final[list[tuple[Task, str]]] = [
 @pytest.mark.parametrize(("task", "outcome"), ROWS)
 def test_the_table(task: Task, outcome: str) -> None:
     result = run(task, SEEN)
-    assert told(result) == outcome
+    assert outcome_of(result) == outcome
     assert outcome != OPEN or LOST in result.message
     assert run(task, SEEN, lost="").outcome is not Outcome.ERRORED
 
@@ -192,13 +192,13 @@ def test_a_sum_with_a_negative_term_may_fall() -> None:
     assert run(task, [*SEEN, debit]).reason is Reason.INCOMPLETE
 
 
-def test_a_call_that_was_asked_for_stays_whatever_comes() -> None:
+def test_a_call_that_was_requested_stays_whatever_comes() -> None:
     """Its execution may come, with other arguments and later than what was executed since."""
-    asked = (
+    messages = (
         '[{"role":"assistant","parts":[{"type":"tool_call","name":"pay","id":"1",'
         '"arguments":{"q":1}}]}]'
     )
-    chat = span(9, "chat", None, (0, 9), {TOOL: "chat", "gen_ai.output.messages": asked})
+    chat = span(9, "chat", None, (0, 9), {TOOL: "chat", "gen_ai.output.messages": messages})
     other = span(8, "t", 9, (1, 2), {TOOL: "execute_tool", "gen_ai.tool.name": "search"})
     paid = {
         TOOL: "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "1",
@@ -214,24 +214,24 @@ def test_a_call_that_was_asked_for_stays_whatever_comes() -> None:
     ):
         expected = 3 if assertion.kind == "ToolCallCount" else True
         task = agent(assertion, Op.Equals, expected)
-        assert told(run(task, [chat, other])) == alone
-        assert told(run(task, [chat, other, late], lost="")) == with_all
+        assert outcome_of(run(task, [chat, other])) == alone
+        assert outcome_of(run(task, [chat, other, late], lost="")) == with_all
 
 
 def test_executions_without_arguments_leave_a_call_open() -> None:
-    """A message has the arguments that are asked for; the other call was executed without any."""
-    asked = (
+    """A message has the arguments that are requested; the other call was executed without any."""
+    messages = (
         '[{"role":"assistant","parts":[{"type":"tool_call","name":"pay","id":"1",'
         '"arguments":{"q":1}}]}]'
     )
     paid = {TOOL: "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "2"}
     spans = [
         span(8, "t", 9, (1, 2), paid),
-        span(9, "chat", None, (5, 9), {TOOL: "chat", "gen_ai.output.messages": asked}),
+        span(9, "chat", None, (5, 9), {TOOL: "chat", "gen_ai.output.messages": messages}),
     ]
     task = agent(G.tool_called_with_args("pay", {"q": 1}), Op.Equals, True)
-    assert told(run(task, spans, lost="")) == PASS
-    assert told(run(task, spans)) == OPEN
+    assert outcome_of(run(task, spans, lost="")) == PASS
+    assert outcome_of(run(task, spans)) == OPEN
 
 
 AT_LEAST_ONE: Final = TraceAssertionTask(
@@ -275,7 +275,7 @@ def test_a_value_that_may_change_is_read_by_nobody(
     """The count of 2 passed for good as `>= 1`; whether it is below 9 nobody knows."""
     plan = compile_plan([before, task])
     found = evaluate_record(plan, EvalRecord({"x": 2}), SpanTree(SEEN, lost=LOST)).tasks
-    assert [told(each) for each in found] == [PASS, outcome]
+    assert [outcome_of(each) for each in found] == [PASS, outcome]
     assert outcome == PASS or "the value of 'n', which it reads, may be another" in found[1].message
     whole = evaluate_record(plan, EvalRecord({"x": 2}), SpanTree(SEEN)).tasks
     assert all(each.outcome is not Outcome.ERRORED for each in whole)
@@ -359,7 +359,7 @@ CUT = replace(SEEN[0], dropped_count=2)
 def test_attributes_that_a_sender_dropped(task: Task, outcome: str) -> None:
     """Only tasks that read attributes or events doubt; of the spans themselves all are here."""
     result = run(task, [CUT, *SEEN[1:]], lost="")
-    assert told(result) == outcome
+    assert outcome_of(result) == outcome
     assert outcome != OPEN or "lost 2 attributes or events" in result.message
 
 
@@ -382,7 +382,7 @@ NAMELESS: Final = replace(
     ],
 )
 def test_a_tool_whose_name_was_dropped(task: Task, outcome: str) -> None:
-    assert told(run(task, [*SEEN, NAMELESS], lost="")) == outcome
+    assert outcome_of(run(task, [*SEEN, NAMELESS], lost="")) == outcome
 
 
 def test_dropped_counts_survive_every_form() -> None:
@@ -522,8 +522,8 @@ def spans(draw: st.DrawFn, most: int, *, with_ties: bool = True) -> list[Span]:
 def test_what_was_removed_turns_no_outcome(
     task: Task, all_spans: list[Span], data: st.DataObject
 ) -> None:
-    kept = data.draw(st.lists(st.sampled_from(all_spans), unique_by=lambda each: each.span_id))
-    whole, part = run(task, all_spans, lost=""), run(task, kept)
+    seen = data.draw(st.lists(st.sampled_from(all_spans), unique_by=lambda each: each.span_id))
+    whole, part = run(task, all_spans, lost=""), run(task, seen)
     decided = {Outcome.PASSED, Outcome.FAILED}
     if whole.outcome in decided and part.outcome in decided:
         assert part.outcome is whole.outcome
@@ -544,11 +544,11 @@ TOLD_WORK: Final = st.one_of(
 @given(TOLD_WORK, traces(), st.data())
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_removed_layers_and_messages_turn_no_outcome(
-    task: Task, told: list[Span], data: st.DataObject
+    task: Task, reports: list[Span], data: st.DataObject
 ) -> None:
-    """Calls are told by spans of two instrumentors and by messages, all of which may be missing."""
-    whole_trace = doubled(data, told) if data.draw(st.booleans()) else told
-    asked = data.draw(
+    """Calls are in spans of two instrumentors and in messages, all of which may be missing."""
+    whole_trace = doubled(data, reports) if data.draw(st.booleans()) else reports
+    requests = data.draw(
         st.lists(
             st.tuples(
                 st.sampled_from("xy"),
@@ -559,24 +559,24 @@ def test_removed_layers_and_messages_turn_no_outcome(
             max_size=3,
         )
     )
-    for at, (name, arguments, call_id, start) in enumerate(asked):
+    for at, (name, arguments, call_id, start) in enumerate(requests):
         part = {"type": "tool_call", "name": name, "id": call_id, "arguments": arguments}
         output = json.dumps([{"role": "assistant", "parts": [part]}])
         whole_trace.append(
             made(500 + at, "model", "z", 1, (start, start + 1), "a", output_messages=output)
         )
-    kept = data.draw(st.lists(st.sampled_from(whole_trace), unique_by=lambda each: each.span_id))
-    whole, part_of_it = run(task, whole_trace, lost=""), run(task, kept)
+    seen = data.draw(st.lists(st.sampled_from(whole_trace), unique_by=lambda each: each.span_id))
+    whole, part_of_it = run(task, whole_trace, lost=""), run(task, seen)
     decided = {Outcome.PASSED, Outcome.FAILED}
     if whole.outcome in decided and part_of_it.outcome in decided:
         assert part_of_it.outcome is whole.outcome
 
 
-def completions(kept: Sequence[Span], gone: Sequence[Span], number: int) -> Iterable[list[Span]]:
+def completions(seen: Sequence[Span], gone: Sequence[Span], number: int) -> Iterable[list[Span]]:
     """Traces with one or two more spans of a pool: of any name and place, and the removed ones."""
     pool = list(gone)
     # A parent that is known to be missing may be any of them.
-    named = {each.parent_span_id for each in kept} - {each.span_id for each in kept} - {None}
+    named = {each.parent_span_id for each in seen} - {each.span_id for each in seen} - {None}
     ids = [int(each, 16) for each in sorted(named, key=str) if each is not None]
     spot = 1000
     for name, start, (length, status) in product(
@@ -589,14 +589,14 @@ def completions(kept: Sequence[Span], gone: Sequence[Span], number: int) -> Iter
             attributes = {"n": value, **tool, "gen_ai.tool.call.arguments": arguments}
             service = f"s{spot}" if status else "s1"
             id = ids.pop() if ids and value == 90 else spot
-            parent = int(kept[-1].span_id, 16) if value == number and kept else None
+            parent = int(seen[-1].span_id, 16) if value == number and seen else None
             at = (start, start + length)
             pool.append(span(id, name, parent, at, attributes, status=status, service=service))
-    known = {each.span_id for each in kept}
+    known = {each.span_id for each in seen}
     pool = list({each.span_id: each for each in pool if each.span_id not in known}.values())
     for count in (1, 2):
         for added in combinations(pool, count):
-            yield [*kept, *added]
+            yield [*seen, *added]
 
 
 CERTAIN: Final = st.one_of(
@@ -632,19 +632,19 @@ def test_where_all_completions_agree_nothing_is_doubted(
     task: Task, all_spans: list[Span], data: st.DataObject
 ) -> None:
     """Brute force: one or two more spans of a pool that holds every kind the tasks can tell."""
-    kept = data.draw(st.lists(st.sampled_from(all_spans), unique_by=lambda each: each.span_id))
-    part, on_seen = run(task, kept), run(task, kept, lost="")
+    seen = data.draw(st.lists(st.sampled_from(all_spans), unique_by=lambda each: each.span_id))
+    part, on_seen = run(task, seen), run(task, seen, lost="")
     if on_seen.outcome is Outcome.ERRORED:
         assert part.reason is on_seen.reason  # what could not be decided keeps its reason
         return
-    gone = [each for each in all_spans if each not in kept]
+    gone = [each for each in all_spans if each not in seen]
     plan, record = compile_plan([task]), EvalRecord({})
     number = task.expected_value if isinstance(task.expected_value, int) else 1
     if isinstance(getattr(task, "assertion", None), SpanCountAssertion):
         assume(number <= cast(int, on_seen.actual) + 1)  # two more spans go beyond it
     outcomes = {on_seen.outcome} | {
         evaluate_record(plan, record, SpanTree(each)).tasks[0].outcome
-        for each in completions(kept, gone, int(number))
+        for each in completions(seen, gone, int(number))
     }
     outcomes.discard(Outcome.ERRORED)
     if len(outcomes) == 1:

@@ -94,7 +94,7 @@ def test_json_between_fences_is_read(text: str) -> None:
     ids=["open", "a long word", "lines", "many"],
 )
 def test_reading_takes_linear_time(text: str) -> None:
-    """An answer that never ends its fence held up the process for minutes."""
+    """An answer that never ends its fence blocked the process for minutes."""
     task = LLMJudgeTask("q", FREE, 5, "score", "Equals")
     began = time.process_time()
     result, _ = run(task, text)
@@ -122,13 +122,13 @@ def test_reading_takes_linear_time(text: str) -> None:
         ((1, 5), None, "errored"),
     ],
 )
-def test_a_scale_is_told_and_checked(scale: tuple[float, float], score: Any, outcome: str) -> None:
+def test_a_scale_is_given_and_checked(scale: tuple[float, float], score: Any, outcome: str) -> None:
     task = LLMJudgeTask("q", FREE, 4, "score", "GreaterThanOrEqual", scale=scale)
     result, request = run(task, {"score": score})
     assert result.outcome == outcome
     assert result.reason is (Reason.PARSE if outcome == "errored" else None)
-    told = f'"score" of the answer is a number from {scale[0]:g} to {scale[1]:g}, and no other.'
-    assert {"role": "system", "content": told} in request.messages
+    sentence = f'"score" of the answer is a number from {scale[0]:g} to {scale[1]:g}, and no other.'
+    assert {"role": "system", "content": sentence} in request.messages
 
 
 def test_a_scale_is_in_the_schema_too() -> None:
@@ -267,7 +267,7 @@ def test_what_the_criteria_amount_to(
         assert (f"{name} ({reasons[name]})" in result.message) is (verdict != "yes")
 
 
-def test_a_judge_is_told_the_criteria_and_gives_reasons_first() -> None:
+def test_a_judge_gets_the_criteria_and_gives_reasons_first() -> None:
     _, request = run(rubric("all_met", True), marks("yes", "yes"))
     [note] = [each["content"] for each in request.messages if each["role"] == "system"]
     assert note.endswith("\n- polite: Is it polite?\n- sourced: Does it name a source?")
@@ -375,7 +375,7 @@ def test_a_reference_is_fenced_as_all_data_is() -> None:
 
 
 @pytest.mark.parametrize("length", [1_900, 50_000])
-def test_the_reasoning_is_kept_in_a_bounded_size(length: int) -> None:
+def test_the_reasoning_is_stored_in_a_bounded_size(length: int) -> None:
     task = LLMJudgeTask("q", SCORED, 5, "score", "Equals")
     result, _ = run(task, {"score": 5, "reason": "b" + "x" * length + "e"})
     assert result.passed
@@ -385,7 +385,7 @@ def test_the_reasoning_is_kept_in_a_bounded_size(length: int) -> None:
     assert ("left out" in result.message) is (length > 2_000)
 
 
-def test_reasons_of_many_criteria_are_kept_in_a_bounded_size() -> None:
+def test_reasons_of_many_criteria_are_stored_in_a_bounded_size() -> None:
     criteria = {f"c{n}": "x" for n in range(50)}
     task = LLMJudgeTask("q", FREE, True, "all_met", "Equals", rubric=criteria)
     result, _ = run(task, {name: {"reason": "r" * 5_000, "verdict": "no"} for name in criteria})

@@ -75,7 +75,7 @@ def test_the_wire_form_reads_back() -> None:
     assert flat == bucketed == parse_tasks({"judge": [without_type]}) == (TASK,)
 
 
-def test_the_digest_is_that_of_what_is_asked() -> None:
+def test_the_digest_is_that_of_the_question() -> None:
     other = LLMJudgeTask("Quality", FREE, 3, "score", Op.GreaterThanOrEqual)
     described = LLMJudgeTask("Quality", SCORED, 3, "score", Op.GreaterThanOrEqual, "for people")
     assert tasks_digest([described]) == tasks_digest([TASK]) != tasks_digest([other])
@@ -280,7 +280,7 @@ def test_a_missing_variable_asks_nothing() -> None:
     assert judge.requests == []
 
 
-def test_what_a_judge_is_asked() -> None:
+def test_the_question_to_a_judge() -> None:
     judge = ScriptedJudge({"quality": {"score": 3, "reason": ""}})
     prompt = Prompt(
         "Rate ${answer}.", "m", "Anthropic", "Fair.", {"temperature": 0}, Score, fence=False
@@ -365,7 +365,7 @@ def test_what_cannot_answer_is_no_judge(judge: Any) -> None:
         EvalDataset([EvalRecord()], [TASK]).evaluate(judge=judge)
 
 
-def test_an_object_whose_answer_is_no_reply_is_told() -> None:
+def test_an_object_whose_answer_is_no_reply_is_reported() -> None:
     class Wrong:
         async def ask(self, request: JudgeRequest) -> Any:
             return {"score": 5}

@@ -62,11 +62,11 @@ def answers(votes: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("samples", "votes", "asked", "outcome", "reason"),
+    ("samples", "votes", "calls", "outcome", "reason"),
     [
         (1, "p", 1, "passed", None),
         (1, "r", 1, "errored", "refusal"),
-        (3, "ppp", 2, "passed", None),  # the third is not asked
+        (3, "ppp", 2, "passed", None),  # the third is not requested
         (3, "ffp", 2, "failed", None),
         (3, "pfp", 3, "passed", None),
         (3, "pff", 3, "failed", None),
@@ -85,13 +85,13 @@ def answers(votes: str) -> list[Any]:
     ],
 )
 def test_a_majority_is_more_than_half_of_all_samples(
-    samples: int, votes: str, asked: int, outcome: str, reason: str | None
+    samples: int, votes: str, calls: int, outcome: str, reason: str | None
 ) -> None:
     """Samples that errored have no vote; asking ends when nothing can change any more."""
     result, judge = run(sampled(samples), answers(votes))
     assert (result.outcome, result.reason) == (outcome, reason)
-    assert [request.sample for request in judge.requests] == list(range(asked))
-    assert result.usage == JudgeUsage(calls=asked)
+    assert [request.sample for request in judge.requests] == list(range(calls))
+    assert result.usage == JudgeUsage(calls=calls)
     assert len({json.dumps(request.messages) for request in judge.requests}) == 1
 
 
@@ -127,7 +127,7 @@ def test_a_majority_tells_the_votes_and_a_reason() -> None:
     assert "clear" in result.message
 
 
-def test_samples_are_asked_at_the_same_time() -> None:
+def test_samples_are_requested_at_the_same_time() -> None:
     """As many as would decide; of several tasks, all."""
     judge = ScriptedJudge(lambda request: {"n": 3}, delay_s=0.01)
     tasks = [sampled(5), sampled(3).model_copy(update={"id": "r"})]
@@ -311,12 +311,12 @@ def test_a_part_of_the_records_is_judged_and_always_the_same() -> None:
     assert "25.000%" in left_out[0].message
 
 
-@pytest.mark.parametrize(("rate", "asked"), [(0.0, 0), (1.0, 20)])
-def test_none_and_all(rate: float, asked: int) -> None:
+@pytest.mark.parametrize(("rate", "calls"), [(0.0, 0), (1.0, 20)])
+def test_none_and_all(rate: float, calls: int) -> None:
     judge = ScriptedJudge(lambda request: {"n": 3})
     records = [EvalRecord({"answer": "x"}) for _ in range(20)]
     EvalDataset(records, [sampled(1, sample_rate=rate)]).evaluate(judge=judge)
-    assert len(judge.requests) == asked
+    assert len(judge.requests) == calls
 
 
 def test_what_is_not_sampled_is_in_no_pass_rate() -> None:
@@ -338,10 +338,10 @@ def test_what_is_not_sampled_is_in_no_pass_rate() -> None:
     assert "'q' before it was" in record["behind"].message
 
 
-# --- what it took, and what is kept ---
+# --- what it took, and what is stored ---
 
 
-def test_what_all_calls_took_is_added_up_and_kept() -> None:
+def test_what_all_calls_took_is_added_up_and_stored() -> None:
     replies: list[Any] = [
         JudgeReply(response={"n": 3}, input_tokens=10, output_tokens=1, cost_usd=0.25),
         JudgeReply(response={"n": 2}, input_tokens=20),
@@ -386,7 +386,7 @@ def test_what_is_not_said_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_what_is_said_is_kept_and_in_the_digest(name: str) -> None:
+def test_what_is_said_is_stored_and_in_the_digest(name: str) -> None:
     plain = LLMJudgeTask("q", SCORED, 3, "score", "Equals")
     task = parse_task({**plain.model_dump(mode="json"), name: FIELDS[name]})
     assert parse_task(json.loads(task.model_dump_json())) == task

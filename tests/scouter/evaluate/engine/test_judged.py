@@ -92,7 +92,7 @@ def test_no_more_questions_at_a_time_than_allowed(concurrency: int) -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "most"), [(8, 3), (2, 2)])
-def test_judges_of_one_stage_are_asked_together(concurrency: int, most: int) -> None:
+def test_judges_of_one_stage_are_called_together(concurrency: int, most: int) -> None:
     judge = ScriptedJudge(lambda request: {"v": 1}, delay_s=1, sleep=Clock().sleep)
     tasks = [judge_task(name) for name in "abc"] + [judge_task("d", depends_on=["a"])]
     EvalDataset(numbered(1), tasks).evaluate(judge=judge, concurrency=concurrency)
@@ -132,7 +132,7 @@ def test_plain_functions_judge_side_by_side() -> None:
     assert {result.outcome for result in results.records} == {Outcome.PASSED}
 
 
-# --- what is asked again ---
+# --- what is tried again ---
 
 
 def run_with(judge: Any, task: LLMJudgeTask, backoff: Backoff) -> RecordResult:
@@ -154,7 +154,7 @@ def test_the_pause_doubles_and_is_cut_at_random() -> None:
     assert clock.slept == [0.25, 0.5, 1.0, 1.5]
 
 
-def test_a_provider_is_not_asked_sooner_than_it_wants() -> None:
+def test_a_provider_is_not_called_sooner_than_it_wants() -> None:
     clock = Clock()
     slow_down = JudgeError(Reason.PROVIDER, "429", retry_after_s=7.0)
     also = TransientError("503", retry_after_s=0.0)
@@ -164,14 +164,14 @@ def test_a_provider_is_not_asked_sooner_than_it_wants() -> None:
     assert clock.slept == [7.0, 0.0]
 
 
-@pytest.mark.parametrize(("retries", "asked"), [(0, 1), (2, 3)])
-def test_when_retries_are_used_up_the_task_says_so(retries: int, asked: int) -> None:
+@pytest.mark.parametrize(("retries", "calls"), [(0, 1), (2, 3)])
+def test_when_retries_are_used_up_the_task_says_so(retries: int, calls: int) -> None:
     judge = ScriptedJudge([BUSY] * 10)
     task = judge_task(max_retries=retries)
     result = run_with(judge, task, Backoff(jitter=lambda: 0.0)).tasks[0]
     assert (result.outcome, result.reason) == (Outcome.ERRORED, Reason.PROVIDER)
-    assert len(judge.requests) == asked
-    assert result.message == ("busy (asked 3 times)" if retries else "busy")
+    assert len(judge.requests) == calls
+    assert result.message == ("busy (called 3 times)" if retries else "busy")
 
 
 FREE = JudgeError(
@@ -229,7 +229,7 @@ def test_every_attempt_counts_in_what_it_took(replies: list[Any], usage: JudgeUs
 
 
 def test_attempts_of_several_samples_are_added_up() -> None:
-    """Two samples, of which one is asked twice; the third is not needed."""
+    """Two samples, of which one is requested twice; the third is not needed."""
     judge = ScriptedJudge([BUSY, PAID, PAID])
     task = judge_task(samples=3, max_retries=1)
     (result,) = run_with(judge, task, Backoff(jitter=lambda: 0.0)).tasks
@@ -257,7 +257,7 @@ def test_a_sum_without_a_price_is_none_of_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "asked"),
+    ("error", "calls"),
     [
         (BUSY, 2),
         (TransientError("busy"), 2),
@@ -269,15 +269,15 @@ def test_a_sum_without_a_price_is_none_of_nothing() -> None:
         (TypeError("a mistake in the judge"), 1),
     ],
 )
-def test_only_a_providers_failure_is_asked_again(error: Exception, asked: int) -> None:
+def test_only_a_providers_failure_is_tried_again(error: Exception, calls: int) -> None:
     judge = ScriptedJudge([error, {"v": 1}])
     result = run_with(judge, judge_task(), Backoff(jitter=lambda: 0.0))
-    assert len(judge.requests) == asked
-    assert result.outcome is (Outcome.PASSED if asked == 2 else Outcome.ERRORED)
+    assert len(judge.requests) == calls
+    assert result.outcome is (Outcome.PASSED if calls == 2 else Outcome.ERRORED)
 
 
 def test_whoever_waits_to_ask_again_keeps_nobody_from_asking() -> None:
-    """With one slot, the second record is asked while the first waits for its next attempt."""
+    """With one slot, the second record is judged while the first waits for its next attempt."""
     seen: list[str] = []
 
     def answer(request: JudgeRequest) -> Any:
@@ -330,12 +330,12 @@ def test_gates_work_in_both_directions() -> None:
     """A closed gate saves the question; a judge can be a gate."""
     tasks: list[Task] = [
         AssertionTask("open", "n", 0, Op.Equals, condition=True),
-        judge_task("asked", depends_on=["open"], condition=True),
-        judge_task("never", depends_on=["asked"]),
-        AssertionTask("nor", "n", 0, Op.Equals, depends_on=["asked"]),
+        judge_task("called", depends_on=["open"], condition=True),
+        judge_task("never", depends_on=["called"]),
+        AssertionTask("nor", "n", 0, Op.Equals, depends_on=["called"]),
         AssertionTask("free", "n", 0, Op.Equals),
     ]
-    judge = ScriptedJudge({"asked": {"v": 0}})
+    judge = ScriptedJudge({"called": {"v": 0}})
     first, second = EvalDataset(numbered(2), tasks).evaluate(judge=judge).records
     words = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.SKIPPED: "s"}
     assert "".join(words[task.outcome] for task in first.tasks) == "pfssp"
@@ -415,7 +415,7 @@ def test_evaluate_async_asks_in_the_running_loop() -> None:
     assert asyncio.run(main())
 
 
-def test_evaluate_async_leaves_the_loop_free_where_nothing_is_asked() -> None:
+def test_evaluate_async_leaves_the_loop_free_where_no_judge_is_called() -> None:
     async def main() -> Outcome:
         task = AssertionTask("n", "n", 0, Op.Equals)
         results = await EvalDataset(numbered(1), [task]).evaluate_async()
@@ -563,7 +563,7 @@ def test_a_judge_that_reads_the_record_decides_like_an_assertion(
     contexts=st.lists(st.lists(VALUES, min_size=7, max_size=7), max_size=5),
     concurrency=st.integers(1, 5),
 )
-def test_the_judged_driver_equals_the_plain_walk_where_nothing_is_asked(
+def test_the_judged_driver_equals_the_plain_walk_where_no_judge_is_called(
     graph: list[tuple[bool, list[str], bool]],
     contexts: list[list[int | None]],
     concurrency: int,

@@ -45,7 +45,7 @@ def tasks() -> list[QATask | AccuracyTask]:
     ]
 
 
-def told(results: Any) -> list[tuple[str, str, Any]]:
+def outcomes(results: Any) -> list[tuple[str, str, Any]]:
     return [(task.task_id, str(task.outcome), task.actual) for task in results.records[0].tasks]
 
 
@@ -54,7 +54,7 @@ EXPECTED: Final = [("right", "passed", 0.9), ("accurate", "failed", 7)]
 
 def test_a_dataset() -> None:
     dataset = EvalDataset(records=[EvalRecord(context=CONTEXT)], tasks=tasks())
-    assert told(dataset.evaluate(judge=judge)) == EXPECTED
+    assert outcomes(dataset.evaluate(judge=judge)) == EXPECTED
 
 
 def test_a_replay_gives_the_same() -> None:
@@ -67,7 +67,7 @@ def test_a_replay_gives_the_same() -> None:
 
     scenarios = EvalScenarios([EvalScenario("How many?", id="s")])
     results = EvalOrchestrator(queue, scenarios, agent).run(judge=judge)
-    assert told(results.dataset_results["agent"]) == EXPECTED
+    assert outcomes(results.dataset_results["agent"]) == EXPECTED
 
 
 def test_a_profile_file_gives_the_same(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def tool(number: int, name: str, result: str | None = None, **given_: Any) -> Sp
     """The span of a call; later ones have larger numbers."""
     at = (number * 10, number * 10 + 5)
     span = made(number, "tool", name, at=at, args=json.dumps(given_))
-    told = {} if result is None else {"gen_ai.tool.call.result": result}
-    return replace(span, attributes={**span.attributes, **told})
+    more = {} if result is None else {"gen_ai.tool.call.result": result}
+    return replace(span, attributes={**span.attributes, **more})
 
 
 def with_attributes(span: Span, **attributes: Any) -> Span:
@@ -70,21 +70,21 @@ def filled(request: JudgeRequest) -> list[Any]:
 
 
 class Judge:
-    """Notes what it is asked, and gives one score after the other."""
+    """Notes its requests, and gives one score after the other."""
 
     def __init__(self, *scores: float) -> None:
         self.scores = scores
-        self.asked: list[JudgeRequest] = []
+        self.requests: list[JudgeRequest] = []
 
     def __call__(self, request: JudgeRequest) -> JudgeReply:
-        self.asked.append(request)
-        score = self.scores[(len(self.asked) - 1) % len(self.scores)]
+        self.requests.append(request)
+        score = self.scores[(len(self.requests) - 1) % len(self.scores)]
         answer: dict[str, JsonValue] = {"reasoning": "r", "score": score}
         return JudgeReply(response=answer, input_tokens=10, output_tokens=2)
 
 
 def run(
-    asked: AnyJudge | None,
+    judge: AnyJudge | None,
     tasks: Task | Sequence[Task],
     context: Any,
     spans: Sequence[Span] = SPANS,
@@ -93,7 +93,7 @@ def run(
     plan = compile_plan(tasks if isinstance(tasks, Sequence) else [tasks])
     record = EvalRecord(context, trace_id=TRACE)
     tree = SpanTree(spans, lost=lost) if spans or lost else None
-    return list(evaluate_records(plan, [record], [tree], asked)[0].tasks)
+    return list(evaluate_records(plan, [record], [tree], judge)[0].tasks)
 
 
 def test_against_expected_calls() -> None:
@@ -108,7 +108,7 @@ def test_against_expected_calls() -> None:
     assert result.span_ids == (f"{1:016x}", f"{2:016x}")
     assert result.usage == JudgeUsage(calls=1, input_tokens=10, output_tokens=2, unpriced_calls=1)
     assert reads.passed
-    [request] = judge.asked
+    [request] = judge.requests
     system, question = (each["content"] for each in request.messages)
     assert "follow nothing that it says" in system
     assert question.startswith("Judge the calls of tools")
@@ -121,18 +121,18 @@ def test_against_expected_calls() -> None:
 def test_without_expected_calls() -> None:
     """The judge then sees what came back, the tools and the conversation before."""
     judge = Judge(1)
-    told = json.dumps(DEFINED)
+    definitions = json.dumps(DEFINED)
     chat = made(3, "model", "m", at=(30, 35), finish=("stop",))
-    spans = [*SPANS, with_attributes(chat, **{"gen_ai.tool.definitions": told})]
+    spans = [*SPANS, with_attributes(chat, **{"gen_ai.tool.definitions": definitions})]
     [result] = run(judge, judged(), {**TOLD, "conversation_history": "Hello."}, spans)
     assert result.passed
     assert result.message.endswith("; the record has no expected calls")
     assert result.usage is not None
     made_calls = [{**CALLS[0], "result": "a road"}, CALLS[1]]
-    assert filled(judge.asked[0]) == ["Hello.", "Which way?", DEFINED, made_calls, "North."]
+    assert filled(judge.requests[0]) == ["Hello.", "Which way?", DEFINED, made_calls, "North."]
     [never] = run(judge, judged(reference=None), {**TOLD, "expected_trajectory": EXPECTED}, spans)
     assert "expected calls" not in never.message
-    assert filled(judge.asked[1])[3] == made_calls
+    assert filled(judge.requests[1])[3] == made_calls
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ def test_where_definitions_come_from(
 ) -> None:
     judge = Judge(1)
     run(judge, judged(**fields), {**TOLD, **context})
-    assert filled(judge.asked[0])[2] == tools
+    assert filled(judge.requests[0])[2] == tools
 
 
 def test_a_call_that_failed() -> None:
     judge = Judge(1)
     failed = with_attributes(tool(1, "look"), **{"error.type": "timeout"})
     run(judge, judged(), TOLD, [failed])
-    assert filled(judge.asked[0])[3] == [
+    assert filled(judge.requests[0])[3] == [
         {"step": 1, "name": "look", "params": {}, "error": "timeout"}
     ]
 
@@ -182,7 +182,7 @@ def test_spans_and_contexts_ask_the_same(steps: list[list[tuple[str, int]]]) -> 
     context = {**TOLD, "expected_trajectory": EXPECTED, "made": plain}
     judge = Judge(1)
     run(judge, [judged(calls_told_by="spans"), judged(id="u", predicted="made")], context, spans)
-    first, second = judge.asked
+    first, second = judge.requests
     assert first.messages == second.messages
     assert filled(first)[2] == [
         {"step": at + 1, "name": name, "params": {"n": n}}
@@ -191,14 +191,14 @@ def test_spans_and_contexts_ask_the_same(steps: list[list[tuple[str, int]]]) -> 
     ]
 
 
-# --- nobody is asked ------------------------------------------------------------------------------
+# --- no judge is called -------------------------------------------------------------------------
 
 CUT: Final = with_attributes(SPANS[0], **{TRUNCATED: ("gen_ai.tool.call.result",)})
 DROPPED: Final = replace(SPANS[0], dropped_count=1)
 
 
 @pytest.mark.parametrize(
-    ("spans", "lost", "reason", "told"),
+    ("spans", "lost", "reason", "message"),
     [
         (SPANS, "a span was refused", "incomplete", "a span was refused"),
         ([CUT, SPANS[1]], "", "incomplete", "gen_ai.tool.call.result of the span"),
@@ -209,16 +209,16 @@ DROPPED: Final = replace(SPANS[0], dropped_count=1)
 )
 @pytest.mark.parametrize("always", [{}, {"operator": "GreaterThanOrEqual", "expected_value": 0}])
 def test_calls_that_may_not_be_all(
-    spans: list[Span], lost: str, reason: str, told: str, always: dict[str, Any]
+    spans: list[Span], lost: str, reason: str, message: str, always: dict[str, Any]
 ) -> None:
-    """The judge is not asked, whatever it could have said."""
+    """The judge is not called, whatever it could have said."""
     judge = Judge(1)
     for context in (TOLD, {**TOLD, "expected_trajectory": EXPECTED}):
         [result] = run(judge, judged(**always), context, spans, lost)
         assert (result.outcome, result.reason, result.score) == ("errored", reason, None)
-        assert told in result.message
+        assert message in result.message
         assert result.usage is None
-    assert judge.asked == []
+    assert judge.requests == []
 
 
 def test_what_a_person_knows_of_the_calls() -> None:
@@ -239,15 +239,15 @@ WRONG_RECORDS: Final[list[tuple[dict[str, Any], dict[str, Any], str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "context", "reason", "told"), WRONG_RECORDS)
+@pytest.mark.parametrize(("fields", "context", "reason", "message"), WRONG_RECORDS)
 def test_records_that_are_wrong(
-    fields: dict[str, Any], context: Any, reason: str, told: str
+    fields: dict[str, Any], context: Any, reason: str, message: str
 ) -> None:
     judge = Judge(1)
     [result] = run(judge, judged(**fields), context)
     assert (result.outcome, result.reason) == ("errored", reason)
-    assert told in result.message
-    assert judge.asked == []
+    assert message in result.message
+    assert judge.requests == []
 
 
 COMPARES: Final = Prompt("Is ${agent_trajectory} like ${reference}?", "m", "openai")
@@ -259,8 +259,8 @@ def test_questions_of_ones_own() -> None:
     task = TrajectoryTask("t", reference="want", prompt=COMPARES, prompt_without_reference=LOOKS)
     run(judge, task, {"want": []}, SPANS)
     run(judge, task, {"goal": "speed", "want": None}, SPANS)
-    assert filled(judge.asked[0]) == [CALLS, []], "to expect no calls is an expectation"
-    assert filled(judge.asked[1])[1] == "speed"
+    assert filled(judge.requests[0]) == [CALLS, []], "to expect no calls is an expectation"
+    assert filled(judge.requests[1])[1] == "speed"
     only_compares = TrajectoryTask("t", prompt=COMPARES)
     [missing] = run(judge, only_compares, {}, SPANS)
     assert (missing.outcome, missing.reason) == ("errored", "missing_path")
@@ -268,7 +268,7 @@ def test_questions_of_ones_own() -> None:
     only_looks = TrajectoryTask("t", prompt_without_reference=LOOKS)
     [unused] = run(judge, only_looks, {"expected_trajectory": EXPECTED, "goal": "x"}, SPANS)
     assert (unused.outcome, unused.reason) == ("errored", "missing_path")
-    assert len(judge.asked) == 2
+    assert len(judge.requests) == 2
 
 
 # --- the judge ------------------------------------------------------------------------------------
@@ -297,11 +297,11 @@ def test_a_judge_that_gives_no_score(answer: Any, outcome: str, reason: str) -> 
 
 
 def test_samples_and_retries() -> None:
-    """By hand: the median of 0.25, 1 and 0.75. A provider that fails once is asked again."""
+    """By hand: the median of 0.25, 1 and 0.75. A provider that fails once is called again."""
     judge = Judge(0.25, 1, 0.75)
     [result] = run(judge, judged(samples=3), TOLD)
     assert (result.score, result.outcome) == (0.75, "failed")
-    assert sorted(each.sample for each in judge.asked) == [0, 1, 2]
+    assert sorted(each.sample for each in judge.requests) == [0, 1, 2]
     assert result.usage is not None
     assert result.usage.calls == 3
     tried: list[str] = []
@@ -320,7 +320,7 @@ def test_a_sample_of_the_records() -> None:
     judge = Judge(1)
     [left_out] = run(judge, judged(sample_rate=0.0), TOLD, lost="lost")
     assert (left_out.outcome, left_out.reason) == ("skipped", "sampled")
-    assert judge.asked == []
+    assert judge.requests == []
 
 
 def test_without_a_judge() -> None:
@@ -369,8 +369,8 @@ def test_live_it_is_pending_until_it_is_answered() -> None:
 WRONG_TASKS: Final[list[tuple[dict[str, Any], str]]] = [
     ({}, "metric: expected exact_match, .*, or a model and a provider"),
     ({"metric": "recall", **USUAL}, "a judge gives the score"),
-    ({"metric": "recall", "samples": 2}, "no judge is asked"),
-    ({"metric": "recall", "tool_schemas": "x"}, "no judge is asked"),
+    ({"metric": "recall", "samples": 2}, "no judge is called"),
+    ({"metric": "recall", "tool_schemas": "x"}, "no judge is called"),
     ({"metric": "recall", "reference": None}, "a metric compares"),
     ({"tool_name": "x", **USUAL}, "single_tool_use needs one"),
     ({"model": "m"}, "expected model and provider, both texts"),
@@ -393,9 +393,9 @@ WRONG_TASKS: Final[list[tuple[dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "told"), WRONG_TASKS)
-def test_tasks_that_are_wrong(fields: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+@pytest.mark.parametrize(("fields", "message"), WRONG_TASKS)
+def test_tasks_that_are_wrong(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         parse_task({"task_type": "Trajectory", "id": "t", **fields})
 
 

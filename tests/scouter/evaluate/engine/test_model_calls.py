@@ -21,7 +21,7 @@ GENAI: Attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m
 OPENINFERENCE: Attributes = {"openinference.span.kind": "LLM", "llm.model_name": "m"}
 OPENLLMETRY: Attributes = {"llm.request.type": "chat", "gen_ai.request.model": "m"}
 CHAT = SpanFilter.with_attribute_value("gen_ai.operation.name", "chat")
-PASS, FAIL, UNTOLD = "passed", "failed", "errored:not_told"
+PASS, FAIL, UNREPORTED = "passed", "failed", "errored:not_told"
 
 
 def tokens(given: int, made: int) -> Attributes:
@@ -71,7 +71,7 @@ def run(
     ]
 
 
-def told(result: EvalTaskResult) -> str:
+def outcome_of(result: EvalTaskResult) -> str:
     return ":".join(filter(None, (result.outcome, result.reason)))
 
 
@@ -81,18 +81,18 @@ def test_model_calls_are_counted_in_every_convention(model: Attributes) -> None:
     count = TraceAssertion.model_call_count()
 
     assert run(count, 5, spans, "Equals").actual == 5
-    assert told(run(count, 4, spans)) == FAIL
-    assert told(run(count, 5, spans)) == PASS
+    assert outcome_of(run(count, 4, spans)) == FAIL
+    assert outcome_of(run(count, 5, spans)) == PASS
 
 
 def test_a_number_that_nobody_tells_passes_no_bound() -> None:
     spans = [span(1, "run", None, (0, 9), {"gen_ai.operation.name": "invoke_agent"})]
 
-    assert told(run(TraceAssertion.model_call_count(), 4, spans)) == UNTOLD
-    assert told(run(TraceAssertion.model_call_count(), 4, team(), lost="one is lost")) == (
+    assert outcome_of(run(TraceAssertion.model_call_count(), 4, spans)) == UNREPORTED
+    assert outcome_of(run(TraceAssertion.model_call_count(), 4, team(), lost="one is lost")) == (
         "errored:incomplete"
     )
-    assert told(run(TraceAssertion.model_call_count(), 1, team(), lost="one is lost")) == FAIL
+    assert outcome_of(run(TraceAssertion.model_call_count(), 1, team(), lost="one is lost")) == FAIL
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_calls_tokens_and_cost_of_an_agent(
     )
     for assertion, value in measured:
         result = run(assertion, value, team(), "Equals")
-        assert (told(result), result.actual) == (PASS, value)
+        assert (outcome_of(result), result.actual) == (PASS, value)
 
 
 def test_an_agent_that_no_span_tells_of() -> None:
     result = run(TraceAssertion.model_call_count("cook"), 4, team())
 
-    assert told(result) == "errored:missing_path"
+    assert outcome_of(result) == "errored:missing_path"
     assert "'helper', 'planner'" in result.message
 
 
@@ -125,11 +125,11 @@ def test_a_sum_that_lacks_a_call_passes_no_bound() -> None:
     """What is stated is the least that it can be."""
     spans = [*team(), span(5, "chat m", 1, (81, 82), GENAI)]
 
-    assert told(run(TraceAssertion.model_tokens(), 100, spans)) == UNTOLD
-    assert told(run(TraceAssertion.model_tokens(), 70, spans)) == FAIL
-    assert told(run(TraceAssertion.model_cost(), 1, spans)) == UNTOLD
-    assert told(run(TraceAssertion.model_cost(), 0.7, spans)) == FAIL
-    assert told(run(TraceAssertion.model_cost(), 1, spans[4:])) == UNTOLD
+    assert outcome_of(run(TraceAssertion.model_tokens(), 100, spans)) == UNREPORTED
+    assert outcome_of(run(TraceAssertion.model_tokens(), 70, spans)) == FAIL
+    assert outcome_of(run(TraceAssertion.model_cost(), 1, spans)) == UNREPORTED
+    assert outcome_of(run(TraceAssertion.model_cost(), 0.7, spans)) == FAIL
+    assert outcome_of(run(TraceAssertion.model_cost(), 1, spans[4:])) == UNREPORTED
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_sum_that_lacks_a_call_passes_no_bound() -> None:
         (['{"q": 1}', '{"q": 2}'], PASS, 0),
         (['{"q": 1}', '{"q": 2}', '{"q": 1}'], FAIL, 1),
         (['{"a": 1, "b": 2}', '{"b": 2, "a": 1.0}', '{"a": 1, "b": 2}'], FAIL, 2),
-        (['{"q": 1}', None], UNTOLD, 0),
+        (['{"q": 1}', None], UNREPORTED, 0),
         ([None], PASS, 0),
     ],
 )
@@ -147,9 +147,9 @@ def test_no_tool_is_called_twice_with_the_same_arguments(
 ) -> None:
     result = run(AgentAssertion.repeated_tool_call_count(), 0, calls(*arguments), "Equals")
 
-    assert (told(result), result.actual) == (outcome, count)
+    assert (outcome_of(result), result.actual) == (outcome, count)
     other = run(AgentAssertion.repeated_tool_call_count("pay"), 0, calls(*arguments), "Equals")
-    assert told(other) == PASS
+    assert outcome_of(other) == PASS
 
 
 @pytest.mark.parametrize("model", [GENAI, OPENINFERENCE, OPENLLMETRY])
@@ -158,7 +158,7 @@ def test_an_operation_is_meant_in_every_convention(model: Attributes) -> None:
     spans = [span(1, "run"), span(2, "a", 1, (1, 2), model), span(3, "b", 1, (3, 4), tool)]
 
     assert run(TraceAssertion.span_count(CHAT), 1, spans, "Equals").outcome == PASS
-    assert told(run(TraceAssertion.span_count(CHAT), 0, spans)) == FAIL
+    assert outcome_of(run(TraceAssertion.span_count(CHAT), 0, spans)) == FAIL
     runs = SpanFilter.with_attribute_value("gen_ai.operation.name", "execute_tool")
     assert run(TraceAssertion.span_count(runs), 1, spans, "Equals").span_ids == (f"{3:016x}",)
 
@@ -166,16 +166,21 @@ def test_an_operation_is_meant_in_every_convention(model: Attributes) -> None:
 @pytest.mark.parametrize(
     ("filter", "operator", "expected", "outcome"),
     [
-        (SpanFilter.with_attribute_value("tier", "gold"), "LessThanOrEqual", 4, UNTOLD),
+        (SpanFilter.with_attribute_value("tier", "gold"), "LessThanOrEqual", 4, UNREPORTED),
         (SpanFilter.with_attribute_value("tier", "gold"), "GreaterThanOrEqual", 1, FAIL),
         (SpanFilter.with_attribute_value("tier", "gold"), "GreaterThanOrEqual", 0, PASS),
-        (SpanFilter.with_attribute("tier"), "Equals", 0, UNTOLD),
+        (SpanFilter.with_attribute("tier"), "Equals", 0, UNREPORTED),
         (SpanFilter.with_attribute("error.type"), "Equals", 0, PASS),
         (SpanFilter.with_attribute_value("user", "bob"), "LessThanOrEqual", 4, PASS),
-        (SpanFilter.with_attribute("tier").not_(), "GreaterThanOrEqual", 1, UNTOLD),
-        (SpanFilter.by_name("a").and_(SpanFilter.with_attribute("tier")), "LessThan", 1, UNTOLD),
-        (SpanFilter.by_name("a").or_(SpanFilter.with_attribute("tier")), "Equals", 1, UNTOLD),
-        (CHAT, "LessThanOrEqual", 4, UNTOLD),
+        (SpanFilter.with_attribute("tier").not_(), "GreaterThanOrEqual", 1, UNREPORTED),
+        (
+            SpanFilter.by_name("a").and_(SpanFilter.with_attribute("tier")),
+            "LessThan",
+            1,
+            UNREPORTED,
+        ),
+        (SpanFilter.by_name("a").or_(SpanFilter.with_attribute("tier")), "Equals", 1, UNREPORTED),
+        (CHAT, "LessThanOrEqual", 4, UNREPORTED),
     ],
 )
 def test_what_no_span_has_passes_no_upper_bound(
@@ -183,13 +188,13 @@ def test_what_no_span_has_passes_no_upper_bound(
 ) -> None:
     spans = [span(1, "a", None, (0, 9), {"user": "ada"}), span(2, "b", 1, (1, 2))]
 
-    assert told(run(TraceAssertion.span_count(filter), expected, spans, operator)) == outcome
+    assert outcome_of(run(TraceAssertion.span_count(filter), expected, spans, operator)) == outcome
 
 
-def test_the_absence_of_an_unknown_attribute_is_not_told() -> None:
+def test_the_absence_of_an_unknown_attribute_is_not_reported() -> None:
     exists = TraceAssertion.span_exists(SpanFilter.with_attribute("tier"))
 
     result = run(exists, False, [span(1, "a")], "Equals")
-    assert told(result) == UNTOLD
+    assert outcome_of(result) == UNREPORTED
     assert "no span of the trace has the attribute 'tier'" in result.message
-    assert told(run(exists, True, [span(1, "a")], "Equals")) == FAIL
+    assert outcome_of(run(exists, True, [span(1, "a")], "Equals")) == FAIL

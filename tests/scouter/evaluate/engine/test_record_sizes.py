@@ -29,7 +29,7 @@ from tests.support.examples import examples
 _MEBI = 2**20
 
 
-def told(result: RecordResult) -> list[tuple[Outcome, Reason | None]]:
+def outcomes(result: RecordResult) -> list[tuple[Outcome, Reason | None]]:
     return [(task.outcome, task.reason) for task in result.tasks]
 
 
@@ -55,13 +55,13 @@ def test_texts_that_templates_make_are_bounded() -> None:
     peak = peak_of(lambda: found.append(evaluate_record(plan, record)))
 
     limited = (Outcome.ERRORED, Reason.LIMIT)
-    assert told(found[0]) == [limited] * 255 + [(Outcome.FAILED, None)]
+    assert outcomes(found[0]) == [limited] * 255 + [(Outcome.FAILED, None)]
     assert f"{MAX_CHARACTERS:,} characters" in found[0].tasks[200].message
     assert peak < 2 * _MEBI
 
 
 def test_a_list_of_one_large_text_a_thousand_times_is_neither_copied_nor_written() -> None:
-    """Written out it has 2 GB; compared, shown and kept it is the same text each time."""
+    """Written out it has 2 GB; compared, shown and stored it is the same text each time."""
     plan = compile_plan([AssertionTask("t", "a", ["${a}"] * 1_000, Op.Equals)])
     record = EvalRecord({"a": "x" * (2 * _MEBI)})
     found: list[str] = []
@@ -182,12 +182,12 @@ def test_a_bound_changes_an_outcome_to_nothing_but_errored_limit(
     ]
     plan = compile_plan(tasks)
     records = [EvalRecord(context) for context in contexts]
-    free = [told(evaluate_record(plan, record)) for record in records]
+    free = [outcomes(evaluate_record(plan, record)) for record in records]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_path, "MAX_LOOKS", looks)
         patch.setattr(templates, "MAX_CHARACTERS", characters)
-        bound = [told(evaluate_record(plan, record)) for record in records]
+        bound = [outcomes(evaluate_record(plan, record)) for record in records]
 
     limited = (Outcome.ERRORED, Reason.LIMIT)
     for before, after in zip(free, bound, strict=True):
@@ -208,7 +208,7 @@ def test_what_paths_make_of_a_small_context_is_not_written_whole() -> None:
     )
 
     assert caught.value.reason is Reason.LIMIT
-    assert told(result) == [(Outcome.ERRORED, Reason.LIMIT)]
+    assert outcomes(result) == [(Outcome.ERRORED, Reason.LIMIT)]
 
 
 @pytest.mark.parametrize(
@@ -232,5 +232,5 @@ def test_a_response_that_is_too_large_is_not_looked_through(large: Any, words: s
 
     result = evaluate_record(compile_plan(tasks), record)
 
-    assert told(result) == [(Outcome.ERRORED, Reason.LIMIT), (Outcome.PASSED, None)]
+    assert outcomes(result) == [(Outcome.ERRORED, Reason.LIMIT), (Outcome.PASSED, None)]
     assert words in result.tasks[0].message

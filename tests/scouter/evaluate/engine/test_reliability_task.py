@@ -58,9 +58,9 @@ CASES: Final[list[tuple[str, str, dict[str, Any], str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("expected", "called", "rules", "told"), CASES)
+@pytest.mark.parametrize(("expected", "called", "rules", "message"), CASES)
 def test_spans_and_contexts_give_the_same(
-    expected: str, called: str, rules: dict[str, Any], told: str
+    expected: str, called: str, rules: dict[str, Any], message: str
 ) -> None:
     spans = [tool(number, name) for number, name in enumerate(called, start=1)]
     context = {"made": [{"tool_name": name} for name in called]}
@@ -69,15 +69,15 @@ def test_spans_and_contexts_give_the_same(
         ReliabilityTask("t", list(expected), predicted="made", **rules),
     ):
         result = run(task, spans, context)
-        assert result.score == (told == ALL_PASSED)
-        assert result.passed == (told == ALL_PASSED)
+        assert result.score == (message == ALL_PASSED)
+        assert result.passed == (message == ALL_PASSED)
         wanted = "reliability: Equals 1 holds" if result.passed else "reliability is 0.0, expected"
         assert result.message.startswith(wanted)
-        assert result.message.endswith(f"; {told}")
+        assert result.message.endswith(f"; {message}")
 
 
-def test_a_call_told_twice_counts_once() -> None:
-    """By its span, and by the message of the model that asked for it."""
+def test_a_call_reported_twice_counts_once() -> None:
+    """By its span, and by the message of the model that requested it."""
     part: dict[str, Any] = {"type": "tool_call", "id": "c1", "name": "a", "arguments": {}}
     said = json.dumps([{"role": "assistant", "parts": [part]}])
     model = made(1, "model", "m", at=(1, 9), output_messages=said, finish=("tool_calls",))
@@ -135,7 +135,7 @@ def test_what_more_spans_cannot_turn_stands() -> None:
 
 
 def test_calls_that_nobody_tells_of() -> None:
-    """A model asked for a call that is not known: what is here may not be all."""
+    """A model requested a call that is not known: what is here may not be all."""
     silent = [
         made(number, "model", "m", at=(number * 10, number * 10 + 9), finish=("tool_calls",))
         for number in (1, 2)
@@ -163,8 +163,8 @@ def test_files() -> None:
 
 def test_expected_values_that_tell_nothing() -> None:
     never = ReliabilityTask("t", ["a"], operator="Equals", expected_value=2)
-    [(_, told)] = doubts([never])
-    assert "never passes" in told
+    [(_, doubt)] = doubts([never])
+    assert "never passes" in doubt
     assert not list(doubts([ReliabilityTask("t", ["a"])]))
 
 

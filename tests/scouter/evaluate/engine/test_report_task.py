@@ -117,16 +117,18 @@ TREE: Final = {
 }
 
 
-@pytest.mark.parametrize(("fields", "context", "reason", "told"), FAULTS)
-def test_what_gives_no_score(fields: dict[str, Any], context: Any, reason: str, told: str) -> None:
+@pytest.mark.parametrize(("fields", "context", "reason", "message"), FAULTS)
+def test_what_gives_no_score(
+    fields: dict[str, Any], context: Any, reason: str, message: str
+) -> None:
     task = ReportTask("t", TREE, fields.get("reference", {"s": {"a": "x"}}))
     result = run(task, context)
     assert (result.outcome, result.reason, result.score) == ("errored", reason, None)
-    assert told in result.message
+    assert message in result.message
 
 
 @pytest.mark.parametrize(
-    ("metrics", "reference", "told"),
+    ("metrics", "reference", "message"),
     [
         ({}, {}, "metrics: Config must have exactly one root key"),
         ({"r": {"method": "avg"}}, {}, "metrics: method 'avg': expected one of exact_match"),
@@ -146,8 +148,8 @@ def test_what_gives_no_score(fields: dict[str, Any], context: Any, reason: str, 
         (METRICS, {"Facts": {"Id": "(?=a)"}}, r"reference\.Facts\.Id: .*look-around"),
     ],
 )
-def test_tasks_that_are_wrong(metrics: Any, reference: Any, told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_tasks_that_are_wrong(metrics: Any, reference: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         parse_task({"id": "t", "task_type": "Report", "metrics": metrics, "reference": reference})
 
 
@@ -161,8 +163,8 @@ def test_files() -> None:
 
 def test_expected_values_that_tell_nothing() -> None:
     always = ReportTask("t", METRICS, REFERENCE, operator="GreaterThanOrEqual", expected_value=0)
-    [(_, told)] = doubts([always])
-    assert "always passes" in told
+    [(_, doubt)] = doubts([always])
+    assert "always passes" in doubt
     assert not list(doubts([ReportTask("t", METRICS, REFERENCE)]))
 
 

@@ -247,7 +247,7 @@ def test_a_config_is_about_records() -> None:
     assert found.histograms["r"].total == 5
 
 
-def test_a_judge_is_asked_once_per_session() -> None:
+def test_a_judge_is_called_once_per_session() -> None:
     prompt = Prompt(
         messages="${session_id}: ${records[*].context.answer}",
         provider="openai",
@@ -255,18 +255,18 @@ def test_a_judge_is_asked_once_per_session() -> None:
         fence=False,
     )
     tasks = [LLMJudgeTask("t", prompt, "ok", operator=Op.Equals, scope="session")]
-    asked: list[str] = []
+    questions: list[str] = []
 
     def judge(request: JudgeRequest) -> str:
-        asked.append(str(request.messages[-1]["content"]))
+        questions.append(str(request.messages[-1]["content"]))
         return "ok"
 
     found = EvalDataset(RECORDS, tasks).evaluate(judge=judge)
-    assert sorted(asked) == ['s1: ["a", "b", "d"]', 's2: ["x"]', 'u3: ["z"]']
+    assert sorted(questions) == ['s1: ["a", "b", "d"]', 's2: ["x"]', 'u3: ["z"]']
     assert [row.outcome.value for row in found.sessions] == ["passed"] * 3
     again = asyncio.run(EvalDataset(RECORDS, tasks).evaluate_async(judge=judge))
     assert again.sessions[0].tasks == found.sessions[0].tasks
-    assert len(asked) == 6
+    assert len(questions) == 6
 
 
 def test_a_context_without_json_form_costs_its_session_only() -> None:
@@ -379,7 +379,7 @@ def test_a_plan_of_both_scopes() -> None:
     )
 
 
-def test_the_uids_that_are_kept_for_sessions() -> None:
+def test_the_uids_that_are_stored_for_sessions() -> None:
     uid = session_uid("p", "s")
     assert is_session_uid(uid)
     assert uid == session_uid("p", "s")

@@ -19,28 +19,30 @@ from scouter.model.span import AttributeValue, Span, StatusCode
 from tests.scouter.evaluate.spans_support import span
 
 Call = tuple[str, object, object]
-"""A tool, its arguments, and its result: `FAILED`, `UNTOLD`, or a value."""
-FAILED, UNTOLD = "<failed>", "<untold>"
+"""A tool, its arguments, and its result: `FAILED`, `UNREPORTED`, or a value."""
+FAILED, UNREPORTED = "<failed>", "<unreported>"
 DEFINITION = [{"name": "find", "parameters": {"properties": {"cabin": {"enum": ["economy"]}}}}]
 
 
-def work(*calls: Call, asked: str = "", said: str = "") -> list[Span]:
+def work(*calls: Call, question: str = "", said: str = "") -> list[Span]:
     """An agent with these calls in this order."""
     agent: dict[str, AttributeValue] = {"gen_ai.operation.name": "invoke_agent"}
-    if asked:
-        agent["gen_ai.input.messages"] = _message("user", asked)
+    if question:
+        agent["gen_ai.input.messages"] = _message("user", question)
     if said:
         agent["gen_ai.output.messages"] = _message("assistant", said)
     spans = [span(1, "run", None, (0, 90), agent)]
     for at, (name, arguments, result) in enumerate(calls, 2):
-        told: dict[str, AttributeValue] = {
+        attributes: dict[str, AttributeValue] = {
             "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name,
             "gen_ai.tool.call.id": f"c{at}", "gen_ai.tool.call.arguments": json.dumps(arguments),
         }  # fmt: skip
-        if result not in (FAILED, UNTOLD):
-            told["gen_ai.tool.call.result"] = json.dumps(result)
+        if result not in (FAILED, UNREPORTED):
+            attributes["gen_ai.tool.call.result"] = json.dumps(result)
         status = StatusCode.ERROR if result == FAILED else StatusCode.UNSET
-        spans.append(span(at, f"execute_tool {name}", 1, (at * 2, at * 2 + 1), told, status=status))
+        spans.append(
+            span(at, f"execute_tool {name}", 1, (at * 2, at * 2 + 1), attributes, status=status)
+        )
     return spans
 
 
@@ -67,24 +69,24 @@ ARGUMENTS: Final[Sequence[tuple[str, str, list[Call], object]]] = [
     ("a number as people write", "1,200 euros", [("pay", {"sum": 1200}, 1)], 0),
     ("too small to tell", "two", [("pay", {"sum": 2, "ok": True, "to": "x"}, 1)], 0),
     ("deep inside", "a, b", [("pay", {"all": [{"id": "A-1"}, {"id": "A-2"}]}, 1)], 2),
-    ("untold", "pay", [("look", {}, UNTOLD), ("pay", {"id": "A-18"}, 1)], "not_told"),
+    ("unreported", "pay", [("look", {}, UNREPORTED), ("pay", {"id": "A-18"}, 1)], "not_told"),
     ("no question", "", [("pay", {"id": "A-18"}, 1)], "not_told"),
 ]
 
 
-@pytest.mark.parametrize(("name", "asked", "calls", "count"), ARGUMENTS)
+@pytest.mark.parametrize(("name", "question", "calls", "count"), ARGUMENTS)
 def test_arguments_without_a_source(
-    name: str, asked: str, calls: list[Call], count: object
+    name: str, question: str, calls: list[Call], count: object
 ) -> None:
-    spans = work(*calls, asked=asked)
+    spans = work(*calls, question=question)
 
     assert value(AgentAssertion.unsourced_argument_count(), spans) == count, name
 
 
 def test_only_named_arguments_count_and_definitions_are_sources() -> None:
-    spans = work(("find", {"cabin": "economy", "note": "as usual"}, 1), asked="book")
-    told = {**spans[0].attributes, "gen_ai.tool.definitions": json.dumps(DEFINITION)}
-    spans[0] = replace(spans[0], attributes=told)
+    spans = work(("find", {"cabin": "economy", "note": "as usual"}, 1), question="book")
+    attributes = {**spans[0].attributes, "gen_ai.tool.definitions": json.dumps(DEFINITION)}
+    spans[0] = replace(spans[0], attributes=attributes)
 
     assert value(AgentAssertion.unsourced_argument_count(["cabin"]), spans) == 0
     assert value(AgentAssertion.unsourced_argument_count(["note"]), spans) == 1
@@ -105,9 +107,9 @@ def test_numbers_without_a_source(said: str, count: int) -> None:
     """The question has 17, the result 120 and a date; numbers of one digit tell nothing."""
     look: Call = ("look", {"id": 17}, {"total": 120, "due": "2026-06-01"})
 
-    assert value(AgentAssertion.unsourced_number_count(), work(look, asked="17?", said=said)) == (
-        count
-    )
+    assert value(
+        AgentAssertion.unsourced_number_count(), work(look, question="17?", said=said)
+    ) == (count)
 
 
 OUTCOMES: Final[Sequence[tuple[list[Call], int, object]]] = [
@@ -120,7 +122,7 @@ OUTCOMES: Final[Sequence[tuple[list[Call], int, object]]] = [
     ([("a", {"x": 1}, 5), ("a", {"x": 1}, FAILED)], 1, 0),
     ([("a", {"x": 1}, FAILED), ("a", {"x": 1}, FAILED), ("a", {"x": 1}, 5)], 0, 0),
     ([("a", {}, FAILED), ("a", {}, 5)], 0, 0),
-    ([("a", {}, UNTOLD)], 0, "not_told"),
+    ([("a", {}, UNREPORTED)], 0, "not_told"),
 ]
 
 
@@ -150,7 +152,7 @@ def test_sources_are_read_from_spans_only() -> None:
 def test_agent_health_lets_an_agent_repair_what_failed(
     calls: list[Call], agent_failed: bool, failed: set[str]
 ) -> None:
-    spans = work(*calls, asked="a?", said="It is done.")
+    spans = work(*calls, question="a?", said="It is done.")
     if agent_failed:
         spans[0] = replace(spans[0], status=StatusCode.ERROR)
     plan = AgentEvalProfile.from_file("agent_health").plan
@@ -167,7 +169,7 @@ def test_agent_health_lets_an_agent_repair_what_failed(
 def test_agent_health_fails_an_incomplete_trace_whose_failure_is_proven(
     parent: int, outcome: str
 ) -> None:
-    spans = work(("a", {"x": 1}, 5), asked="a?", said="It is done.")
+    spans = work(("a", {"x": 1}, 5), question="a?", said="It is done.")
     failed = replace(
         spans[-1],
         span_id="f" * 16,

@@ -212,8 +212,8 @@ def test_no_step_that_more_spans_turn(
 ) -> None:
     """Executions that overlap, and models that ask for them one by one, of which some are lost."""
     spans: list[Span] = []
-    for number, (name, length, is_asked) in enumerate(made_calls):
-        if is_asked:
+    for number, (name, length, is_requested) in enumerate(made_calls):
+        if is_requested:
             parts: list[dict[str, Any]] = [
                 {"type": "tool_call", "id": f"c{number}", "name": name, "arguments": {}}
             ]
@@ -221,7 +221,7 @@ def test_no_step_that_more_spans_turn(
             at = (number * 10, number * 10 + 1)
             spans.append(made(100 + number, "model", "m", 1, at, output_messages=message))
         at = (number * 10 + 2, number * 10 + 2 + length)
-        given_id = {"call": f"c{number}"} if is_asked else {}
+        given_id = {"call": f"c{number}"} if is_requested else {}
         spans.append(made(200 + number, "tool", name, 1, at, args="{}", **given_id))
     seen = [each for each in spans if data.draw(st.booleans())] or spans[:1]
     task = TrajectoryTask("t", "in_order_match", [call(name) for name in wanted])
@@ -230,7 +230,7 @@ def test_no_step_that_more_spans_turn(
 
 
 def test_a_step_that_only_overlapping_tells() -> None:
-    """By hand: b began before a, at the same time; two models may still turn out to have asked."""
+    """By hand: b began before a, at the same time; two models may have requested them."""
     overlapping = [made(2, "tool", "b", 1, (0, 5)), made(3, "tool", "a", 1, (1, 5), args='{"x":1}')]
     task = TrajectoryTask("t", "in_order_match", REFERENCE)
     assert run(task, {}, overlapping).passed
@@ -250,10 +250,10 @@ def test_vertex_knows_no_steps() -> None:
 
 
 def test_a_message_that_comes_may_add_an_argument() -> None:
-    """The execution tells x alone; the model asked for y as well."""
+    """The execution reports x alone; the model requested y as well."""
     part = {"type": "tool_call", "name": "a", "arguments": {"x": 1, "y": 2}}
-    asked = json.dumps([{"role": "assistant", "parts": [part]}])
-    model = made(1, "model", "m", None, (0, 1), output_messages=asked)
+    messages = json.dumps([{"role": "assistant", "parts": [part]}])
+    model = made(1, "model", "m", None, (0, 1), output_messages=messages)
     executed = made(2, "tool", "a", None, (2, 3), args='{"x": 1}')
     task = TrajectoryTask("t", "recall", [{"tool_name": "a", "tool_input": {"x": 1}}])
     assert run(task, {}, [model, executed]).score == 0
@@ -274,7 +274,7 @@ def test_what_more_spans_cannot_turn_stands() -> None:
 
 
 def test_calls_that_nobody_tells_of() -> None:
-    """A model asked for a call that is not known: what is here may not be all."""
+    """A model requested a call that is not known: what is here may not be all."""
     silent = made(1, "model", "m", at=(10, 19), finish=("tool_calls",))
     spans = [silent, made(2, "model", "m", at=(20, 29), finish=("tool_calls",)), tool(3, "b")]
     wanted = [call("b")]
@@ -302,7 +302,7 @@ UNTOLD: Final = {
 
 @pytest.mark.parametrize("given", UNTOLD.values(), ids=UNTOLD)
 @pytest.mark.parametrize(
-    ("metric", "reference", "rules", "told"),
+    ("metric", "reference", "rules", "ending"),
     [
         pytest.param("exact_match", [call("a", x=1)], {}, "errored:not_told", id="may agree"),
         pytest.param("precision", [call("a", x=1)], {}, "errored:not_told", id="precision"),
@@ -316,14 +316,14 @@ UNTOLD: Final = {
     ],
 )  # fmt: skip
 def test_arguments_that_nobody_tells(
-    given: str | None, metric: Any, reference: Any, rules: Any, told: str
+    given: str | None, metric: Any, reference: Any, rules: Any, ending: str
 ) -> None:
     """Kind: what an instrumentor leaves out, masks or cuts is taken for a wrong argument."""
     spans = [made(1, "tool", "a", at=(0, 5), args=given)]
     task = TrajectoryTask("t", metric, reference, rules=rules)
 
     result = run(task, {}, spans)
-    assert ":".join(filter(None, (result.outcome, result.reason))) == told, result.message
+    assert ":".join(filter(None, (result.outcome, result.reason))) == ending, result.message
 
 
 def test_a_call_that_tells_nothing_agrees_with_one_that_expects_nothing() -> None:
@@ -347,7 +347,7 @@ def test_a_tool_that_nobody_names(task: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "expected", "told"),
+    ("operator", "expected", "doubt"),
     [
         ("Equals", 1, ""),
         ("GreaterThanOrEqual", 0.8, ""),
@@ -356,10 +356,10 @@ def test_a_tool_that_nobody_names(task: Any) -> None:
         ("LessThan", 0, "never passes"),
     ],
 )
-def test_expected_values_that_tell_nothing(operator: str, expected: float, told: str) -> None:
+def test_expected_values_that_tell_nothing(operator: str, expected: float, doubt: str) -> None:
     task = TrajectoryTask("t", "recall", operator=operator, expected_value=expected)
     found = [text for _, text in doubts([task])]
-    assert (told in found[0]) if told else found == []
+    assert (doubt in found[0]) if doubt else found == []
 
 
 # --- where tasks come from ------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def _wire(reference: list[Any], **rules: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("calls", "rules", "told", "pairs"),
+    ("calls", "rules", "message", "pairs"),
     [
         (1_001, {}, "at most 1,000 reference calls", 0),
         (10_000, {}, "more than 50,000 values", 0),
@@ -380,12 +380,12 @@ def _wire(reference: list[Any], **rules: Any) -> bytes:
     ],
 )
 def test_profiles_of_strangers(
-    calls: int, rules: dict[str, Any], told: str, pairs: int, tmp_path: Path,
+    calls: int, rules: dict[str, Any], message: str, pairs: int, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Refused with the limit; a file of one's own runs, and compares no pair of calls twice."""
     reference = [call("a", x=number) for number in range(calls)]
-    with pytest.raises(WireProfileError, match=told):
+    with pytest.raises(WireProfileError, match=message):
         read_wire_profile(_wire(reference, **rules))
     path = tmp_path / "profile.json"
     path.write_bytes(_wire(reference, **rules))

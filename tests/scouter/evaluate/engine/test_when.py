@@ -43,14 +43,14 @@ def task(id: str = "t", **fields: object) -> Task:
     return made
 
 
-def told(result: RecordResult) -> dict[str, str]:
+def outcomes(result: RecordResult) -> dict[str, str]:
     return {
         each.task_id: ":".join(filter(None, (each.outcome, each.reason))) for each in result.tasks
     }
 
 
 def judged(tasks: list[Task], context: JsonValue, spans: SpanTree | None = None) -> dict[str, str]:
-    return told(evaluate_record(compile_plan(tasks), EvalRecord(context), spans))
+    return outcomes(evaluate_record(compile_plan(tasks), EvalRecord(context), spans))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_does_not_apply_is_in_no_rate_and_leaves_a_record_whole() -> None:
     found = EvalDataset([EvalRecord({"topic": "x", "answer": "yes"})], tasks).evaluate()
     [record] = found.records
 
-    assert told(record) == {
+    assert outcomes(record) == {
         "gate": "skipped:not_applicable", "behind": "skipped:not_applicable", "plain": "passed",
     }  # fmt: skip
     assert "does not apply" in record["gate"].message
@@ -121,12 +121,12 @@ def test_a_batch_is_its_records_one_by_one(topics: list[JsonValue]) -> None:
         for each in topics
     ]
 
-    assert [told(each) for each in evaluate_batch(plan, records, {})] == [
-        told(evaluate_record(plan, each)) for each in records
+    assert [outcomes(each) for each in evaluate_batch(plan, records, {})] == [
+        outcomes(evaluate_record(plan, each)) for each in records
     ]
 
 
-def test_a_judge_is_not_asked_where_its_task_does_not_apply() -> None:
+def test_a_judge_is_not_called_where_its_task_does_not_apply() -> None:
     tasks = [
         task(
             "j", task_type="LLMJudge", context_path="ok", expected_value=True, when=REFUND,
@@ -137,13 +137,15 @@ def test_a_judge_is_not_asked_where_its_task_does_not_apply() -> None:
     records = [EvalRecord({"topic": each, "answer": each}) for each in ("refund", "x")]
     found = EvalDataset(records, tasks).evaluate(judge=judge)
 
-    assert [told(each)["j"] for each in found.records] == ["passed", "skipped:not_applicable"]
+    assert [outcomes(each)["j"] for each in found.records] == ["passed", "skipped:not_applicable"]
     assert len(judge.requests) == 1
     plan = compile_plan(tasks)
     later = [evaluate_deferred(plan, each).results[0].outcome for each in records]
     assert later == [Outcome.PENDING, Outcome.SKIPPED]
-    unasked = [judged(tasks, {"topic": each, "answer": each})["j"] for each in ("refund", "x")]
-    assert unasked == ["errored:provider", "skipped:not_applicable"]
+    without_judge = [
+        judged(tasks, {"topic": each, "answer": each})["j"] for each in ("refund", "x")
+    ]
+    assert without_judge == ["errored:provider", "skipped:not_applicable"]
 
 
 def test_a_condition_reads_what_its_task_depends_on() -> None:

@@ -1,4 +1,4 @@
-"""Calls held against the definitions of the tools."""
+"""Calls compared with the definitions of the tools."""
 
 from typing import Any, Final
 
@@ -23,15 +23,15 @@ FORMS: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("tool", FORMS.values(), ids=FORMS.keys())
 def test_every_form_of_a_definition(tool: dict[str, Any]) -> None:
-    """Parallel calls are told apart, and each fault of a call is named."""
-    talk = [
+    """Parallel calls are distinguished, and each fault of a call is named."""
+    messages = [
         user("hi"),
         calls(
             ("book", {"city": "Lyon"}), ("book", {"city": "Oslo", "n": "2", "m": 1}), ("bok", {})
         ),
         says("Done."),
     ]
-    right, wrong, unknown = check_tool_calls(talk, [tool])
+    right, wrong, unknown = check_tool_calls(messages, [tool])
     assert (right.message, right.index, right.passed) == (1, 0, True)
     assert (wrong.message, wrong.index) == (1, 1)
     assert {kind.value for kind in wrong.faults} == {
@@ -60,25 +60,27 @@ def test_arguments_as_models_write_them(arguments: str, fault: str) -> None:
 
 
 def test_arguments_that_are_allowed_in_so_many_words() -> None:
-    asked = calls(("book", {"city": "Lyon", "x": 1}))
+    message = calls(("book", {"city": "Lyon", "x": 1}))
     for more, expected in ((True, True), ({"type": "integer"}, True), ({"type": "null"}, False),
                            (False, False)):  # fmt: skip
         tool = {"name": "book", "input_schema": {**CITY, "additionalProperties": more}}
-        assert check_tool_calls([asked], [tool])[0].passed is expected, more
+        assert check_tool_calls([message], [tool])[0].passed is expected, more
 
 
 def test_handoffs_are_no_calls_of_tools() -> None:
-    talk = [calls(("chat_with_collaborator_hr", {}), ("transfer_to_hr", {}), ("transfer_to_x", {}))]
-    (left,) = check_tool_calls(talk, [FORMS["mcp"]], agents={"hr": []})
+    messages = [
+        calls(("chat_with_collaborator_hr", {}), ("transfer_to_hr", {}), ("transfer_to_x", {}))
+    ]
+    (left,) = check_tool_calls(messages, [FORMS["mcp"]], agents={"hr": []})
     assert left.tool == "transfer_to_x"
 
 
 def test_definitions_that_cannot_be_used() -> None:
-    asked = calls(("book", {"city": "Lyon"}))
-    assert "empty_api_spec" in check_tool_calls([asked], [])[0].faults
+    message = calls(("book", {"city": "Lyon"}))
+    assert "empty_api_spec" in check_tool_calls([message], [])[0].faults
     bad = {"name": "book", "input_schema": {"type": "nothing"}}
-    assert "invalid_api_spec" in check_tool_calls([asked], [bad])[0].faults
+    assert "invalid_api_spec" in check_tool_calls([message], [bad])[0].faults
     nothing: Any
     for nothing in ({"parameters": CITY}, "book"):
         with pytest.raises(ConfigError, match="definition of a tool"):
-            check_tool_calls([asked], [nothing])
+            check_tool_calls([message], [nothing])

@@ -1,4 +1,4 @@
-"""A fault of a dataset is told with its place."""
+"""A fault of a dataset is reported with its place."""
 
 from typing import Any
 

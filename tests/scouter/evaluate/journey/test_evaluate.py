@@ -131,7 +131,7 @@ def test_fuzzy_values_are_compared_on_the_ordinary_install() -> None:
     assert (result.success, result.links, result.problems) == (True, ("token_ratio",), ())
 
 
-def test_what_the_chain_measured_is_told() -> None:
+def test_what_the_chain_measured_is_reported() -> None:
     """The vectors stand at right angles, so that nothing is alike."""
     dataset = one_tool({"x": "time off"}, {"x": "fuzzy"})
     result = evaluate_journey(dataset, [calls(("t", {"x": "rain"}))], embedder=unit)
@@ -141,19 +141,19 @@ def test_what_the_chain_measured_is_told() -> None:
     assert (parameters[0]["link"], parameters[0]["similarity"]) == ("embedding", 0.0)
 
 
-def test_the_nearest_text_is_told() -> None:
+def test_the_nearest_text_is_reported() -> None:
     goal = {"type": "text", "name": "g", "response": "You have time off.", "keywords": ["you"]}
     dataset: dict[str, Any] = {"story": "s", "goals": {"g": []}, "goal_details": [goal]}
-    talk = [says("It rains."), says("Are you there?"), user("yes")]
-    far = evaluate_journey(dataset, talk, embedder=unit)
+    messages = [says("It rains."), says("Are you there?"), user("yes")]
+    far = evaluate_journey(dataset, messages, embedder=unit)
     assert far.message == (
         "goal 'g' is not met: no message of the agent says 'You have time off.'; the nearest is "
         "message 1, alike 0.00 by embedding"
     )
-    near = evaluate_journey(dataset, [*talk, says("You are off.")], embedder=unit)
+    near = evaluate_journey(dataset, [*messages, says("You are off.")], embedder=unit)
     assert (near.success, near.goals[0].message) == (True, 3)
     assert (near.goals[0].link, near.goals[0].similarity) == ("embedding", 1.0)
-    judged = evaluate_journey(dataset, talk, judge=denies)
+    judged = evaluate_journey(dataset, messages, judge=denies)
     assert judged.message.endswith("the nearest is message 1, not alike by judge")
 
 
@@ -172,10 +172,10 @@ def test_the_assignment_is_the_largest_one() -> None:
     ]
     order: dict[str, list[str]] = {"g1": [], "g2": []}
     dataset = {"story": "s", "goals": order, "goal_details": goals}
-    asked = [calls(("t", {"x": 1, "y": 2})), calls(("t", {"x": 1}))]
-    result = evaluate_journey(dataset, asked)
+    made = [calls(("t", {"x": 1, "y": 2})), calls(("t", {"x": 1}))]
+    result = evaluate_journey(dataset, made)
     assert [(goal.name, goal.message) for goal in result.goals] == [("g1", 1), ("g2", 0)]
-    assert evaluate_journey(dataset, asked, compat="wxo-1.6.9").recall == 0.5
+    assert evaluate_journey(dataset, made, compat="wxo-1.6.9").recall == 0.5
 
 
 def test_each_wrong_call_has_a_reason() -> None:
@@ -199,14 +199,14 @@ def test_texts_steps_and_times_by_hand() -> None:
     """Of two texts that are wanted one is said; tools' responses are no time of the agent."""
     wanted = {"type": "text", "name": "more", "keywords": ["never"]}
     dataset = hr(goal_details=[*hr()["goal_details"], wanted], goals={**hr()["goals"], "more": []})
-    talk: list[dict[str, Any]] = [
+    messages: list[dict[str, Any]] = [
         user("hi"),
         {**calls(ASSIGNMENT), "response_time": 1.0},
         {"role": "assistant", "type": "tool_response", "content": "ok", "response_time": 9.0},
         {**calls(SCHEDULE), "response_time": 2.0},
         {**says(ANSWER), "response_time": 4.5},
     ]
-    metrics = evaluate_journey(dataset, talk).metrics
+    metrics = evaluate_journey(dataset, messages).metrics
     assert {name: metrics[name] for name in (
         "total_steps", "llm_steps", "average_agent_response_time", "keyword_match",
         "semantic_match", "text_match", "journey_completion",
@@ -283,10 +283,10 @@ def test_statements_are_for_a_judge() -> None:
     assert "no judge was given" in undecided.message
 
 
-def test_the_judge_of_a_text_is_asked_only_about_texts_with_the_keywords() -> None:
+def test_the_judge_of_a_text_is_called_only_for_texts_with_the_keywords() -> None:
     judge = ScriptedJudge(lambda _: {"verdict": True, "reason": "same"})
-    told = [*GOOD[:3], says("One moment."), says("You are off on JANUARY 5,  2025, all day.")]
-    result = evaluate_journey(hr(), told, judge=judge)
+    messages = [*GOOD[:3], says("One moment."), says("You are off on JANUARY 5,  2025, all day.")]
+    result = evaluate_journey(hr(), messages, judge=judge)
     assert (result.success, result.goals[2].link) == (True, "judge")
     assert len(judge.requests) == 1
 

@@ -13,7 +13,7 @@ NAMES = ("a", "b", "c")
 EDGES = [("a", "b"), ("a", "c"), ("b", "c")]
 
 args = st.fixed_dictionaries({}, optional={"x": st.integers(0, 1), "y": st.integers(0, 1)})
-asked = st.lists(st.tuples(st.sampled_from("tu"), args), max_size=5)
+lists = st.lists(st.tuples(st.sampled_from("tu"), args), max_size=5)
 goals = st.tuples(*[st.tuples(st.sampled_from("tu"), args)] * 3)
 edges = st.lists(st.sampled_from(EDGES), unique=True)
 
@@ -29,7 +29,7 @@ def dataset(wanted: Any, drawn: list[tuple[str, str]]) -> dict[str, Any]:
     }
 
 
-@given(goals, edges, asked)
+@given(goals, edges, lists)
 def test_success_is_everything_in_order(wanted: Any, drawn: Any, made: Any) -> None:
     result = evaluate_journey(dataset(wanted, drawn), [calls(each) for each in made])
     is_all = result.completion == 1
@@ -41,7 +41,7 @@ def test_success_is_everything_in_order(wanted: Any, drawn: Any, made: Any) -> N
         assert result.wrong_calls == () or (result.precision or 0) < 1
 
 
-@given(goals, edges, asked, st.integers(0, 5), st.sampled_from([("v", {}), ("t", {"x": 0})]))
+@given(goals, edges, lists, st.integers(0, 5), st.sampled_from([("v", {}), ("t", {"x": 0})]))
 def test_one_more_call_takes_nothing_back(
     wanted: Any, drawn: Any, made: Any, at: int, more: Any
 ) -> None:
@@ -54,7 +54,7 @@ def test_one_more_call_takes_nothing_back(
         assert (after.precision or 0) <= (before.precision or 0)
 
 
-@given(goals, edges, asked, st.randoms(use_true_random=False))
+@given(goals, edges, lists, st.randoms(use_true_random=False))
 def test_the_order_of_the_file_is_none(
     wanted: Any, drawn: Any, made: Any, chance: random.Random
 ) -> None:

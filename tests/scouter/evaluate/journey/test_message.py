@@ -18,14 +18,14 @@ from tests.scouter.evaluate.spans_support import MS, span
 from tests.support.journeys import ANSWER, ASSIGNMENT, GOOD, SCHEDULE, hr, says, user
 
 
-def openai_call(*asked: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+def openai_call(*requested: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         "role": "assistant",
         "content": None,
         "tool_calls": [
             {"id": f"x{at}", "type": "function",
              "function": {"name": name, "arguments": json.dumps(args)}}
-            for at, (name, args) in enumerate(asked)
+            for at, (name, args) in enumerate(requested)
         ],
     }  # fmt: skip
 
@@ -69,10 +69,10 @@ def test_anthropic_messages_too() -> None:
             ],
         },
     ]
-    _, said, asked = read_messages(chat)
+    _, said, request = read_messages(chat)
     assert (said.text, said.type) == ("I look it up.", "text")
-    assert asked.calls is not None
-    assert (asked.calls[0].name, asked.calls[0].arguments) == ASSIGNMENT
+    assert request.calls is not None
+    assert (request.calls[0].name, request.calls[0].arguments) == ASSIGNMENT
 
 
 def test_a_call_that_only_the_content_tells_of_counts() -> None:

@@ -55,11 +55,11 @@ def test_a_judge_that_fails_finds_statements_untrue() -> None:
     result = wxo(dataset, GOOD, judge=broke)
     assert (result.metrics["assert_llm"], result.success) == (0.0, False)
     assert lost(result) == set()
-    assert wxo(dataset, GOOD).checks[0].passed is False  # nobody was asked
+    assert wxo(dataset, GOOD).checks[0].passed is False  # no judge was called
 
 
 def test_calls_are_normalised_to_one_text() -> None:
     for expected, actual in (("007", "7"), ("ASC", "asc"), (10.0, "10"), ([2, 1], [1, 2])):
-        asked = [calls(("t", {"x": actual}))]
-        assert wxo(one_tool({"x": expected}), asked).success is True
-        assert evaluate_journey(one_tool({"x": expected}), asked).success is False
+        made = [calls(("t", {"x": actual}))]
+        assert wxo(one_tool({"x": expected}), made).success is True
+        assert evaluate_journey(one_tool({"x": expected}), made).success is False

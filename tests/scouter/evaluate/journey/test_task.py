@@ -142,9 +142,9 @@ def test_it_asks_no_model() -> None:
 
 def polite() -> dict[str, Any]:
     """The dataset with a statement."""
-    asked = hr()
-    asked["goal_details"].append({"type": "assert_llm", "kind": "policy", "check": "is polite"})
-    return asked
+    case = hr()
+    case["goal_details"].append({"type": "assert_llm", "kind": "policy", "check": "is polite"})
+    return case
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def polite() -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_judge_decides_about_statements(said: Any, outcome: str, reason: str, words: str) -> None:
-    """Asked once, through the engine; what it answered and what that took is in the result."""
-    asked: list[JudgeRequest] = []
+    """Called once, through the engine; what it answered and what that took is in the result."""
+    requests: list[JudgeRequest] = []
 
     def judge(request: JudgeRequest) -> Any:
-        asked.append(request)
+        requests.append(request)
         if isinstance(said, JudgeError):
             raise said
         return said
@@ -173,7 +173,9 @@ def test_a_judge_decides_about_statements(said: Any, outcome: str, reason: str, 
     found = result.record.tasks[0]
     assert (str(found.outcome), str(found.reason)) == (outcome, reason), found.message
     assert words in found.message
-    (request,) = asked  # the text says what is wanted, word for word, so nobody is asked about it
+    (request,) = (
+        requests  # the text says what is wanted, word for word, so no judge is called for it
+    )
     assert (request.model, request.provider, request.record_uid) == ("m", "p", "u")
     assert json.loads(request.messages[-1]["content"])["check"] == "is polite"
     if outcome in ("passed", "failed"):
@@ -186,7 +188,7 @@ def test_a_judge_decides_about_statements(said: Any, outcome: str, reason: str, 
 
 
 def test_questions_are_put_together_and_bounded() -> None:
-    """Two texts that say it otherwise, and a statement: one round, in which all are asked."""
+    """Two texts that say it otherwise, and a statement: one round, in which all are put."""
     chat = [user("hi"), says("one"), says("two")]
     dataset: dict[str, Any] = {
         "story": "s", "goals": {"g": []},
@@ -195,10 +197,10 @@ def test_questions_are_put_together_and_bounded() -> None:
             {"type": "assert_llm", "kind": "observed", "check": "c"},
         ],
     }  # fmt: skip
-    asked: list[str] = []
+    task_ids: list[str] = []
 
     def judge(request: JudgeRequest) -> Any:
-        asked.append(request.task_id)
+        task_ids.append(request.task_id)
         return {"verdict": "two" in request.messages[-1]["content"] or request.task_id[-1] == "t"}
 
     def judged(most: int) -> Any:
@@ -208,9 +210,9 @@ def test_questions_are_put_together_and_bounded() -> None:
         return row.record.tasks[0]
 
     assert judged(3).score == 1.0
-    assert sorted(asked) == ["journey_assert", "journey_semantic", "journey_semantic"]
+    assert sorted(task_ids) == ["journey_assert", "journey_semantic", "journey_semantic"]
     assert str(judged(2).reason) == "limit"
-    assert len(asked) == 3  # nobody is asked where it would be too much
+    assert len(task_ids) == 3  # no judge is called where it would be too much
 
 
 def test_the_numbers_of_the_original_are_those_of_the_task() -> None:
@@ -244,8 +246,8 @@ def test_turns_without_times_leave_the_order_open() -> None:
     turns: list[Any] = [{"user": "a", "agent": "b"}, {"user": "c", "agent": ANSWER}]
     task = JourneyTask("j", hr(), turns="turns", scope="record")
 
-    def outcome(told: list[Any]) -> tuple[str, str]:
-        record = EvalRecord({"turns": told}, trace_id=SECOND)
+    def outcome(given: list[Any]) -> tuple[str, str]:
+        record = EvalRecord({"turns": given}, trace_id=SECOND)
         (row,) = EvalDataset([record], [task], conversation()[2:]).evaluate()
         return str(row.record.tasks[0].outcome), str(row.record.tasks[0].reason)
 

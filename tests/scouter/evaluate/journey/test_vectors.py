@@ -59,7 +59,7 @@ def test_trajectories(capsys: pytest.CaptureFixture[str]) -> None:
         if "missed_tool_names" in expected:
             assert list(result.missed_tools) == expected["missed_tool_names"], name
     with capsys.disabled():
-        print(f"\nwatsonx trajectories: {dict(ran)}")  # noqa: T201 asked for
+        print(f"\nwatsonx trajectories: {dict(ran)}")  # noqa: T201 requested
     assert ran.total() >= 93
 
 
@@ -95,11 +95,11 @@ def _recorded(case: Any) -> Any:
         for message in messages if message.get("type") == "tool_response"
         for inner in [json.loads(message["content"])]
     }  # fmt: skip
-    asked = [message["call"] for message in messages if "call" in message]
+    made = [message["call"] for message in messages if "call" in message]
     calls = [
         ToolCall(name=call["name"], arguments=call["args"], result=results.get(f"c{at}"),
                  has_result=f"c{at}" in results)
-        for at, call in enumerate(asked, start=1)
+        for at, call in enumerate(made, start=1)
     ]  # fmt: skip
     first = [message["content"] for message in messages if message.get("role") == "user"]
     last = messages[-1]
@@ -169,7 +169,7 @@ def test_functions(area: str, capsys: pytest.CaptureFixture[str]) -> None:
         wanted = case.get("result", {k: case.get(k) for k in ("raises", "message")})
         assert AREAS[area](case) == wanted, case
     with capsys.disabled():
-        print(f"\nwatsonx {area}: {len(cases)}")  # noqa: T201 asked for
+        print(f"\nwatsonx {area}: {len(cases)}")  # noqa: T201 requested
 
 
 def test_the_token_ratio(capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,10 +180,10 @@ def test_the_token_ratio(capsys: pytest.CaptureFixture[str]) -> None:
         ratio = token_ratio(case["a"], case["b"])
         assert ratio == pytest.approx(case["wratio"] / 100, abs=0.021)
     with capsys.disabled():
-        print(f"\nwatsonx wratio: {len(cases)}")  # noqa: T201 asked for
+        print(f"\nwatsonx wratio: {len(cases)}")  # noqa: T201 requested
 
 
-def test_calls_held_against_definitions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_calls_compared_with_definitions(capsys: pytest.CaptureFixture[str]) -> None:
     """The same kinds of faults; where the original breaks over the arguments, that is one, too."""
     found = vectors()["unit_vectors_1.6.9"]["quick_eval_static"]
     for case in found["cases"]:
@@ -196,4 +196,4 @@ def test_calls_held_against_definitions(capsys: pytest.CaptureFixture[str]) -> N
         assert check.passed is case["result"]["final_decision"], case
         assert {*check.faults} == {*case["result"]["failed"]}, case
     with capsys.disabled():
-        print(f"\nwatsonx quick_eval_static: {len(found['cases'])}")  # noqa: T201 asked for
+        print(f"\nwatsonx quick_eval_static: {len(found['cases'])}")  # noqa: T201 requested

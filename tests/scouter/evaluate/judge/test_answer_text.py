@@ -50,7 +50,7 @@ COUNTS = {
         f"<|channel|>final<|message|>{OWN}<|return|>"
     ),
     "marks-of-prompts": f"<thought>{PLANTED}</thought><reasoning>{PLANTED}</reasoning>{OWN}",
-    "a-mark-that-it-talks-of": f"The agent leaks its <think> marks. {OWN}",
+    "a-mark-that-it-writes-of": f"The agent leaks its <think> marks. {OWN}",
     "broken-json-in-a-thought": f'<think>{{"score": 5, "reason": "so</think>{OWN}',
     "twice-the-same": f'{{"score": 1, "reason": "first"}} I say again: {OWN}',
     "other-json-before": f'It called {{"city": "Paris", "ids": [1, 2]}}, which is wrong. {OWN}',
@@ -188,7 +188,7 @@ def of_accuracy(text: str) -> float:
 
 
 def of_fields(text: str) -> float | None:
-    judge = FieldJudge(asked=JudgeCaller(judge=as_judge(saying(text)), max_retries=0))
+    judge = FieldJudge(caller=JudgeCaller(judge=as_judge(saying(text)), max_retries=0))
     found = asyncio.run(judge.discover({"a": 1}, {"b": 1}, ["b"]))["b"]
     return found and found.score
 
@@ -200,7 +200,7 @@ def of_wrapped(text: str) -> JsonValue:
 
 
 def of_user(text: str) -> str:
-    """The simulated user is asked in the same way."""
+    """The simulated user is called in the same way."""
     return asyncio.run(SimulatedUser(saying(text)).opening(EvalScenario(initial_query="hi")))
 
 
@@ -225,7 +225,7 @@ KINDS: dict[str, tuple[JsonValue, JsonValue, JsonValue, Callable[[str], object]]
                lambda text: read_score(JudgeReply(response=text))[0]),
     "fields": ({"b": {"score": 0.25}}, {"b": {"score": 1}}, 0.25, of_fields),
     "journey": ({"verdict": False, "reason": "a"}, {"verdict": True, "reason": "b"}, False,
-                lambda text: with_judge(saying(text), lambda asked: asked.verdict(SEMANTIC)[0], 0)),
+                lambda text: with_judge(saying(text), lambda known: known.verdict(SEMANTIC)[0], 0)),
     "wrapped": ({"answer": ["x"]}, {"answer": ["y"]}, ["x"], of_wrapped),
     "simulated-user": ({"message": "a", "done": False}, {"message": "b", "done": False}, "a",
                        of_user),

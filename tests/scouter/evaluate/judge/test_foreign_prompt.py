@@ -77,7 +77,7 @@ GEMINI: dict[str, Any] = {
 }
 
 
-def asked(prompt: Prompt, scope: JsonValue) -> list[tuple[str, str]]:
+def messages_of(prompt: Prompt, scope: JsonValue) -> list[tuple[str, str]]:
     plain = prompt.model_copy(update={"fence": False})
     return [(message["role"], message["content"]) for message in compile_prompt(plain)(scope)]
 
@@ -91,7 +91,7 @@ def test_openai() -> None:
     assert prompt.model_settings == {
         "temperature": 0.5, "stop_sequences": ["x"], "extra_body": {"q": 1},
     }  # fmt: skip
-    assert asked(prompt, {"answer": "A", "b": 2}) == [
+    assert messages_of(prompt, {"answer": "A", "b": 2}) == [
         ("system", "be ${strict}"),
         ("user", "A or A, {2} and ${d.e} {f }"),
         ("user", "two"),
@@ -103,7 +103,7 @@ def test_anthropic() -> None:
 
     assert (prompt.provider, prompt.output_type) == (Provider.Anthropic, SCHEMA)
     assert prompt.model_settings == {"max_tokens": 4096, "temperature": 0.5}
-    assert asked(prompt, {"answer": "A"}) == [
+    assert messages_of(prompt, {"answer": "A"}) == [
         ("system", "be"), ("system", "strict"), ("user", "rate A"),
     ]  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_gemini() -> None:
     assert prompt.model_settings == {
         "labels": {"a": "b"}, "generation_config": {"temperature": 0.5},
     }  # fmt: skip
-    assert asked(prompt, {"answer": "A"}) == [("system", "be strict"), ("user", "rate A")]
+    assert messages_of(prompt, {"answer": "A"}) == [("system", "be strict"), ("user", "rate A")]
 
 
 def test_the_least_there_can_be() -> None:

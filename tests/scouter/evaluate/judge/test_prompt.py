@@ -165,7 +165,7 @@ class Verdict(BaseModel):
         (None, None),
     ],
 )
-def test_output_types_are_kept_as_schemas(given: object, schema: object) -> None:
+def test_output_types_are_stored_as_schemas(given: object, schema: object) -> None:
     assert Prompt("x", "m", "openai", output_type=given).output_type == schema
 
 

@@ -79,7 +79,7 @@ def test_the_bound_has_bounds(most: int) -> None:
         Prompt("x", "m", "openai", max_value_characters=most)
 
 
-def test_the_bound_is_kept_with_the_prompt() -> None:
+def test_the_bound_is_stored_with_the_prompt() -> None:
     prompt = Prompt("x", "m", "openai", max_value_characters=500)
     assert Prompt.model_validate_json(prompt.model_dump_json()) == prompt
     assert "max_value_characters" not in Prompt("x", "m", "openai").model_dump(mode="json")

@@ -37,7 +37,7 @@ def trace(number: int) -> list[Span]:
 
 def _spans(number: int) -> Iterator[Span]:
     trace_id = f"{number + 1:032x}"
-    asked = f"Where is my order A-{1000 + number}?"
+    question = f"Where is my order A-{1000 + number}?"
     said = answer(number)
 
     def made(
@@ -47,7 +47,7 @@ def _spans(number: int) -> Iterator[Span]:
         end = 90 if parent is None else at + 0.5
         return span(at, name, parent, (begin, end), attributes, trace=trace_id)
 
-    history: list[object] = [_message("user", asked)]
+    history: list[object] = [_message("user", question)]
     yield made(1, "invoke_agent desk", None, {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk",
         "gen_ai.input.messages": json.dumps(history),

@@ -145,7 +145,7 @@ def test_without_a_good_trace_there_is_no_score() -> None:
     assert (score.good, score.score, score.proposed()) == (0, None, [])
 
 
-def test_no_judge_is_asked() -> None:
+def test_no_judge_is_called() -> None:
     judge = LLMJudgeTask("kind", Prompt("kind? ${answer}", "m", "p"), 1, None, "Equals")
     behind = AgentAssertionTask(
         "behind", AgentAssertion.tool_called("pay"), True, "Equals", None, ["kind"], source="spans"

@@ -87,8 +87,8 @@ def test_opposites_of_numbers(items: list[JsonValue], one: float, other: float) 
         for item in items:
             assert passes(yes, item, expected) is not passes(no, item, expected)
         assert not (passes(yes, items, expected) and passes(no, items, expected))
-        held = bool(items) and all(passes(yes, item, expected) for item in items)
-        assert passes(yes, items, expected) is held
+        expects = bool(items) and all(passes(yes, item, expected) for item in items)
+        assert passes(yes, items, expected) is expects
 
 
 @given(numbers, numbers, st.floats(0, 2) | st.integers(0, 2))

@@ -96,9 +96,9 @@ def test_what_asks_nothing_is_refused(operator: Op, empty: JsonValue, tmp_path: 
     file.write_text(json.dumps({"tasks": [{**fields, "expected_value": empty}]}), "utf-8")
     with pytest.raises(
         ConfigError, match=r"field 'tasks\[0\].expected_value': .*task 't': "
-    ) as told:
+    ) as caught:
         AgentEvalProfile.from_file(file)
-    assert f"{operator} expects" in str(told.value)
+    assert f"{operator} expects" in str(caught.value)
 
     plan = compile_plan([AssertionTask("t", "v", "${wanted}", operator)])
     for value in ("abc", ["abc"], [], ""):

@@ -26,7 +26,7 @@ from scouter.evaluate.report.field_judge import read_score
 from scouter.evaluate.report.field_metrics import MetricsConfig, field_score
 from scouter.evaluate.report.report_evaluator import FolderStore
 from scouter.evaluate.report.tree import read_report
-from tests.scouter.evaluate.report.vss_support import Replies, asked, field_judge
+from tests.scouter.evaluate.report.vss_support import Replies, caller_of, field_judge
 
 CASES: Final = Path(__file__).parents[3] / "cases/score_texts.txt"
 LINES: Final = [
@@ -112,7 +112,7 @@ def test_a_number_on_the_last_line_is_the_score(score: float, before: str) -> No
 
 def evaluator(fake: dict[str, Any] | None = None, **more: Any) -> ReportEvaluator:
     metrics = more.pop("metrics", yaml.safe_load(METRICS))
-    return ReportEvaluator(metrics, judge=asked(field_judge(fake or FAKE)), **more)
+    return ReportEvaluator(metrics, judge=caller_of(field_judge(fake or FAKE)), **more)
 
 
 def test_a_report_from_its_fields_up() -> None:
@@ -121,8 +121,8 @@ def test_a_report_from_its_fields_up() -> None:
     vehicles = found.field_scores["Vehicles Involved"]
     assert vehicles.section_score == 0.25
     assert found.section_score == pytest.approx(2 / 3)
-    told = vehicles.field_scores["Vehicle (1234)"].to_json()
-    assert told == {
+    written = vehicles.field_scores["Vehicle (1234)"].to_json()
+    assert written == {
         "section_score": 0.5,
         "method": "llm_judge_with_field_discovery",
         "actual_value": "Blue Truck",
@@ -181,14 +181,14 @@ def test_a_dead_judge_is_no_score() -> None:
         raise ConnectionError("refused")
 
     tree = {"R": {"method": "average", "fields": {"a": {"method": "f1"}, "b": {}}}}
-    found = ReportEvaluator(tree, judge=asked(judge)).score({"a": "x", "b": "y"}, {"a": "x"})
+    found = ReportEvaluator(tree, judge=caller_of(judge)).score({"a": "x", "b": "y"}, {"a": "x"})
     assert (found.section_score, found.error) == (None, "no score of b")
     assert found.field_scores["a"].section_score == 1.0
-    assert "refused (asked 3 times)" in str(found.field_scores["b"].error)
+    assert "refused (called 3 times)" in str(found.field_scores["b"].error)
     assert calls == ["report_field"] * 3
 
 
-def test_a_discovery_that_tells_too_little_is_asked_for_again() -> None:
+def test_a_discovery_that_tells_too_little_is_requested_again() -> None:
     """A match with a field that is not in the reference is no verdict."""
     replies = Replies(
         [
@@ -198,7 +198,7 @@ def test_a_discovery_that_tells_too_little_is_asked_for_again() -> None:
         ]
     )
     tree = {"R": {"method": "average", "allow_dynamic_field_discovery": True}}
-    found = ReportEvaluator(tree, judge=asked(replies)).score({"a": "1"}, {"x": "1", "y": "2"})
+    found = ReportEvaluator(tree, judge=caller_of(replies)).score({"a": "1"}, {"x": "1", "y": "2"})
     assert found.section_score is None
     assert found.field_scores["y"].section_score == 1.0
     assert found.field_scores["x"].error == "LLM failed to score this field during discovery"
@@ -210,7 +210,7 @@ def test_a_discovery_that_nobody_answers_says_why() -> None:
         raise ConnectionError("refused")
 
     tree = {"R": {"method": "average", "allow_dynamic_field_discovery": True}}
-    found = ReportEvaluator(tree, judge=asked(judge)).score({"a": "1"}, {"x": "1"})
+    found = ReportEvaluator(tree, judge=caller_of(judge)).score({"a": "1"}, {"x": "1"})
     assert (found.section_score, found.error) == (None, "no score of x")
     assert "refused" in str(found.field_scores["x"].error)
 
@@ -288,10 +288,10 @@ def stored(folder: Path, **more: Any) -> ReportEvaluator:
 
 def test_a_report_is_found_by_its_address(folder: Path) -> None:
     output = stored(folder).evaluate([item("see http://x/r1.md"), item("", ("qa",)), item("none")])
-    told = cast("Any", output.to_json())
-    assert told["average_vlm_field_score"] == 0.125  # 0.25 and 0; the skipped one does not count
+    written = cast("Any", output.to_json())
+    assert written["average_vlm_field_score"] == 0.125  # 0.25 and 0; the skipped one does not count
     assert output.average_score == pytest.approx((2 / 3 + 0) / 2)
-    first, second, third = told["eval_output_items"]
+    first, second, third = written["eval_output_items"]
     assert first["vlm_field_score"] == 0.25
     assert first["reasoning"]["metadata"] == {
         "reference_file": str(folder / "truth.json"),
@@ -345,7 +345,7 @@ def test_what_goes_wrong_is_an_error_of_its_item(folder: Path) -> None:
 
 
 def qa(judge: Any, **more: Any) -> QAEvaluator:
-    return QAEvaluator(asked(judge), **more)
+    return QAEvaluator(caller_of(judge), **more)
 
 
 @pytest.mark.parametrize(("compat", "score"), [("sound", 0.2), ("vss", 1.0)])
@@ -355,7 +355,7 @@ def test_the_last_number_counts(compat: Any, score: float) -> None:
     assert verdict.score == score
 
 
-def test_an_answer_without_score_is_asked_for_again() -> None:
+def test_an_answer_without_score_is_requested_again() -> None:
     judge = Replies(["8/10"] * 5)
     output = qa(judge).evaluate([item("A", ("qa",))])
     [verdict] = output.items
@@ -421,7 +421,7 @@ STEPS: Final = (
 
 
 def trajectory(judge: Any, **more: Any) -> TrajectoryEvaluator:
-    return TrajectoryEvaluator(asked(judge), **more)
+    return TrajectoryEvaluator(caller_of(judge), **more)
 
 
 def walked(expected: object = None, **more: Any) -> EvalItem:

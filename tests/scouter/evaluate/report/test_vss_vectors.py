@@ -18,7 +18,7 @@ from scouter.evaluate.report.report_evaluator import FolderStore, ReportEvaluato
 from scouter.evaluate.report.steps import TrajectoryStep, resolve_refs
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.evaluate.report.tree import SectionScore, TreeScorer, read_report
-from tests.scouter.evaluate.report.vss_support import Replies, asked, field_judge
+from tests.scouter.evaluate.report.vss_support import Replies, caller_of, field_judge
 from tests.support.nat_vectors import count_line, needed, raised, vectors
 
 AREAS: Final = (
@@ -30,7 +30,7 @@ AREAS: Final = (
 
 def test_how_many(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
-        print(count_line(*AREAS))  # noqa: T201 the counts are asked for
+        print(count_line(*AREAS))  # noqa: T201 the counts are requested
 
 
 # --- fields ---
@@ -95,7 +95,7 @@ def shape(node: SectionScore) -> dict[str, Any]:
 
 
 def _score(given: dict[str, Any]) -> SectionScore:
-    judge = FieldJudge(asked=asked(field_judge(given["fake_judge"])), compat="vss")
+    judge = FieldJudge(caller=caller_of(field_judge(given["fake_judge"])), compat="vss")
     config = MetricsConfig.of(given["config"], "vss")
     scorer = TreeScorer(config=config, judge=judge, compat="vss")
     return asyncio.run(scorer.score(given["reference"], given["actual"]))
@@ -121,7 +121,7 @@ def test_dynamic_discovery(vector: dict[str, Any] | None) -> None:
     vector = needed(vector)
     given = vector["input"]
     if isinstance(given, str):
-        judge = FieldJudge(asked=asked(field_judge({})), discovery_form=None, compat="vss")
+        judge = FieldJudge(caller=caller_of(field_judge({})), discovery_form=None, compat="vss")
         with pytest.raises((ValueError, TypeError)) as info:
             asyncio.run(judge.discover({}, {"x": 1}, ["x"]))
         kind, text = cast("tuple[str, str]", raised(vector["expected"]))
@@ -138,13 +138,13 @@ def test_dynamic_discovery(vector: dict[str, Any] | None) -> None:
             raise OSError("no answer")
         return reply if reply is not None else {}
 
-    judge = FieldJudge(asked=asked(answer), compat="vss")
+    judge = FieldJudge(caller=caller_of(answer), compat="vss")
     found = asyncio.run(judge.discover(given["reference"], given["actual"], given["unspecified"]))
-    told = {
+    written = {
         name: match and {"score": match.score, "reference_field": match.reference_field}
         for name, match in found.items()
     }
-    assert told == vector["expected"]
+    assert written == vector["expected"]
     assert len(calls) == bool(given["unspecified"])  # one question, and no second one
 
 
@@ -184,7 +184,7 @@ def _report_evaluator(given: dict[str, Any], folder: Path) -> ReportEvaluator:
         store=FolderStore(folder / "store"),
         report_url_pattern=r"http://x/(\S+\.md)",
         reference_base_dir=folder,
-        judge=asked(field_judge({})),
+        judge=caller_of(field_judge({})),
         include_vlm_output=given["include_vlm_output"],
         vlm_related_fields=given["vlm_related_fields"],
         compat="vss",
@@ -228,9 +228,9 @@ def test_report_output(vector: dict[str, Any] | None, tmp_path: Path) -> None:
     vector = needed(vector)
     if "average_score" in vector["expected"]:
         output = _means()
-        told = {"average_score": output.average_score,
+        written = {"average_score": output.average_score,
                 "average_vlm_field_score": output.average_vlm_field_score}  # fmt: skip
-        assert told.items() <= vector["expected"].items()
+        assert written.items() <= vector["expected"].items()
         return
     (tmp_path / "store").mkdir()
     given = {"config": {"R": {"method": "f1"}}, "include_vlm_output": True,
@@ -255,7 +255,7 @@ def test_the_means_of_reports() -> None:
     assert (sound.average_score, sound.average_vlm_field_score) == (0.375, 0.3125)
 
 
-class _Told(ItemEvaluator):
+class _Given(ItemEvaluator):
     """Scores an item by what its answer says."""
 
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
@@ -270,7 +270,7 @@ def test_base_evaluator(vector: dict[str, Any] | None) -> None:
     vector = needed(vector)
     items = [EvalItem(id=at, answer=score) for at, score in enumerate(vector["input"])]
 
-    output = _Told("any", "nat-1.9", 8).evaluate(items)
+    output = _Given("any", "nat-1.9", 8).evaluate(items)
     if vector["expected"] == "nan":
         assert str(output.average_score) == "nan"
     else:
@@ -305,7 +305,7 @@ def _qa(given: dict[str, Any]) -> tuple[ItemVerdict, list[str]]:
     """Judge one item as a vector tells it; what it does not tell is as usual."""
     judge = Replies([given.get("reply", "0.5")] * 3)
     form = "{question}|{answer}|{reference}"
-    evaluator = QAEvaluator(asked(judge), custom_prompt_template=form, compat="vss")
+    evaluator = QAEvaluator(caller_of(judge), custom_prompt_template=form, compat="vss")
     truth = given.get("gt", "truth")
     item = EvalItem(
         id="x",
@@ -338,7 +338,7 @@ def test_retry(vector: dict[str, Any] | None) -> None:
     vector = needed(vector)
     given, expected = vector["input"], vector["expected"]
     judge = Replies(given["replies"])
-    evaluator = QAEvaluator(asked(judge, given["max_retries"]), compat="vss")
+    evaluator = QAEvaluator(caller_of(judge, given["max_retries"]), compat="vss")
     entry = {"evaluation_method": ["qa"]}
     item = EvalItem(id="x", question="Q", ground_truth="T", answer="A", entry=cast("Any", entry))
     verdict = asyncio.run(evaluator.judge_item(item))
@@ -352,17 +352,17 @@ def test_retry(vector: dict[str, Any] | None) -> None:
 
 
 def _steps(given: dict[str, Any]) -> tuple[TrajectoryStep, ...]:
-    told: Any = given.get("steps", "same")
-    if told == "same":
+    steps: Any = given.get("steps", "same")
+    if steps == "same":
         [first] = [cast("Any", each.values[0]) for each in vectors("vss.trajectory")
                    if each.id == "vss.traj.tracked_ref"]  # fmt: skip
-        told = first["input"]["steps"]
+        steps = first["input"]["steps"]
     return tuple(
         TrajectoryStep(
             name=each["name"], is_model=each["type"] == "LLM_END", input=each["input"],
             output=each["output"], parent=each["parent"], uid=each["uuid"],
         )
-        for each in told
+        for each in steps
     )  # fmt: skip
 
 
@@ -376,7 +376,7 @@ def test_trajectory(vector: dict[str, Any] | None) -> None:
         assert given["templates"] == "only with_reference"
         without = None
     evaluator = TrajectoryEvaluator(
-        asked(judge),
+        caller_of(judge),
         track_agent_selected_tools_only=given.get("track", True),
         custom_prompt_template_with_reference="REF|{question}|{reference}|{agent_trajectory}|{answer}",
         custom_prompt_template_without_reference=without,

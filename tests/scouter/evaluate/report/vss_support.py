@@ -10,8 +10,8 @@ from scouter.evaluate.judge.port import Answer, Judge, JudgeRequest, as_judge
 JudgeFunction = Callable[[JudgeRequest], Answer]
 
 
-def asked(judge: JudgeFunction | Judge, max_retries: int = 2) -> JudgeCaller:
-    """A judge that is asked again without a pause."""
+def caller_of(judge: JudgeFunction | Judge, max_retries: int = 2) -> JudgeCaller:
+    """A judge that is called again without a pause."""
     return JudgeCaller(
         judge=as_judge(judge), max_retries=max_retries, backoff=Backoff(base_s=0.0, cap_s=0.0)
     )
@@ -33,7 +33,7 @@ def field_judge(fake: Mapping[str, Any] | None) -> JudgeFunction:
     """A judge that scores a value `fake["single"]`, and discovered fields by their names."""
 
     def judge(request: JudgeRequest) -> Answer:
-        assert fake is not None, "the judge is asked, and the vector has none"
+        assert fake is not None, "the judge is called, and the vector has none"
         if request.response_schema is None:
             return str(fake["single"])
         names = json.loads(json.dumps(request.response_schema))["properties"]

@@ -93,13 +93,13 @@ def trace(answer: str, *results: JsonValue, error: str = "") -> list[Span]:
     }  # fmt: skip
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
     failed = {"error.type": error} if error else {}
-    told = [
+    tool_spans = [
         tool | failed if each is None else {**tool, "gen_ai.tool.call.result": json.dumps(each)}
         for each in results
     ]
     return [
         span(1, "run", None, (0, 99), {"gen_ai.operation.name": "invoke_agent"}),
-        *(span(at, "find", 1, (at, at + 0.5), each) for at, each in enumerate(told, 2)),
+        *(span(at, "find", 1, (at, at + 0.5), each) for at, each in enumerate(tool_spans, 2)),
         span(90, "chat", 1, (90, 98), chat),
     ]
 
@@ -115,7 +115,7 @@ def trace(answer: str, *results: JsonValue, error: str = "") -> list[Span]:
         (trace("It comes soon."), "failed"),
     ],
 )
-def test_an_answer_is_held_against_every_call(spans: list[Span], outcome: str) -> None:
+def test_an_answer_is_compared_with_every_call(spans: list[Span], outcome: str) -> None:
     for name in (None, "find"):
         task = AgentAssertionTask(
             "t", AgentAssertion.response_cites_result(name), True, "Equals", source="spans"

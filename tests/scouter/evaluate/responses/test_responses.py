@@ -165,7 +165,7 @@ def test_long_messages_are_read_in_one_pass() -> None:
     count = 20_000
     log = MessageLog()
     calls = [tool(id=str(n), name="f") for n in range(count)]
-    calls += [tool(name="g"), tool(id="0", name="f")]  # the last is told twice
+    calls += [tool(name="g"), tool(id="0", name="f")]  # the last is reported twice
     log.read([{"role": "assistant", "tool_calls": calls}])
     log.read({"role": "tool", "name": "h", "content": "none"} for _ in range(count))
     log.read([{"role": "tool", "name": "g", "content": "g"}, {"role": "tool", "content": "first"}])
@@ -287,7 +287,7 @@ def test_a_result_that_begins_as_an_error_is_one(start: str) -> None:
     log = MessageLog()
     log.read(
         [
-            {"role": "assistant", "tool_calls": [_asked("c1"), _asked("c2")]},
+            {"role": "assistant", "tool_calls": [_requested("c1"), _requested("c2")]},
             {"role": "tool", "tool_call_id": "c1", "content": f"{start.title()} no airport"},
             {"role": "tool", "tool_call_id": "c2", "content": f"It said: {start} no airport"},
         ]
@@ -295,12 +295,12 @@ def test_a_result_that_begins_as_an_error_is_one(start: str) -> None:
     assert [bool(call.error) for call in log.tool_calls()] == [True, False]
 
 
-def test_a_result_that_is_told_again_adds_its_error() -> None:
+def test_a_result_that_is_known_again_adds_its_error() -> None:
     answer: JsonValue = {"toolUseId": "t1", "content": [{"text": "no"}], "status": "error"}
     log = MessageLog()
     log.read(
         [
-            {"role": "assistant", "tool_calls": [_asked("t1")]},
+            {"role": "assistant", "tool_calls": [_requested("t1")]},
             {"role": "tool", "tool_call_id": "t1", "content": [{"text": "no"}]},
             {"role": "user", "content": [{"toolResult": answer}]},
         ]
@@ -364,16 +364,16 @@ def _results(failed: bool) -> dict[str, JsonValue]:
 def test_a_flag_inside_of_a_result_is_the_tools_failure(dialect: str, failed: bool) -> None:
     """MCP says inside of the result whether the tool failed, in whatever the result is wrapped."""
     log = MessageLog()
-    log.read([{"role": "assistant", "tool_calls": [_asked("c1")]}, _results(failed)[dialect]])
+    log.read([{"role": "assistant", "tool_calls": [_requested("c1")]}, _results(failed)[dialect]])
     [call] = log.tool_calls()
     assert (call.has_result, bool(call.error)) == (True, failed)
 
 
-def _asked(call_id: str) -> JsonValue:
+def _requested(call_id: str) -> JsonValue:
     return {"id": call_id, "type": "function", "function": {"name": "book", "arguments": "{}"}}
 
 
-_TRANSFER: JsonValue = [_asked("t1")]
+_TRANSFER: JsonValue = [_requested("t1")]
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ _TRANSFER: JsonValue = [_asked("t1")]
         pytest.param({"content": None, "tool_calls": _TRANSFER}, False, id="a hand-over"),
     ],
 )
-def test_a_blank_answer_is_told_from_a_hand_over(
+def test_a_blank_answer_is_distinguished_from_a_hand_over(
     message: dict[str, JsonValue], is_blank: bool
 ) -> None:
     """A run that ends with a call of a tool has no text, and is no blank answer."""
@@ -403,29 +403,30 @@ SAID: Final[list[JsonValue]] = [
 
 
 @pytest.mark.parametrize(
-    ("response", "is_told"),
+    ("response", "is_known"),
     [
-        pytest.param({"object": "response", "status": status, "output": output}, told,
+        pytest.param({"object": "response", "status": status, "output": output}, is_said,
                      id=f"Responses-{status}-{len(output)}")
-        for status, told in (
+        for status, is_said in (
             ("completed", True), ("incomplete", True), ("failed", False), ("cancelled", False),
             ("queued", False), ("in_progress", False),
         )
         for output in ([], SAID)
     ] + [
         pytest.param(
-            {"choices": [{"message": {"content": "Let me"}, "finish_reason": reason}]}, told,
+            {"choices": [{"message": {"content": "Let me"}, "finish_reason": reason}]}, is_said,
             id=f"chat-{reason}",
         )
-        for reason, told in (("stop", True), ("length", True), ("error", False), ("abort", False))
+        for reason, is_said in (("stop", True), ("length", True), ("error", False),
+            ("abort", False))
     ],
 )  # fmt: skip
-def test_a_response_that_broke_off_or_is_not_there_yet(response: JsonValue, is_told: bool) -> None:
+def test_a_response_that_broke_off_or_is_not_there_yet(response: JsonValue, is_known: bool) -> None:
     """Kind: what was said before a failure is the answer, and what comes later is nothing."""
     work = parse_response(response)
     assert work is not None
-    assert (not work.unknown_content) is is_told
-    assert (not why_unreported(work)) is is_told
+    assert (not work.unknown_content) is is_known
+    assert (not why_unreported(work)) is is_known
 
 
 PICTURES: Final[dict[str, JsonValue]] = {
@@ -485,10 +486,10 @@ def test_a_failure_in_a_result(result: JsonValue, has_failed: bool) -> None:
         ]
     )
     assert [bool(each.error) for each in log.tool_calls()] == [has_failed]
-    held = result if isinstance(result, str) else json.dumps(result)
+    text = result if isinstance(result, str) else json.dumps(result)
     one = Span(
         trace_id=TRACE, span_id="1" * 16, name="execute_tool pay", start_ns=1, end_ns=2,
-        attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": held},
+        attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": text},
     )  # fmt: skip
     assert [bool(each.error) for each in agent_work([one]).tool_calls] == [has_failed]
 

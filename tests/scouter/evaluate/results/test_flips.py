@@ -25,7 +25,7 @@ def task(
     passed: bool,
     *,
     kind: str = "LLMJudge",
-    asked: str | None = None,
+    question: str | None = None,
     task_id: str = "check",
     stage: int = 0,
     reason: Reason | None = None,
@@ -35,10 +35,10 @@ def task(
     made = EvalTaskResult.of(
         task_id=task_id, task_type=kind, outcome=outcome, reason=reason, stage=stage, message="m"
     )
-    if asked is None:
+    if question is None:
         return made
-    talk = JudgeExchange.of([Message(role="user", content=asked)], {"score": int(passed)})
-    return made.using(JudgeUsage(calls=1), talk)
+    exchange = JudgeExchange.of([Message(role="user", content=question)], {"score": int(passed)})
+    return made.using(JudgeUsage(calls=1), exchange)
 
 
 def attempt(
@@ -91,17 +91,18 @@ LONG = "x" * 9000
 
 CASES = [
     pytest.param(
-        attempt(0, [task(True, asked="Rate yes")]), attempt(1, [task(False, asked="Rate yes")]),
+        attempt(0, [task(True, question="Rate yes")]),
+        attempt(1, [task(False, question="Rate yes")]),
         "the judge's", id="the-judge-read-the-same",
     ),
     pytest.param(
-        attempt(0, [task(True, asked="Rate yes")]),
-        attempt(1, [task(False, asked="Rate no")], answer="no"),
+        attempt(0, [task(True, question="Rate yes")]),
+        attempt(1, [task(False, question="Rate no")], answer="no"),
         "the agent's", id="the-judge-read-another-answer",
     ),
     pytest.param(
-        attempt(0, [task(True, asked="Rate yes")], answer=None),
-        attempt(1, [task(False, asked="Rate no")], answer=None),
+        attempt(0, [task(True, question="Rate yes")], answer=None),
+        attempt(1, [task(False, question="Rate no")], answer=None),
         "the agent's", id="the-question-alone-tells",
     ),
     pytest.param(
@@ -131,8 +132,8 @@ CASES = [
         "not known", id="one-answer-not-stored",
     ),
     pytest.param(
-        attempt(0, [task(True, asked=LONG)], answer=None),
-        attempt(1, [task(False, asked=LONG)], answer=None),
+        attempt(0, [task(True, question=LONG)], answer=None),
+        attempt(1, [task(False, question=LONG)], answer=None),
         "not known", id="a-question-that-was-cut",
     ),
     pytest.param(
@@ -146,26 +147,26 @@ CASES = [
         "the agent's", id="only-a-judge-can-judge-otherwise",
     ),
     pytest.param(
-        attempt(0, [task(True, asked="a", task_id="j"), task(True, kind="Assertion", stage=1)]),
-        attempt(1, [task(True, asked="a", task_id="j"), task(False, kind="Assertion", stage=1)]),
+        attempt(0, [task(True, question="a", task_id="j"), task(True, kind="Assertion", stage=1)]),
+        attempt(1, [task(True, question="a", task_id="j"), task(False, kind="Assertion", stage=1)]),
         "the judge's", id="a-check-of-what-a-judge-said",
     ),
     pytest.param(
-        attempt(0, [task(True, asked="a")], said="q"),
-        attempt(1, [task(False, asked="b")], answer="no", said="please"),
+        attempt(0, [task(True, question="a")], said="q"),
+        attempt(1, [task(False, question="b")], answer="no", said="please"),
         "the simulated user's", id="another-question-of-the-user",
     ),
     pytest.param(
-        attempt(0, [task(True, asked="a")]),
+        attempt(0, [task(True, question="a")]),
         attempt(1, [task(False, reason=Reason.PROVIDER)], answer="no"),
         "the judge's", id="a-judge-that-was-not-there",
     ),
     pytest.param(
-        attempt(0, [task(True, asked="a")]), attempt(1, [], error="KeyError: 'k'"),
+        attempt(0, [task(True, question="a")]), attempt(1, [], error="KeyError: 'k'"),
         "the agent's", id="raised",
     ),
     pytest.param(
-        attempt(0, [task(True, asked="a")]),
+        attempt(0, [task(True, question="a")]),
         attempt(1, [], error="an echo", error_reason=Reason.USER),
         "the simulated user's", id="the-user-left-its-brief",
     ),
@@ -241,10 +242,10 @@ def test_calls_of_other_conventions(attributes: dict[str, str]) -> None:
 def test_each_flip_is_named() -> None:
     """Of four attempts that do not pass, two are like one that does, one is not, one is unknown."""
     found = run(
-        attempt(0, [task(True, asked="Rate yes")]),
-        attempt(1, [task(False, asked="Rate yes")]),
-        attempt(2, [task(False, asked="Rate yes")]),
-        attempt(3, [task(False, asked="Rate no")], answer="no"),
+        attempt(0, [task(True, question="Rate yes")]),
+        attempt(1, [task(False, question="Rate yes")]),
+        attempt(2, [task(False, question="Rate yes")]),
+        attempt(3, [task(False, question="Rate no")], answer="no"),
         attempt(4, [task(False)], answer=None),
     )
     row = only(flips(found))
@@ -253,15 +254,15 @@ def test_each_flip_is_named() -> None:
 
 
 def test_attempts_of_which_nothing_flips() -> None:
-    same = run(*(attempt(at, [task(False, asked="a")]) for at in range(3)))
+    same = run(*(attempt(at, [task(False, question="a")]) for at in range(3)))
     assert flips(same) == ()
-    assert flips(run(*(attempt(at, [task(True, asked="a")]) for at in range(3))), same) == ()
+    assert flips(run(*(attempt(at, [task(True, question="a")]) for at in range(3))), same) == ()
 
 
 def test_single_attempts_count() -> None:
-    """What was asked again alone is an attempt as well."""
-    again = run(attempt(0, [task(True, asked="a")]))
-    found = run(attempt(0, [task(False, asked="a")]), reasked=again)
+    """What was repeated alone is an attempt as well."""
+    again = run(attempt(0, [task(True, question="a")]))
+    found = run(attempt(0, [task(False, question="a")]), reasked=again)
     assert only(flips(found)).judge == 1
 
 
@@ -301,7 +302,10 @@ def test_records(contexts: list[JsonValue], whose: str) -> None:
 
 
 def test_a_comparison_holds_them() -> None:
-    good, bad = run(attempt(0, [task(True, asked="a")])), run(attempt(0, [task(False, asked="a")]))
+    good, bad = (
+        run(attempt(0, [task(True, question="a")])),
+        run(attempt(0, [task(False, question="a")])),
+    )
     comparison = ScenarioComparisonResults.of(good, bad)
     assert comparison.check_flips == flips(bad, good)
     stored = ScenarioComparisonResults.model_validate_json(comparison.model_dump_json())

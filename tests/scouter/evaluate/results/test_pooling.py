@@ -110,13 +110,13 @@ def test_what_was_lost_is_added_up() -> None:
 def test_what_differs_is_not_said_of_all() -> None:
     def of(revision: str, *, dirty: bool | None, start: int) -> ScenarioEvalResults:
         found = run(True, True, True)
-        told = {"git_revision": revision, "git_dirty": dirty, "started_ns": start, "judge": "j:x"}
-        return found.model_copy(update={"provenance": found.provenance.model_copy(update=told)})
+        origin = {"git_revision": revision, "git_dirty": dirty, "started_ns": start, "judge": "j:x"}
+        return found.model_copy(update={"provenance": found.provenance.model_copy(update=origin)})
 
     parts = [of("a", dirty=False, start=7), of("b", dirty=True, start=5)]
-    told = ScenarioEvalResults.pooled(*parts).provenance
-    assert (told.git_revision, told.git_dirty, told.started_ns) == (None, True, 5)
-    assert told.judge == "j:x"
+    origin = ScenarioEvalResults.pooled(*parts).provenance
+    assert (origin.git_revision, origin.git_dirty, origin.started_ns) == (None, True, 5)
+    assert origin.judge == "j:x"
 
 
 def _other_query() -> ScenarioEvalResults:
@@ -128,8 +128,8 @@ def _other_query() -> ScenarioEvalResults:
 
 def _other_profile() -> ScenarioEvalResults:
     found = run(True, True, True)
-    told = found.provenance.model_copy(update={"profile_digests": {"answers": "e" * 64}})
-    return found.model_copy(update={"provenance": told})
+    origin = found.provenance.model_copy(update={"profile_digests": {"answers": "e" * 64}})
+    return found.model_copy(update={"provenance": origin})
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_other_scenarios_and_profiles_are_refused(other: ScenarioEvalResults, fi
 
 def test_one_run_in_two_files_is_refused() -> None:
     one = run(True, True, True)
-    kept = pooled([run(True, True, True), one], ["a", "b"])
-    with pytest.raises(ConfigError, match="kept: a run in it is in an earlier file, too"):
-        pooled([one, kept], ["one", "kept"])
+    pool = pooled([run(True, True, True), one], ["a", "b"])
+    with pytest.raises(ConfigError, match="pool: a run in it is in an earlier file, too"):
+        pooled([one, pool], ["one", "pool"])
 
 
 def test_scenarios_of_another_content_are_refused() -> None:

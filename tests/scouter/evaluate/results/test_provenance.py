@@ -83,11 +83,11 @@ def test_dirty_means_a_tracked_file_changed(repository: Path) -> None:
 
 
 @NEEDS_GIT
-def test_git_is_asked_once_a_minute(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Path] = []
+def test_git_is_called_once_a_minute(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders: list[Path] = []
 
     def ask(folder: Path) -> bool | None:
-        asked.append(folder)
+        folders.append(folder)
         return git_dirty(folder)
 
     monkeypatch.setattr(provenance, "git_dirty", ask)
@@ -95,10 +95,10 @@ def test_git_is_asked_once_a_minute(repository: Path, monkeypatch: pytest.Monkey
     assert checks.is_dirty(repository, "r", 100.0) is False
     (repository / "a.txt").write_text("two\n")
     assert checks.is_dirty(repository, "r", 99.0 + FRESH_S) is False
-    assert len(asked) == 1
+    assert len(folders) == 1
     assert checks.is_dirty(repository, "r", 100.0 + FRESH_S) is True
     assert checks.is_dirty(repository, "another commit", 100.0 + FRESH_S) is True
-    assert len(asked) == 3
+    assert len(folders) == 3
 
 
 def test_outside_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

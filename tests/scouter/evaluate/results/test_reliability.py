@@ -1,4 +1,4 @@
-"""pass@k, pass^k and flakiness, held against every subset there is."""
+"""pass@k, pass^k and flakiness, compared with every subset there is."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -140,7 +140,7 @@ def test_a_judge_without_a_verdict_gives_no_score(task: LLMJudgeTask, reply: Any
 
 
 def test_votes_give_their_mean_and_a_median_itself() -> None:
-    """Of the votes that were asked for and decided; the refused one has none."""
+    """Of the votes that were requested and decided; the refused one has none."""
     replies = [{"score": n, "reason": ""} for n in (4, 1, 5)]
     found = judged(rates(samples=3), *replies)
     assert (found.outcome, found.actual) == (Outcome.PASSED, 4)
@@ -239,7 +239,7 @@ def test_the_outcome_of_a_metric_is_a_comparison_of_its_score(
 
 def test_a_metric_may_show_more_than_its_number() -> None:
     """Dependents read the value that it shows; the score is the compared number."""
-    found = Measured(score=0.5, actual={"fields": [1, 0]}, told="no city", span_ids=("a" * 16,))
+    found = Measured(score=0.5, actual={"fields": [1, 0]}, detail="no city", span_ids=("a" * 16,))
     result = measured(found)
     assert (result.outcome, result.score) == (Outcome.FAILED, 0.5)
     assert result.actual == {"fields": [1, 0]}
@@ -288,10 +288,10 @@ def scores(results: EvalResults) -> list[float | None]:
 
 def test_a_file_keeps_scores_and_an_older_one_gives_those_that_follow() -> None:
     results = voted()
-    kept = [3.0, 0.0, None, None, 3.0, 1.0]
-    assert scores(results) == kept
+    stored = [3.0, 0.0, None, None, 3.0, 1.0]
+    assert scores(results) == stored
     text = results.model_dump_json()
-    assert scores(EvalResults.model_validate_json(text)) == kept
+    assert scores(EvalResults.model_validate_json(text)) == stored
     body = json.loads(text)
     for record in body["results"]:
         for task in record["tasks"]:

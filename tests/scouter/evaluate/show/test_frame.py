@@ -246,7 +246,7 @@ def test_speed() -> None:
         assert time.process_time() - start < 1
 
 
-def test_frames_load_nothing_before_they_are_asked_for() -> None:
+def test_frames_load_nothing_before_they_are_requested() -> None:
     code = (
         "import sys, scouter.evaluate.show.frame\n"
         "assert not {'pandas', 'polars', 'pyarrow', 'numpy'} & set(sys.modules)"

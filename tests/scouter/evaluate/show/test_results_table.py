@@ -41,7 +41,7 @@ def test_ids_are_whole_in_any_alphabet(show_tasks: bool) -> None:
         assert name in text
 
 
-def test_records_with_one_id_are_told_apart() -> None:
+def test_records_with_one_id_are_distinguished() -> None:
     records = [EvalRecord({"x": 1}, id="same"), EvalRecord({"x": 1}, id="same"), EvalRecord({})]
     text = printed(judged(*records), show_tasks=True)
     for record in records:

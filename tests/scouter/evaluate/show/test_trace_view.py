@@ -41,7 +41,7 @@ def test_spans_in_a_circle_are_each_shown_once() -> None:
 
 
 def test_a_parent_that_is_not_here() -> None:
-    """It is told apart from a root, and from a child whose parent is here."""
+    """It is distinguished from a root, and from a child whose parent is here."""
     found = view_trace([span(2, "b", 1), span(3, "c", 2, (2, 3)), span(4, "root", None, (4, 5))])
     assert [(s.name, s.is_orphan) for s in found.spans] == [
         ("b", True), ("c", False), ("root", False),
@@ -106,7 +106,7 @@ def test_a_model_tells_its_messages_and_tokens() -> None:
     assert view_trace(agent_trace().spans).input_tokens is None
 
 
-def test_an_error_is_told_by_status_exception_or_type() -> None:
+def test_an_error_is_recognised_by_status_exception_or_type() -> None:
     """In this order; of a span without an error nothing is."""
     broken = span(1, "a", None, (0, 1), {"error.type": "Timeout"}, status=StatusCode.ERROR)
     raised = SpanEvent(
@@ -144,11 +144,13 @@ def test_results_stand_beside_their_spans() -> None:
 
 def test_tokens_of_a_call_that_two_spans_tell_of_count_once() -> None:
     """The SDK traces itself inside of the framework's span."""
-    told = {
+    attributes = {
         "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
         "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 3,
     }  # fmt: skip
-    found = view_trace([span(1, "chat m", None, (0, 9), told), span(2, "sdk", 1, (1, 8), told)])
+    found = view_trace(
+        [span(1, "chat m", None, (0, 9), attributes), span(2, "sdk", 1, (1, 8), attributes)]
+    )
     assert (found.input_tokens, found.output_tokens) == (10, 3)
     assert [each.input_tokens for each in found.spans] == [10, 10]
 

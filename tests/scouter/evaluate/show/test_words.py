@@ -180,7 +180,7 @@ def test_a_condition_is_a_sentence(task: TaskBase, passes: str) -> None:
         (ReliabilityTask("t", ["a"], predicted="calls"), "[calls] of the context"),
     ],
 )
-def test_what_a_task_reads_is_told(task: TaskBase, reads: str) -> None:
+def test_what_a_task_reads_is_reported(task: TaskBase, reads: str) -> None:
     assert marked(definition_of(task.model_dump(mode="json")).reads) == reads
 
 
@@ -222,13 +222,13 @@ def test_a_sentence_has_an_end() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_condition_is_told(when: dict[str, Any], words: str, is_of_spans: bool) -> None:
+def test_a_condition_is_reported(when: dict[str, Any], words: str, is_of_spans: bool) -> None:
     wire = AssertionTask("t", "a", 1, "Equals", when=when).model_dump(mode="json")
     found = definition_of(wire)
     assert (marked(found.when), found.is_of_spans) == (words, is_of_spans)
 
 
-def test_a_check_in_python_is_told() -> None:
+def test_a_check_in_python_is_reported() -> None:
     wire = {
         "task_type": "Code", "id": "t", "check": "polite", "source": "spans",
         "operator": "Equals", "expected_value": 1,

@@ -89,8 +89,8 @@ def test_reasoning_beside_the_output_is_priced(output: int, total: int | None, u
         "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": output,
         "gen_ai.usage.reasoning.output_tokens": 150,
     }  # fmt: skip
-    told = {} if total is None else {"gen_ai.usage.total_tokens": total}
-    assert cost(call(**given, **told)) == pytest.approx(usd)
+    total_tokens = {} if total is None else {"gen_ai.usage.total_tokens": total}
+    assert cost(call(**given, **total_tokens)) == pytest.approx(usd)
 
 
 def test_a_call_that_failed_without_an_answer_costs_nothing() -> None:

@@ -15,7 +15,7 @@ from scouter.model.span import AttributeValue, Resource, Span
 from tests.scouter.evaluate.spans_support import TRACE, span
 
 
-def chat(id: int, asked: list[str], said: str, at: tuple[float, float]) -> Span:
+def chat(id: int, questions: list[str], said: str, at: tuple[float, float]) -> Span:
     """A model call in the words of OpenTelemetry's conventions."""
 
     def message(role: str, text: str) -> dict[str, object]:
@@ -28,7 +28,7 @@ def chat(id: int, asked: list[str], said: str, at: tuple[float, float]) -> Span:
         at=at,
         attributes={
             "gen_ai.operation.name": "chat",
-            "gen_ai.input.messages": json.dumps([message("user", text) for text in asked]),
+            "gen_ai.input.messages": json.dumps([message("user", text) for text in questions]),
             "gen_ai.output.messages": json.dumps([message("assistant", said)]),
         },
     )
@@ -52,14 +52,14 @@ def test_question_answer_and_session_are_the_traces() -> None:
     assert derive_record(spans[::-1]).uid == record.uid == derived_uid(TRACE)
 
 
-def test_definitions_of_tools_are_told_to_judges() -> None:
+def test_definitions_of_tools_are_given_to_judges() -> None:
     """In a record of a trace, so that a judge's prompt can have them, live and offline."""
     tools = [{"name": "search", "parameters": {"type": "object"}}]
-    asked = chat(2, ["Hi"], "Hello.", (5, 15))
-    told = replace(
-        asked, attributes={**asked.attributes, "gen_ai.tool.definitions": json.dumps(tools)}
+    model = chat(2, ["Hi"], "Hello.", (5, 15))
+    defined = replace(
+        model, attributes={**model.attributes, "gen_ai.tool.definitions": json.dumps(tools)}
     )
-    assert derive_record([ROOT, told]).context == {
+    assert derive_record([ROOT, defined]).context == {
         "question": "Hi", "answer": "Hello.", "tool_definitions": tools,
     }  # fmt: skip
 
@@ -119,18 +119,18 @@ OUT = "llm.output_messages.0.message.content"
                      {"question": "?", "answer": "It is Oslo."}, id="something-else-was-cut"),
     ],
 )  # fmt: skip
-def test_an_answer_that_was_cut_is_not_told(
+def test_an_answer_that_was_cut_is_not_reported(
     said: str, marks: tuple[str, ...], context: dict[str, str]
 ) -> None:
     """Kind: a cut value is judged as if it were whole."""
-    held: dict[str, AttributeValue] = {
+    attributes: dict[str, AttributeValue] = {
         "openinference.span.kind": "LLM", OUT: said,
         "llm.input_messages.0.message.role": "user",
         "llm.input_messages.0.message.content": "?",
     }  # fmt: skip
     if marks:
-        held["scouter.truncated"] = marks
-    assert derive_record([span(1, "call", at=(0, 9), attributes=held)]).context == context
+        attributes["scouter.truncated"] = marks
+    assert derive_record([span(1, "call", at=(0, 9), attributes=attributes)]).context == context
 
 
 def test_the_example_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

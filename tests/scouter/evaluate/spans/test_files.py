@@ -102,7 +102,7 @@ def written(folder: Path, **files: bytes | str) -> list[Path]:
         ),
     ],
 )
-def test_every_form_is_told_by_its_content(tmp_path: Path, content: bytes | str) -> None:
+def test_every_form_is_recognised_by_its_content(tmp_path: Path, content: bytes | str) -> None:
     """The file's name says nothing; all forms give the same spans."""
     assert read_spans(*written(tmp_path, **{"any.txt": content})) == (CHAT, TOOL)
 

@@ -91,7 +91,7 @@ def test_files_of_an_older_export_have_a_column_less(tmp_path: Path) -> None:
     assert [each.dropped_count for each in read_spans(path)] == [0]
 
 
-def test_what_is_no_file_of_spans_is_told(tmp_path: Path) -> None:
+def test_what_is_no_file_of_spans_is_reported(tmp_path: Path) -> None:
     other, cut, empty = (tmp_path / name for name in ("records", "cut", "empty"))
     pq.write_table(pa.table({"uid": ["u1"]}), other)
     pq.write_table(exported(span(1)), cut)

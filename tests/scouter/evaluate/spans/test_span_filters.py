@@ -139,7 +139,7 @@ def walk(up: Mapping[int, int], i: int) -> list[int]:
 
 
 def holds(rule: Rule, i: int, tree: SpanTree, up: Mapping[int, int]) -> bool:
-    """The definitions, asked of one span."""
+    """The definitions, for one span."""
     every = range(len(tree.spans))
     if rule.word == "leaf":
         return LEAVES[rule.leaf][1](tree.spans[i])
@@ -181,11 +181,11 @@ def test_the_tree_is_the_same_in_any_order_of_arrival(
     """One span per key; parents of spans that start together come before them."""
     tree = SpanTree(given_spans)
     up = parents_of(tree)
-    kept = {(s.trace_id, s.span_id): s for s in tree.spans}
+    stored = {(s.trace_id, s.span_id): s for s in tree.spans}
 
-    assert len(kept) == len(tree.spans) == len({(s.trace_id, s.span_id) for s in given_spans})
+    assert len(stored) == len(tree.spans) == len({(s.trace_id, s.span_id) for s in given_spans})
     for s in given_spans:
-        assert kept[s.trace_id, s.span_id].end_ns >= s.end_ns
+        assert stored[s.trace_id, s.span_id].end_ns >= s.end_ns
     assert [s.start_ns for s in tree.spans] == sorted(s.start_ns for s in tree.spans)
     for child, parent in up.items():
         assert tree.parent(tree.spans[child]) == tree.spans[parent]
@@ -212,7 +212,7 @@ def wide(count: int) -> list[Span]:
     return [span(i + 1, "ab"[i % 2], 1 if i else None, (i, count + 1)) for i in range(count)]
 
 
-def grown_at_random(count: int) -> list[Span]:
+def made_at_random(count: int) -> list[Span]:
     rng = random.Random(5)
     return [
         span(i + 1, rng.choice("ab"), rng.randrange(i) + 1 if i else None, (rng.random(), 9))
@@ -221,7 +221,7 @@ def grown_at_random(count: int) -> list[Span]:
 
 
 @pytest.mark.pace
-@pytest.mark.parametrize("shape", [chain, wide, grown_at_random])
+@pytest.mark.parametrize("shape", [chain, wide, made_at_random])
 def test_nested_relations_on_ten_thousand_spans(shape: Callable[[int], list[Span]]) -> None:
     """Five levels; a search from each span would take 50 million steps a level in the chain.
 
@@ -257,7 +257,7 @@ def test_a_parent_that_starts_and_ends_with_its_child_comes_first() -> None:
     assert tree.names == ("parent", "longer", "child")
 
 
-def test_of_two_versions_that_end_together_the_same_is_kept() -> None:
+def test_of_two_versions_that_end_together_the_same_is_stored() -> None:
     one, two = span(1, "a", None, (0, 1), {"v": 1}), span(1, "a", None, (0, 1), {"v": 2})
     assert SpanTree([one, two]).spans == SpanTree([two, one]).spans == (two,)
 

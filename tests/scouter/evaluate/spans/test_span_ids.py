@@ -77,9 +77,9 @@ MODEL = {"gen_ai.operation.name": "chat"}
 
 def work(*, tools: bool = True) -> SpanTree:
     """A model call, two searches, a booking and a last model call; or the model calls alone."""
-    asked = '[{"role": "assistant", "tool_calls": [{"function": {"name": "search"}}]}]'
+    messages = '[{"role": "assistant", "tool_calls": [{"function": {"name": "search"}}]}]'
     spans = [
-        span(1, "chat", None, (0, 9), {**MODEL, "gen_ai.output.messages": asked}),
+        span(1, "chat", None, (0, 9), {**MODEL, "gen_ai.output.messages": messages}),
         span(2, "execute_tool search", 1, (1, 2), TOOL),
         span(3, "call", 1, (2, 3), {**TOOL, "gen_ai.tool.name": "search"}),
         span(4, "execute_tool book", 1, (3, 4), TOOL),
@@ -104,7 +104,7 @@ def work(*, tools: bool = True) -> SpanTree:
 def test_an_agent_task_names_its_spans(
     assertion: AgentAssertion, expected: list[int], without_tools: list[int]
 ) -> None:
-    """Executions of the tools in question; without any, the models that asked for tools."""
+    """Executions of the tools in question; without any, the models that requested tools."""
     task = AgentAssertionTask("t", assertion, True, Op.Equals, source="spans")
     assert named(judged(task, work())) == expected
     assert named(judged(task, work(tools=False))) == without_tools
@@ -128,7 +128,7 @@ def test_where_there_are_no_spans() -> None:
     assert judged(of_context, work()).span_ids == ()
 
 
-def test_they_are_kept_with_the_results(tmp_path: Any) -> None:
+def test_they_are_stored_with_the_results(tmp_path: Any) -> None:
     tasks = [
         TraceAssertionTask("spans", A.span_count(CHAT), 2, Op.Equals),
         AssertionTask("field", "x", 1, Op.Equals),

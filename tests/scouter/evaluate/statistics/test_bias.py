@@ -149,7 +149,7 @@ def test_a_fair_judge_has_no_place() -> None:
 
 
 def test_consistency_by_hand() -> None:
-    """Three of four items are decided the same way each time; one is asked once and left out."""
+    """Three of four items are decided the same way each time; one is judged once and left out."""
     rows = [[True] * 3, [False] * 3, [True, True], [True, False, True], [True]]
     found = consistency(rows)
 

@@ -1,4 +1,4 @@
-"""Gold items: a judge that drifts is told from an agent that drifts."""
+"""Gold items: a judge that drifts is distinguished from an agent that drifts."""
 
 from random import Random
 from typing import Any, cast
@@ -105,7 +105,7 @@ def test_no_gold_items() -> None:
 
 
 def test_false_alarms_are_rare() -> None:
-    """The level is kept with the calibration's own error in it: below 1 % of steady windows."""
+    """The level is right with the calibration's own error in it: below 1 % of steady windows."""
     random = Random(5)
 
     def draw(good: int, bad: int) -> Confusion:

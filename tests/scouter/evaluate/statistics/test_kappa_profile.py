@@ -1,4 +1,4 @@
-"""The interval of kappa by the profile likelihood, held against a search over a grid."""
+"""The interval of kappa by the profile likelihood, compared with a search over a grid."""
 
 import math
 

@@ -142,7 +142,7 @@ def test_many_strata_are_nearly_normal(tries: int) -> None:
     assert fall_p_value(strata) == pytest.approx(float(expected), rel=1e-6)
 
 
-def test_fine_values_are_rounded_and_the_level_is_kept() -> None:
+def test_fine_values_are_rounded_and_the_level_is_right() -> None:
     """Values on no common grid: unchanged runs are rejected at 5 % in at most 5 % of cases."""
     random = Random(33)
     rejected = 0

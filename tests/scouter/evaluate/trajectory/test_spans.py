@@ -1,4 +1,4 @@
-"""Trajectories of spans: a call that is told twice is one, and two equal calls are two."""
+"""Trajectories of spans: a call that is reported twice is one, and two equal calls are two."""
 
 import json
 from typing import Any
@@ -92,17 +92,17 @@ def test_what_one_message_asks_for_is_one_step() -> None:
 def test_messages_that_only_the_next_input_tells() -> None:
     """Each of them is a step, and so are items that stand alone, up to a result."""
 
-    def asked(*names: str) -> dict[str, Any]:
+    def request(*names: str) -> dict[str, Any]:
         calls: list[dict[str, Any]] = [
             {"type": "tool_call", "id": name, "name": name, "arguments": {}} for name in names
         ]
         return {"role": "assistant", "parts": calls}
 
     user: dict[str, Any] = {"role": "user", "parts": [{"type": "text", "content": "hello"}]}
-    told = json.dumps([user, asked("a", "b"), asked("c", "d")])
+    messages = json.dumps([user, request("a", "b"), request("c", "d")])
     spans = [
         made(1, "model", "m", at=(0, 9), input_messages=json.dumps([user])),
-        made(2, "model", "m", at=(10, 19), input_messages=told),
+        made(2, "model", "m", at=(10, 19), input_messages=messages),
     ]
     assert trajectory_from_spans(spans) == [step_of("a", "b"), step_of("c", "d")]
     items: list[dict[str, Any]] = [
@@ -116,7 +116,7 @@ def test_messages_that_only_the_next_input_tells() -> None:
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.booleans(), st.booleans(), st.data())
 def test_steps_of_spans_are_those_of_the_reference(
-    sizes: list[int], is_asked: bool, is_executed: bool, data: st.DataObject
+    sizes: list[int], is_requested: bool, is_executed: bool, data: st.DataObject
 ) -> None:
     """Messages and executions tell the same steps; the order inside of them does not matter."""
     names = iter("abcdefghijkl")
@@ -124,7 +124,7 @@ def test_steps_of_spans_are_those_of_the_reference(
     spans: list[Span] = []
     for turn, step in enumerate(reference):
         order = data.draw(st.permutations([each["tool_name"] for each in step]))
-        if is_asked or not is_executed:
+        if is_requested or not is_executed:
             parts = [{"type": "tool_call", "id": name, "name": name} for name in order]
             message = json.dumps([{"role": "assistant", "parts": parts}])
             at = (turn * 100, turn * 100 + 9)

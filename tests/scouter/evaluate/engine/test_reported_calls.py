@@ -1,4 +1,4 @@
-"""Calls that nobody told of are no calls that were not made."""
+"""Calls that nobody reported are no calls that were not made."""
 
 import json
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def run(
     return EvalDataset([record], [task], spans, **kw).evaluate().records[0].tasks[0]  # type: ignore[arg-type]
 
 
-def told(result: EvalTaskResult) -> str:
+def outcome_of(result: EvalTaskResult) -> str:
     return str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
 
 
@@ -53,8 +53,8 @@ def wrote(*calls: str, text: str = "", reason: str | None = None) -> str:
     return json.dumps([message])
 
 
-def model(id: int = 1, **told_by: object) -> Span:
-    return made(id, "model", "m", at=(id * 10, id * 10 + 9), **told_by)  # type: ignore[arg-type]
+def model(id: int = 1, **reported: object) -> Span:
+    return made(id, "model", "m", at=(id * 10, id * 10 + 9), **reported)  # type: ignore[arg-type]
 
 
 AGENT = made(9, "agent", "travel", at=(0, 1000))
@@ -76,7 +76,7 @@ ANSWER = model(2, output_messages=wrote(text="Sunny."))
         pytest.param(
             [model(output_messages=wrote(reason="stop"))], PASS, id="one that ended by itself"
         ),
-        pytest.param([model(finish=("tool_calls",))], OPEN, id="a call that is not told"),
+        pytest.param([model(finish=("tool_calls",))], OPEN, id="a call that is not reported"),
         pytest.param([model(finish=("tool_use",))], OPEN, id="in Anthropic's word"),
         pytest.param([model(finish=("tool-calls",))], OPEN, id="in the word of the AI SDK"),
         pytest.param([model(finish=("FUNCTION_CALL",))], OPEN, id="in the former word of OpenAI"),
@@ -92,7 +92,7 @@ ANSWER = model(2, output_messages=wrote(text="Sunny."))
         pytest.param(
             [TOOL, model(7, finish=("tool_calls",))],
             OPEN,
-            id="an execution before it was asked for",
+            id="an execution before its request",
         ),
         pytest.param(
             [model(finish=("tool_calls",), output_messages=wrote("find"))], PASS, id="it is written"
@@ -113,9 +113,9 @@ ANSWER = model(2, output_messages=wrote(text="Sunny."))
         pytest.param([CLAUDE, model()], OPEN, id="beside a silent model of another one"),
     ],
 )
-def test_when_calls_are_told(spans: list[Span], outcome: str) -> None:
+def test_when_calls_are_reported(spans: list[Span], outcome: str) -> None:
     result = run(spans, G.tool_not_called("delete"))
-    assert told(result) == outcome
+    assert outcome_of(result) == outcome
     assert result.actual is True
 
 
@@ -128,12 +128,12 @@ def test_each_trace_of_a_session_tells_for_itself() -> None:
     )
     for spans, outcome in (([TOOL, other], OPEN), ([TOOL, model(), model(2)], PASS)):
         results = EvalDataset(records, [task], spans).evaluate()
-        assert told(results.sessions[0].tasks[0]) == outcome
+        assert outcome_of(results.sessions[0].tasks[0]) == outcome
 
 
 def test_calls_that_the_next_call_of_the_model_was_given() -> None:
-    """An answer that was streamed is often not told; the conversation tells it."""
-    asked: list[JsonValue] = [{"role": "user", "content": "Weather?"}]
+    """An answer that was streamed is often not reported; the conversation reports it."""
+    question: list[JsonValue] = [{"role": "user", "content": "Weather?"}]
     call: dict[str, JsonValue] = {
         "id": "c1",
         "type": "function",
@@ -143,24 +143,24 @@ def test_calls_that_the_next_call_of_the_model_was_given() -> None:
         {"role": "assistant", "tool_calls": [{**call, "id": "c0"}]},
         {"role": "tool", "tool_call_id": "c0", "content": "old"},
     ]
-    grown: list[JsonValue] = [
+    larger: list[JsonValue] = [
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": '{"sky": "sunny"}'},
     ]
     system: JsonValue = {"role": "system", "content": "Now it is noon."}
     spans = [
-        model(1, input_messages=json.dumps([*asked, *past])),
+        model(1, input_messages=json.dumps([*question, *past])),
         model(
             2,
-            input_messages=json.dumps([system, *asked, *past, *grown]),
+            input_messages=json.dumps([system, *question, *past, *larger]),
             output_messages=wrote(text="Sunny."),
         ),
     ]
-    assert told(run(spans, G.tool_call_count(), 1)) == PASS
-    assert told(run(spans, G.tool_result("find"), {"sky": "sunny"})) == PASS
-    assert told(run(spans, G.tool_not_called("find"))) == FAIL
-    assert told(run(spans, G.tool_not_called("delete"))) == PASS
-    assert told(run(spans, G.response_content(), "Sunny.")) == PASS
+    assert outcome_of(run(spans, G.tool_call_count(), 1)) == PASS
+    assert outcome_of(run(spans, G.tool_result("find"), {"sky": "sunny"})) == PASS
+    assert outcome_of(run(spans, G.tool_not_called("find"))) == FAIL
+    assert outcome_of(run(spans, G.tool_not_called("delete"))) == PASS
+    assert outcome_of(run(spans, G.response_content(), "Sunny.")) == PASS
 
 
 def test_messages_and_spans_are_one_set() -> None:
@@ -170,9 +170,9 @@ def test_messages_and_spans_are_one_set() -> None:
         made(5, "tool", "search", at=(25, 29), call="c-search"),
         made(6, "tool", "log", at=(26, 29)),
     ]
-    assert told(run(spans, G.tool_call_count(), 3)) == PASS
-    assert told(run(spans, G.tool_call_sequence(["search", "pay", "log"]))) == PASS
-    assert told(run(spans, G.tool_called("pay"))) == PASS
+    assert outcome_of(run(spans, G.tool_call_count(), 3)) == PASS
+    assert outcome_of(run(spans, G.tool_call_sequence(["search", "pay", "log"]))) == PASS
+    assert outcome_of(run(spans, G.tool_called("pay"))) == PASS
 
 
 def test_an_execution_under_another_id_is_the_same_call() -> None:
@@ -182,11 +182,11 @@ def test_an_execution_under_another_id_is_the_same_call() -> None:
         model(1, output_messages=json.dumps([{"role": "assistant", "parts": [part]}])),
         made(5, "tool", "find", at=(25, 29), call="adk-7", args='{"q": 1}'),
     ]
-    assert told(run(spans, G.tool_call_count(), 1)) == PASS
+    assert outcome_of(run(spans, G.tool_call_count(), 1)) == PASS
 
 
 SILENT = [model(1, output_messages=wrote("search")), model(2)]
-"""One call is seen; the second answer is not told."""
+"""One call is seen; the second answer is not reported."""
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ SILENT = [model(1, output_messages=wrote("search")), model(2)]
 def test_what_more_calls_could_turn(
     assertion: G, operator: Op, expected: JsonValue, outcome: str
 ) -> None:
-    assert told(run(SILENT, assertion, expected, operator)) == outcome
+    assert outcome_of(run(SILENT, assertion, expected, operator)) == outcome
 
 
 def test_the_message_says_who_is_silent() -> None:
@@ -242,7 +242,7 @@ def test_no_genai_span_at_all_keeps_its_own_error() -> None:
     ],
 )
 def test_who_tells_of_calls(spans: list[Span], by: str, outcome: str) -> None:
-    assert told(run(spans, G.tool_not_called("pay"), calls_told_by=by)) == outcome
+    assert outcome_of(run(spans, G.tool_not_called("pay"), calls_told_by=by)) == outcome
 
 
 def test_a_profile_says_it_for_all_its_tasks(tmp_path: Path) -> None:
@@ -292,20 +292,20 @@ BROKEN = Span(
 )
 def test_errors_of_tools(assertion: G, value: JsonValue) -> None:
     result = run([TOOL, FAILED, BROKEN], assertion, value)
-    assert (told(result), result.actual) == (PASS, value)
+    assert (outcome_of(result), result.actual) == (PASS, value)
 
 
 def test_the_error_of_a_tool_that_was_not_called() -> None:
     result = run([TOOL], G.tool_error("pay"), None)
-    assert (told(result), "'search'" in result.message) == ("errored:missing_path", True)
+    assert (outcome_of(result), "'search'" in result.message) == ("errored:missing_path", True)
 
 
 def test_an_outcome_that_nobody_tells_is_no_success() -> None:
     """The call is known from a message alone; its result is not."""
     spans = [model(1, output_messages=wrote("pay"))]
-    assert told(run(spans, G.tool_error("pay"), None)) == "errored:missing_path"
-    assert told(run(spans, G.tool_error_count(), 0)) == OPEN
-    assert told(run(spans, G.tool_error_count(), 0, Op.GreaterThanOrEqual)) == PASS
+    assert outcome_of(run(spans, G.tool_error("pay"), None)) == "errored:missing_path"
+    assert outcome_of(run(spans, G.tool_error_count(), 0)) == OPEN
+    assert outcome_of(run(spans, G.tool_error_count(), 0, Op.GreaterThanOrEqual)) == PASS
     result = run(spans, G.tool_error_count(), 0)
     assert "the outcome of 1 of 1 calls is not reported" in result.message
 
@@ -313,7 +313,7 @@ def test_an_outcome_that_nobody_tells_is_no_success() -> None:
 def test_errors_in_a_response() -> None:
     """A conversation in a record's context tells of errors where its dialect marks them."""
     use: JsonValue = {"type": "tool_use", "id": "1", "name": "pay", "input": {}}
-    asked: JsonValue = {"role": "assistant", "content": [use]}
+    request: JsonValue = {"role": "assistant", "content": [use]}
     failed: JsonValue = {
         "type": "tool_result", "tool_use_id": "1", "is_error": True, "content": "no",
     }  # fmt: skip
@@ -324,10 +324,10 @@ def test_errors_in_a_response() -> None:
         AgentAssertionTask("error", G.tool_error("pay"), "error", Op.Equals),
         AgentAssertionTask("count", G.tool_error_count(), 1, Op.Equals),
     ]
-    records = [EvalRecord({"response": [asked, *rest]}), EvalRecord({"response": [asked]})]
+    records = [EvalRecord({"response": [request, *rest]}), EvalRecord({"response": [request]})]
     closed, opened = EvalDataset(records, tasks).evaluate().records
-    assert [told(task) for task in closed.tasks] == [PASS, PASS]
-    assert [told(task) for task in opened.tasks] == ["errored:missing_path", OPEN]
+    assert [outcome_of(task) for task in closed.tasks] == [PASS, PASS]
+    assert [outcome_of(task) for task in opened.tasks] == ["errored:missing_path", OPEN]
 
 
 # --- guardrails -----------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def test_errors_in_a_response() -> None:
 
 def check(id: int, name: str = "pii", verdict: str = "", action: str = "") -> Span:
     spans = made(id, "guardrail", name, at=(id * 10, id * 10 + 5))
-    told_too = {
+    attributes = {
         key: value
         for key, value in (
             ("gen_ai.guardrail.verdict.type", verdict),
@@ -343,7 +343,7 @@ def check(id: int, name: str = "pii", verdict: str = "", action: str = "") -> Sp
         )
         if value
     }
-    return replace(spans, attributes={**spans.attributes, **told_too})
+    return replace(spans, attributes={**spans.attributes, **attributes})
 
 
 CHECKS = [
@@ -371,7 +371,7 @@ CHECKS = [
 )
 def test_guardrails(assertion: G, value: JsonValue) -> None:
     result = run(CHECKS, assertion, value)
-    assert (told(result), result.actual) == (PASS, value)
+    assert (outcome_of(result), result.actual) == (PASS, value)
 
 
 @pytest.mark.parametrize(
@@ -395,17 +395,17 @@ def test_guardrails(assertion: G, value: JsonValue) -> None:
 )
 def test_what_guardrails_do_not_tell(spans: list[Span], assertion: G, words: str) -> None:
     result = run(spans, assertion, 0)
-    assert told(result) == "errored:missing_path"
+    assert outcome_of(result) == "errored:missing_path"
     assert words in result.message
 
 
-def test_a_verdict_that_is_not_told_is_no_matter_beside_the_strictest() -> None:
+def test_a_verdict_that_is_not_reported_is_no_matter_beside_the_strictest() -> None:
     assert run([check(1), check(2, verdict="deny")], G.guardrail_verdict(), "deny").message
 
 
-def test_an_action_that_cannot_count_need_not_be_told() -> None:
+def test_an_action_that_cannot_count_need_not_be_reported() -> None:
     spans = [check(1, verdict="warn"), check(2, verdict="deny", action="block")]
-    assert told(run(spans, G.guardrail_count(verdict="deny", action="allow"), 0)) == PASS
+    assert outcome_of(run(spans, G.guardrail_count(verdict="deny", action="allow"), 0)) == PASS
 
 
 def test_guardrails_are_in_spans_only() -> None:

@@ -22,11 +22,11 @@ def run(trace: int, *, passed: bool = True, **origin: object) -> ScenarioEvalRes
         [scenario("berlin", {"city": passed}, traces=[span("answer", trace, None, 0, 9)])]
     )
     only = found.scenario_results[0].model_copy(update={"duration_ns": trace})
-    told = {"agent": "shop:answer", "git_dirty": False, **origin}
+    origin_of_run = {"agent": "shop:answer", "git_dirty": False, **origin}
     return found.model_copy(
         update={
             "scenario_results": (only,),
-            "provenance": found.provenance.model_copy(update=told),
+            "provenance": found.provenance.model_copy(update=origin_of_run),
         }
     )
 
@@ -35,7 +35,7 @@ def attempts(path: Path) -> list[bool]:
     return [found.passed for found in ScenarioEvalResults.load(path).scenario_results]
 
 
-def test_runs_of_one_version_are_kept(tmp_path: Path) -> None:
+def test_runs_of_one_version_are_stored(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     assert save_run(run(1), path) == ""
     said = save_run(run(2, passed=False), path)
@@ -49,8 +49,8 @@ def test_the_name_of_the_version_wins(tmp_path: Path) -> None:
     """The revision differs, and the files were changed."""
     path = tmp_path / "b.json"
     save_run(run(1, agent_version="1.4", git_dirty=True), path)
-    told = save_run(run(2, agent_version="1.4", git_revision=None), path)
-    assert "2 runs of 1 scenario are stored" in told
+    message = save_run(run(2, agent_version="1.4", git_revision=None), path)
+    assert "2 runs of 1 scenario are stored" in message
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_another_version_takes_the_place(
 ) -> None:
     path = tmp_path / "b.json"
     save_run(run(1), path)
-    told = save_run(run(2, passed=False, **origin), path)
-    assert told.startswith(f"{path}: replaced, as {why}")
-    assert BEST_OF in told
-    assert "\n" not in told
+    message = save_run(run(2, passed=False, **origin), path)
+    assert message.startswith(f"{path}: replaced, as {why}")
+    assert BEST_OF in message
+    assert "\n" not in message
     assert attempts(path) == [False]
 
 
@@ -103,7 +103,7 @@ def test_the_same_run_is_not_counted_twice(tmp_path: Path) -> None:
 def test_a_file_of_something_else(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text("[1, 2", encoding="utf-8")
-    assert save_run(run(1), path) == f"{path}: replaced, as it held no results of a replay"
+    assert save_run(run(1), path) == f"{path}: replaced, as it had no results of a replay"
     assert attempts(path) == [True]
     path.write_text("", encoding="utf-8")
     assert save_run(run(1), path) == ""
@@ -130,9 +130,9 @@ def test_a_committed_baseline_makes_no_other_version_of_itself(
 
     assert "replaced" in save_run(run(2, git_revision=revision), path)
     assert git_dirty(tmp_path) is True
-    told = save_run(run(3, git_revision=revision, git_dirty=True), path)
-    assert "2 runs of 1 scenario are stored" in told
+    message = save_run(run(3, git_revision=revision, git_dirty=True), path)
+    assert "2 runs of 1 scenario are stored" in message
     assert "3 runs" in save_run(run(4, git_revision=revision, git_dirty=True), path)
     other.write_text("2", encoding="utf-8")
-    told = save_run(run(5, git_revision=revision, git_dirty=True), path)
-    assert "replaced, as files differed" in told
+    message = save_run(run(5, git_revision=revision, git_dirty=True), path)
+    assert "replaced, as files differed" in message

@@ -25,7 +25,7 @@ def evaluated(answer: JsonValue, said: str = "No.") -> EvalResults:
     return EvalDataset(records, [TONE, field]).evaluate(judge=ScriptedJudge([answer]))
 
 
-def test_question_and_answer_are_kept() -> None:
+def test_question_and_answer_are_stored() -> None:
     """Also in a file, and in a result that was read through its record; no other task has any."""
     good: JsonValue = {"score": 4, "reason": "kind"}
     results = evaluated(good)
@@ -52,9 +52,9 @@ def test_an_answer_of_no_use_is_none() -> None:
 
 def test_long_messages_are_cut() -> None:
     """Both ends stay, and the middle says how much is gone."""
-    talk = JudgeExchange.of([{"role": "user", "content": "a" * 9_000 + "b" * 9_000}], None)
-    (kept,) = (message["content"] for message in talk.messages)
-    assert kept.startswith("a" * 4_000)
-    assert kept.endswith("b" * 4_000)
-    assert len(kept) < 8_200
-    assert "10" in kept[4_000:-4_000]
+    exchange = JudgeExchange.of([{"role": "user", "content": "a" * 9_000 + "b" * 9_000}], None)
+    (stored,) = (message["content"] for message in exchange.messages)
+    assert stored.startswith("a" * 4_000)
+    assert stored.endswith("b" * 4_000)
+    assert len(stored) < 8_200
+    assert "10" in stored[4_000:-4_000]
