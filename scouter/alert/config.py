@@ -1,4 +1,4 @@
-"""Alert settings of a profile: condition, schedule, and the channel by which people are told."""
+"""Alert settings of a profile: condition, schedule, and the channel to people."""
 
 import datetime
 import re
@@ -255,10 +255,11 @@ class AgentAlertConfig(BaseModel):
 
     Args:
         schedule: Cron expression in UTC, of five fields, or of six with the second first (such as
-            `CommonCrons.EveryHour`): the condition is looked at then, and people are told. Without
-            one it is looked at after each record, and told if `dispatch_config` names a channel.
-        dispatch_config: The one channel of the collector by which people are told; by default all
-            at a scheduled time, and none without a schedule.
+            `CommonCrons.EveryHour`): the condition is looked at then, and people are notified.
+            Without one it is looked at after each record, and people are notified if
+            `dispatch_config` names a channel.
+        dispatch_config: The one channel of the collector by which people are notified; by default
+            all at a scheduled time, and none without a schedule.
         alert_condition: Condition of an alert; without one the profile never alerts.
         window: The last so many evaluated records are looked at.
         min_samples: With fewer records than this the alert never fires.
