@@ -110,8 +110,8 @@ class Canary:
         """
         if self._worse():
             return Decision.ROLL_BACK
-        is_held = self.is_cut or self.is_split_wrong or not self._is_fine
-        return Decision.HOLD if is_held else Decision.PROMOTE
+        must_wait = self.is_cut or self.is_split_wrong or not self._is_fine
+        return Decision.HOLD if must_wait else Decision.PROMOTE
 
     @property
     def _is_fine(self) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scouter.model.span import Span
 
 JUDGE_SAMPLE: Final = 0.1
-"""Share of the watched traces that judges are asked about, where a profile does not say more."""
+"""Share of the watched traces that judges are called for, where a profile does not say more."""
 _SEVERAL: Final = (
     ChildOfFilter, ParentOfFilter, DescendantOfFilter, AncestorOfFilter, SequenceFilter,
 )  # fmt: skip
@@ -120,7 +120,7 @@ class Watch(BaseModel):
     Args:
         match: Conditions on one span; by default every trace matches.
         sample: Share of the matching traces that a collector evaluates, in [0, 1].
-        judge_sample: Share of those that judges are asked about there, in [0, 1]; of the others
+        judge_sample: Share of those that judges are called for there, in [0, 1]; of the others
             judge tasks are skipped (sampled). A task with a `sample_rate` of its own goes by that.
     """
 
@@ -147,7 +147,7 @@ class Watch(BaseModel):
         return is_sampled(trace_id, self.sample)
 
     def asks(self, trace_id: str) -> bool:
-        """Tell whether judges are asked about a trace that is judged."""
+        """Tell whether judges are called for a trace that is judged."""
         return is_sampled(trace_id, self.sample * self.judge_sample)
 
 

@@ -21,7 +21,7 @@ PATIENCE: Final = 2_000
 """Outcomes within which a fall should be seen to be called visible."""
 _HALVINGS: Final = 100
 _LARGEST_BET: Final = 0.5
-_KEPT: Final = 4_096
+_MAX_CACHED: Final = 4_096
 """Baselines of which it is known what they can see."""
 
 
@@ -75,7 +75,7 @@ class Baseline:
         return text if self.count >= ENOUGH else f"{text}, {more}"
 
 
-@lru_cache(_KEPT)
+@lru_cache(_MAX_CACHED)
 def _highest_seen(lower: float, needed: float) -> float | None:
     """The highest mean whose divergence from a bound is so large.
 

@@ -20,8 +20,8 @@ from scouter.drift.detect.spending import Start, weight_of, weights_of
 
 ALPHA: Final = 0.01
 """Chance of ever alarming while nothing is wrong, unless said otherwise."""
-_KEPT: Final = 64
-"""Runs of passes whose factors are kept: a power of each component is a tenth of an update."""
+_MAX_FACTORS: Final = 64
+"""Runs of passes whose factors are stored: a power of each component is a tenth of an update."""
 _MOST: Final = 1e200
 """The most that evidence grows to, so that no product of it overflows."""
 
@@ -85,7 +85,7 @@ class Design:
         known = self._powers.get(count)
         if known is None:
             known = tuple(factor**count for factor in self.on_pass)
-            if count <= _KEPT:
+            if count <= _MAX_FACTORS:
                 self._powers[count] = known
         return known
 

@@ -159,7 +159,14 @@ class Alarm:
 class Recorder(Series):
     """A series that keeps its outcomes and its alarms; its arguments are those of `Series`."""
 
-    __slots__ = ("_begun", "_failures", "alarms", "compared_from", "learnt_from", "units_taken")
+    __slots__ = (
+        "_failures",
+        "_start_state",
+        "alarms",
+        "compared_from",
+        "learnt_from",
+        "units_taken",
+    )
 
     def __init__(self, *given: Any) -> None:  # noqa: ANN401 whatever a series is made with
         super().__init__(*given)
@@ -169,7 +176,7 @@ class Recorder(Series):
         """Units before there was something to hold it against; None while there is nothing."""
         self.learnt_from: int | None = None if self.is_learning else 0
         """Units before it had learnt its own first ones; None while it learns."""
-        self._begun: dict[str, Any] = self.to_json()
+        self._start_state: dict[str, Any] = self.to_json()
         self._failures: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=_REMEMBERED)
 
     def take(
@@ -208,7 +215,7 @@ class Recorder(Series):
         turned = super().adopt(before)
         if not self.is_learning:  # it is as if it had been compared with that from the begin
             started.adopt(before)
-            self._begun, self.compared_from, self.learnt_from = started.to_json(), 0, 0
+            self._start_state, self.compared_from, self.learnt_from = started.to_json(), 0, 0
         if turned:
             self._turned(self.last_ns)
         return turned
@@ -233,7 +240,7 @@ class Recorder(Series):
     def anew(self) -> Series:
         """The series as it was before its first outcome, with the same references."""
         space, uid, agent = self.key[:3]
-        return Series.from_json(space, uid, agent, self._begun)
+        return Series.from_json(space, uid, agent, self._start_state)
 
 
 def replay(
@@ -243,7 +250,7 @@ def replay(
     pace: Pace,
     stated_of: Callable[[str, str], Stated],
     end_ns: int,
-    told: Callable[[int], None] = lambda count: None,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> tuple[list[Recorder], list[Cause]]:
     """Take stored results as the live watcher takes them.
 
@@ -253,7 +260,7 @@ def replay(
         pace: When a conversation is complete.
         stated_of: Tells what is stated about the tasks of a profile by space and uid.
         end_ns: Time at the end: conversations that are quiet by then are taken.
-        told: Gets now and then how many results were taken.
+        progress: Gets now and then how many results were taken.
 
     Returns:
         Every series that had an outcome, in the order in which they began; and the alerts that
@@ -268,21 +275,21 @@ def replay(
         return found[-1]
 
     series, causes = SeriesSet(alpha, pace, stated_of, make=make), Causes()
-    count, told_ns = 0, 0
+    count, decided_ns = 0, 0
     for count, each in enumerate(results, 1):
-        if each.at_ns >= told_ns + _TICK_NS:
+        if each.at_ns >= decided_ns + _TICK_NS:
             # It is not stored when others were decided: all wait for as long as it may take.
             series.decided({}, each.at_ns - pace.wait_ns)
             turns = [*series.advance(each.at_ns), *series.take(each)]
-            told_ns = each.at_ns
+            decided_ns = each.at_ns
         else:
             turns = series.take(each)
         for turn in turns:
             causes.take(turn)
         if count % 1_000 == 0:
-            told(count)
+            progress(count)
     series.decided({})
     for turn in series.advance(end_ns):
         causes.take(turn)
-    told(count)
+    progress(count)
     return found, causes.found

@@ -163,7 +163,7 @@ class Group:
         self.before, self.number = before, number
         self.first_ns = self.last_ns = 0
         self.series: dict[Name, Series] = {}
-        self.slices = Slices(stated.slices, () if before is None else before.slices.begun)
+        self.slices = Slices(stated.slices, () if before is None else before.slices.started)
         self.limits = Limits(stated.amounts, None if before is None else before.limits)
         self._alpha, self._stated, self._run_length = alpha, stated, run_length
         self._sessions: dict[str, _Session] = {}
@@ -493,7 +493,7 @@ class Group:
         self._remove(
             lambda name: (
                 self.limits.is_over(name.task)
-                or (name.slice != "" and name.slice not in self.slices.begun)
+                or (name.slice != "" and name.slice not in self.slices.started)
             )
         )
         for name, series in self.series.items():

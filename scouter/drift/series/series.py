@@ -52,7 +52,7 @@ class SeriesState(StrEnum):
     NEVER_PASSED = "never_passed"
     """No outcome was good: nothing can be worse, so no fall can be proven."""
     WATCHED = "watched"
-    """Held against a reference or more."""
+    """Compared with one reference or more."""
     FALLEN = "fallen"
 
 

@@ -53,7 +53,7 @@ class SeriesSet:
     Args:
         alpha: Of each series.
         pace: When a conversation is complete.
-        stated_of: Tells what is stated about the tasks of a profile by space and uid; asked when
+        stated_of: Tells what is stated about the tasks of a profile by space and uid; called when
             a group begins.
         run_length: See `Series`; for groups that begin from now on.
         make: Begins a series, with the arguments of `Series`; a replay keeps its outcomes, too.
@@ -78,7 +78,7 @@ class SeriesSet:
         """Groups that are not, or no longer, as they were stored last; for the caller to clear."""
         self._undecided: Mapping[tuple[str, str], int] | None = {}
         self._decided_ns: float = math.inf
-        self._begun = 0
+        self._started = 0
         self._alpha, self._pace, self._stated_of = alpha, pace, stated_of
         self._run_length, self._make = run_length, make
 
@@ -243,9 +243,9 @@ class SeriesSet:
         named = [each for each in line if each.agent.version == stated.version != ""]
         earlier = named[0] if named else before
         group = Group(
-            *key, self._alpha, stated, earlier, self._begun, self._run_length, make=self._make
+            *key, self._alpha, stated, earlier, self._started, self._run_length, make=self._make
         )
-        self._begun += 1
+        self._started += 1
         self._add(key, group)
         if len(line) >= MOST_VERSIONS:
             rest = [each for each in line if each is not before and each not in named]
@@ -259,12 +259,12 @@ class SeriesSet:
 
     def to_json(self) -> dict[str, Any]:
         """All but the groups, which are stored one by one."""
-        return {"place": self.place, "now_ns": self.now_ns, "begun": self._begun}
+        return {"place": self.place, "now_ns": self.now_ns, "begun": self._started}
 
     def restore(self, state: Mapping[str, Any], groups: Iterable[dict[str, Any]]) -> None:
         """Go on from stored states of the set and of all its groups, in any order."""
         self.place, self.now_ns = Place(*state["place"]), state["now_ns"]
-        self._begun = state["begun"]
+        self._started = state["begun"]
         found = sorted(
             ((Group.from_json(each), each["before"]) for each in groups),
             key=lambda pair: pair[0].number,

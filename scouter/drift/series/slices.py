@@ -35,7 +35,7 @@ class Slices:
 
     def __init__(self, wanted: Collection[str], before: Iterable[str] = ()) -> None:
         self.wanted = wanted
-        self.begun: dict[str, None] = {}
+        self.started: dict[str, None] = {}
         """Slices with a series, in the order in which they began."""
         self.left_out: dict[str, None] = {}
         """Slices with enough traffic for which there was no room; at most 100."""
@@ -56,7 +56,7 @@ class Slices:
             return []
         found: list[str] = []
         for trait in traits:
-            if trait in self.begun or (trait in self._before and self._begin(trait)):
+            if trait in self.started or (trait in self._before and self._begin(trait)):
                 found.append(trait)
             elif is_wanted(trait, self.wanted):
                 self._counts[trait] += 1
@@ -71,8 +71,8 @@ class Slices:
     def _begin(self, trait: str) -> bool:
         if not is_wanted(trait, self.wanted):
             return False
-        if len(self.begun) < MOST:
-            self.begun[trait] = None
+        if len(self.started) < MOST:
+            self.started[trait] = None
             self.left_out.pop(trait, None)
             return True
         if len(self.left_out) < _NAMED:
@@ -82,14 +82,14 @@ class Slices:
     def restate(self, wanted: Collection[str]) -> None:
         """Take other wishes from now on; slices that are not wanted any more make room."""
         self.wanted = wanted
-        for known in (self.begun, self.left_out):
+        for known in (self.started, self.left_out):
             for trait in [each for each in known if not is_wanted(each, wanted)]:
                 del known[trait]
 
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
         return {
-            "begun": list(self.begun), "left_out": list(self.left_out),
+            "begun": list(self.started), "left_out": list(self.left_out),
             "before": sorted(self._before), "seen": self._seen, "counts": dict(self._counts),
         }  # fmt: skip
 
@@ -97,7 +97,7 @@ class Slices:
     def from_json(wanted: Collection[str], state: dict[str, Any]) -> "Slices":
         """Go on from a stored state."""
         found = Slices(wanted, state["before"])
-        found.begun, found.left_out = (
+        found.started, found.left_out = (
             dict.fromkeys(state["begun"]),
             dict.fromkeys(state["left_out"]),
         )

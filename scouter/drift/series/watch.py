@@ -146,7 +146,7 @@ class Watch:
 
     def take_recovery(self, outcome: float) -> bool:
         """Let the recovery take an outcome; True if the fall is proven to be over."""
-        assert self.recovery is not None  # noqa: S101 asked before, as it is once for each record
+        assert self.recovery is not None  # noqa: S101 checked before, as it is once for each record
         # A pass is the outcome 0 of the recovery, at which its evidence rises.
         if not self.recovery.update(1 - outcome):
             return False

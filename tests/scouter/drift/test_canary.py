@@ -128,7 +128,7 @@ def test_a_conversation_counts_once_it_is_quiet() -> None:
     assert at_16.decided.mean == pytest.approx(2 / 3)
 
 
-def test_a_skipped_result_is_begun_and_in_no_rate_of_outcomes() -> None:
+def test_a_skipped_result_is_started_and_in_no_rate_of_outcomes() -> None:
     outcomes = ("passed", "errored", "skipped", "skipped")
     turns = [result(1, "s", outcome) for outcome in outcomes]
     found = version_of("1", [*turns, result(2, outcome="skipped")], PACE, 50)

@@ -51,7 +51,7 @@ def test_judge_tasks_ask_the_judge_or_are_errored() -> None:
 
     profile = AgentEvalProfile([ASKED], alias="a")
     record = EvalRecord({"answer": "yes"})
-    (asked,) = Drifter(judge).compute_drift(record, profile).records
-    (unasked,) = Drifter().compute_drift(record, profile).records
-    assert [task.outcome for task in asked.records] == [Outcome.PASSED]
-    assert [task.outcome for task in unasked.records] == [Outcome.ERRORED]
+    (judged,) = Drifter(judge).compute_drift(record, profile).records
+    (unjudged,) = Drifter().compute_drift(record, profile).records
+    assert [task.outcome for task in judged.records] == [Outcome.PASSED]
+    assert [task.outcome for task in unjudged.records] == [Outcome.ERRORED]

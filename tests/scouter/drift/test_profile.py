@@ -287,11 +287,11 @@ def test_a_profile_of_the_original_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("schedule", ["0 0 * * * *", CommonCrons.EveryHour])
 def test_code_written_for_the_original_may_say_when_and_whom(schedule: str) -> None:
     condition = AlertCondition(0.8, "Below")
-    told = AgentAlertConfig(schedule, SlackDispatchConfig("#c"), condition)
+    config = AgentAlertConfig(schedule, SlackDispatchConfig("#c"), condition)
 
-    assert (told.schedule, told.alert_condition) == ("0 0 * * * *", condition)
-    assert told.dispatch_config == SlackDispatchConfig(channel="#c")
-    assert AgentAlertConfig.model_validate_json(told.model_dump_json()) == told
+    assert (config.schedule, config.alert_condition) == ("0 0 * * * *", condition)
+    assert config.dispatch_config == SlackDispatchConfig(channel="#c")
+    assert AgentAlertConfig.model_validate_json(config.model_dump_json()) == config
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,9 @@ def test_code_written_for_the_original_may_say_when_and_whom(schedule: str) -> N
         ({"OpsGenie": {"team": "t", "priority": "P1"}}, OpsGenieDispatchConfig("t", "P1")),
     ],
 )
-def test_when_and_whom_the_original_told_is_kept(dispatch: dict[str, Any], whom: Dispatch) -> None:
+def test_when_and_whom_the_original_notified_is_read(
+    dispatch: dict[str, Any], whom: Dispatch
+) -> None:
     alert = {"dispatch_config": dispatch, "schedule": "0 0 * * * *"}
     foreign = {**FOREIGN, "config": {"alert_config": alert}}
 
@@ -364,5 +366,5 @@ def test_a_file_of_scenarios_is_no_profile(
     file.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(FileFormatError) as caught:
         AgentEvalProfile.from_file(file)
-    told = f"{file}: this is a file of scenarios and no profile; expected a profile, which has its"
-    assert str(caught.value).startswith(told) is is_scenarios, caught.value
+    start = f"{file}: this is a file of scenarios and no profile; expected a profile, which has its"
+    assert str(caught.value).startswith(start) is is_scenarios, caught.value

@@ -1,4 +1,4 @@
-"""`required` on tasks: kept on every way that a profile goes, and absent where it is not set."""
+"""`required` on tasks: the same on every way of a profile, and absent where it is not set."""
 
 import hashlib
 import json

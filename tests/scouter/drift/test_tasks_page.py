@@ -41,16 +41,16 @@ def outcomes(folder: Path, topic: str) -> dict[str, str]:
     context = {"topic": topic, "order": {"id": "A-7"}, "answer": "A-7, sir.", "response": RESPONSE}
     spans = [span("agent", 1, None, 0, 9), span("find_order", 2, 1, 1, 5)]
     record = EvalRecord(context, trace_id=spans[0].trace_id)
-    asked: list[str] = []
+    questions: list[str] = []
 
     def judge(request: JudgeRequest) -> JsonValue:
-        asked.append(request.messages[-1]["content"])
+        questions.append(request.messages[-1]["content"])
         return {"score": 5, "reason": "sir"}
 
     dataset = EvalDataset([record], AgentEvalProfile.from_file(path).tasks, spans)
     (found,) = dataset.evaluate(judge=judge)
     expected = "How friendly is this answer, from 1 to 5? <data>A-7, sir.</data>"
-    shown = [re.sub("data-[0-9a-f]{16}", "data", text) for text in asked]
+    shown = [re.sub("data-[0-9a-f]{16}", "data", text) for text in questions]
     assert shown == ([expected] if topic == "refund" else [])
     return {task.task_id: str(task.outcome) for task in found.eval_set.records}
 
@@ -80,16 +80,16 @@ def test_the_profile_of_mixed_records_runs(tmp_path: Path) -> None:
         ),
     ]
 
-    def told(topic: str, seen: list[Span]) -> list[str]:
+    def ends(topic: str, seen: list[Span]) -> list[str]:
         context = {"topic": topic, "order": {"id": "A-7"}, "answer": "A-7, sir."}
         record = EvalRecord(context, trace_id=seen[0].trace_id)
         (found,) = EvalDataset([record], tasks, seen).evaluate()
         return [str(task.reason or task.outcome) for task in found.eval_set.records]
 
-    assert told("refund", spans) == ["passed", "passed"]
-    assert told("weather", spans) == ["not_applicable", "passed"]
+    assert ends("refund", spans) == ["passed", "passed"]
+    assert ends("weather", spans) == ["not_applicable", "passed"]
     other = replace(spans[1], name="greet")
-    assert told("refund", [spans[0], other]) == ["passed", "not_applicable"]
+    assert ends("refund", [spans[0], other]) == ["passed", "not_applicable"]
 
 
 def test_the_checks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,10 +110,10 @@ def test_the_checks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     finally:
         use_checks("")
 
-    told = {task.task_id: task for task in found.eval_set.records}
-    assert (told["cities"].outcome, told["quick"].outcome) == ("failed", "failed")
-    assert "missing: ['Bern']" in told["cities"].message
-    assert told["quick"].score == 0.5
+    tasks = {task.task_id: task for task in found.eval_set.records}
+    assert (tasks["cities"].outcome, tasks["quick"].outcome) == ("failed", "failed")
+    assert "missing: ['Bern']" in tasks["cities"].message
+    assert tasks["quick"].score == 0.5
 
 
 @pytest.mark.parametrize(

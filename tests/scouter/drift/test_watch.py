@@ -31,15 +31,15 @@ def span(number: int, **fields: object) -> Span:
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.01, 0.1, 0.5, 1.0])
-def test_the_share_is_what_was_asked_for(ratio: float) -> None:
+def test_the_share_is_what_was_requested(ratio: float) -> None:
     """Within five standard deviations of a binomial distribution."""
     chance, n = random.Random(3), 20_000
-    kept = sum(is_sampled(f"{chance.getrandbits(128):032x}", ratio) for _ in range(n))
-    assert abs(kept - n * ratio) <= 5 * math.sqrt(n * ratio * (1 - ratio))
+    is_in = sum(is_sampled(f"{chance.getrandbits(128):032x}", ratio) for _ in range(n))
+    assert abs(is_in - n * ratio) <= 5 * math.sqrt(n * ratio * (1 - ratio))
 
 
 @pytest.mark.parametrize(
-    ("digits", "ratio", "kept"),
+    ("digits", "ratio", "is_in"),
     [
         pytest.param("80000000000000", 0.5, True, id="half-is-in"),
         pytest.param("7fffffffffffff", 0.5, False, id="below-half"),
@@ -48,9 +48,9 @@ def test_the_share_is_what_was_asked_for(ratio: float) -> None:
         pytest.param("00000000000000", 1.0, True, id="all"),
     ],
 )
-def test_only_the_last_56_bits_count(digits: str, ratio: float, *, kept: bool) -> None:
+def test_only_the_last_56_bits_count(digits: str, ratio: float, *, is_in: bool) -> None:
     for front in ("0" * 18, "f" * 18):
-        assert is_sampled(front + digits, ratio) is kept
+        assert is_sampled(front + digits, ratio) is is_in
 
 
 def test_a_smaller_share_is_part_of_a_larger_one() -> None:
@@ -61,13 +61,13 @@ def test_a_smaller_share_is_part_of_a_larger_one() -> None:
         assert is_sampled(trace_id, large) >= is_sampled(trace_id, small)
 
 
-def test_a_trace_that_judges_are_asked_about_is_judged() -> None:
+def test_a_trace_that_judges_are_called_for_is_judged() -> None:
     watch, chance = Watch(sample=0.3, judge_sample=0.5), random.Random(6)
     ids = [f"{chance.getrandbits(128):032x}" for _ in range(5000)]
     judged = {each for each in ids if watch.judges(each)}
-    asked = {each for each in ids if watch.asks(each)}
-    assert asked < judged
-    assert abs(len(asked) - 750) < 5 * math.sqrt(5000 * 0.15 * 0.85)
+    called = {each for each in ids if watch.asks(each)}
+    assert called < judged
+    assert abs(len(called) - 750) < 5 * math.sqrt(5000 * 0.15 * 0.85)
 
 
 WIRE = {

@@ -40,9 +40,20 @@ def schema(content: Any, number: int = 0) -> Json:
 
 
 def judge(number: int = 0, task: Json | None = None, **prompt: Any) -> Json:
-    asked = {"provider": "house", "model": "gpt-4o-mini", "messages": "Good? ${answer}", **prompt}
+    prompt_file = {
+        "provider": "house",
+        "model": "gpt-4o-mini",
+        "messages": "Good? ${answer}",
+        **prompt,
+    }
     base = {"id": f"j{number}", "task_type": "LLMJudge", "context_path": "score"}
-    return {**base, "operator": "Equals", "expected_value": 1, "prompt": asked, **(task or {})}
+    return {
+        **base,
+        "operator": "Equals",
+        "expected_value": 1,
+        "prompt": prompt_file,
+        **(task or {}),
+    }
 
 
 def rubric(criteria: int, characters: int) -> Json:
@@ -292,12 +303,12 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.pace
-@pytest.mark.parametrize(("sent", "told"), ATTACKS.values(), ids=ATTACKS)
-def test_an_attack_is_refused_soon(sent: bytes, told: str) -> None:
+@pytest.mark.parametrize(("sent", "message"), ATTACKS.values(), ids=ATTACKS)
+def test_an_attack_is_refused_soon(sent: bytes, message: str) -> None:
     began = time.process_time()
     with pytest.raises(WireProfileError) as refused:
         read_wire_profile(sent)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert time.process_time() - began < 1
 
 
@@ -363,8 +374,8 @@ def test_what_was_saved_is_read_back_the_same(name: str, tmp_path: Path) -> None
 
 
 def test_prompt_files_are_inlined_on_save(tmp_path: Path) -> None:
-    asked = {"provider": "house", "model": "m", "messages": "Good? ${answer}"}
-    (tmp_path / "judge.json").write_text(json.dumps(asked))
+    prompt_file = {"provider": "house", "model": "m", "messages": "Good? ${answer}"}
+    (tmp_path / "judge.json").write_text(json.dumps(prompt_file))
     (tmp_path / "p.json").write_bytes(body(judge(task={"prompt": {"path": "judge.json"}})))
     local = AgentEvalProfile.from_file(tmp_path / "p.json")
     saved = local.save_to_json(tmp_path / "saved.json").read_bytes()
@@ -388,8 +399,8 @@ def test_the_page_says_the_limits() -> None:
     """Names and numbers of the table are those of the model."""
     page = Path(__file__).parents[3] / "docs" / "profiles.md"
     rows = re.findall(r"^\| `(\w+)` \| ([0-9,]+) \|", page.read_text(encoding="utf-8"), re.M)
-    told = {name: int(number.replace(",", "")) for name, number in rows}
-    assert told == {field.name: field.default for field in fields(WireLimits)}
+    defaults = {name: int(number.replace(",", "")) for name, number in rows}
+    assert defaults == {field.name: field.default for field in fields(WireLimits)}
 
 
 def test_limits_are_arguments() -> None:
@@ -504,17 +515,17 @@ class _Watch:
 
     def read(self, sent: bytes) -> float:
         """Read a profile; the seconds of the processor that it took, on a busy machine too."""
-        kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # of code that is loaded
+        before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # of code that is loaded
         began, self.is_on = time.thread_time(), True
         try:
             read_wire_profile(sent)
         except WireProfileError as error:
-            told = str(error)
+            message = str(error)
         else:
-            told = "taken"
+            message = "taken"
         finally:
-            self.is_on, sys.dont_write_bytecode = False, kept
-        assert told
+            self.is_on, sys.dont_write_bytecode = False, before
+        assert message
         return time.thread_time() - began
 
 

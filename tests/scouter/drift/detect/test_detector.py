@@ -115,7 +115,7 @@ def test_a_stored_state_goes_on_exactly(outcomes: list[float], cut: int) -> None
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 1.0, 1.0, 0.5]), max_size=40), st.data())
 def test_to_look_changes_nothing(outcomes: list[float], data: st.DataObject) -> None:
-    """Not even the last bit: what is kept after a crash does not depend on who looked before."""
+    """Not even the last bit: what is stored after a crash does not depend on who looked before."""
     design = Design(healthy=0.8)
     seen, unseen = Detector(design), Detector(design)
     for outcome in outcomes:
@@ -163,7 +163,7 @@ def test_healthy_streams_seldom_alarm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"healthy": 1.0}, "leaves no fall"),
         ({"alpha": 0.0}, "alpha is 0.0"),
@@ -171,8 +171,8 @@ def test_healthy_streams_seldom_alarm() -> None:
         ({"rates": (0.5, 0.6), "weights": (0.5, 0.6)}, "shares of 1"),
     ],
 )
-def test_bad_designs_are_refused(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_bad_designs_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Design(**cast(Any, {"healthy": 0.9, **changes}))
 
 

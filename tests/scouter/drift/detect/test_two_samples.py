@@ -32,7 +32,7 @@ def wealth(outcomes: list[float], mean: float) -> float:
 def brute_force(first: list[float], second: list[float], alpha: float, steps: int) -> Interval:
     """Each difference on a grid, and for it each common mean on a finer one."""
 
-    def is_kept(one: list[float], other: list[float], gap: float) -> bool:
+    def is_accepted(one: list[float], other: list[float], gap: float) -> bool:
         """True if "mean of the other >= mean of the one + gap" stands for some mean."""
         flipped = [1 - value for value in other]
         for step in range(8 * steps + 1):
@@ -47,8 +47,8 @@ def brute_force(first: list[float], second: list[float], alpha: float, steps: in
 
     gaps = [step / steps for step in range(-steps, steps + 1)]
     return Interval(
-        -max(gap for gap in gaps if is_kept(second, first, gap)),
-        max(gap for gap in gaps if is_kept(first, second, gap)),
+        -max(gap for gap in gaps if is_accepted(second, first, gap)),
+        max(gap for gap in gaps if is_accepted(first, second, gap)),
     )
 
 
@@ -146,7 +146,7 @@ def ever_below(rng: random.Random, rate: float, turns: int, weight: int, alpha: 
 @pytest.mark.parametrize(
     ("rate", "turns", "weight"), [(0.9, 1, 2), (0.5, 1, 2), (0.98, 1, 10), (0.8, 5, 3)]
 )
-def test_equal_versions_are_told_apart_seldom(rate: float, turns: int, weight: int) -> None:
+def test_equal_versions_are_distinguished_seldom(rate: float, turns: int, weight: int) -> None:
     """200 runs of 1,000 conversations with 40 looks at a level of 10 %: 20 may be wrong.
 
     At exactly 10 % more than 32 would have a chance of 0.3 %.

@@ -85,8 +85,8 @@ def test_a_replay_ends_as_the_live_series_do() -> None:
     live.advance(10**18)
     found = replayed(stream([("1", given)]))
     # Through JSON, which has no tuples.
-    kept = json.loads(json.dumps([each.to_json() for each in found]))
-    assert [kept] == [group["series"] for group in state(live)[1]]
+    written = json.loads(json.dumps([each.to_json() for each in found]))
+    assert [written] == [group["series"] for group in state(live)[1]]
     assert [len(each.alarms) for each in found] == [1, 0] == [len(turns), 0]
 
 

@@ -98,7 +98,7 @@ def test_conversations_without_ids_seldom_alarm_and_a_fall_does() -> None:
         assert abs(fall.since_ns - 6_000) <= 200
 
 
-def test_a_version_is_held_against_means_too_and_goes_on_after_a_restart() -> None:
+def test_a_version_is_compared_with_means_too_and_goes_on_after_a_restart() -> None:
     draw = random.Random(7)
     sample = sample_of(list(runs(draw, 2_000)))
     before = Ancestor(version="1", sample=sample, oldest=sample, oldest_version="1")

@@ -17,7 +17,7 @@ def fall(
 
 
 FIRST = fall(100, 120, "t1")
-"""Began at minute 100, proven at 120: another one that began by 140 may have begun with it."""
+"""Began at minute 100, proven at 120: another one that began by 140 may have started with it."""
 
 
 @pytest.mark.parametrize(

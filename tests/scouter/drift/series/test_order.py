@@ -46,7 +46,7 @@ def slow_failures(count: int, a_second: int) -> Iterator[Observed]:
 
 
 def taken_live(series: SeriesSet, results: Sequence[Observed]) -> list[Turn]:
-    """Take results as a watcher does that is told which records are not decided."""
+    """Take results as a watcher does that knows which records are not decided."""
     left = sorted((each.created_ns for each in results), reverse=True)
     done: set[int] = set()
     turns: list[Turn] = []
@@ -103,9 +103,9 @@ def test_a_conversation_waits_for_one_that_began_before_it(series: SeriesSet) ->
     assert state(series) == state(again)
 
 
-@pytest.mark.parametrize(("length_s", "held_s"), [(5, 300), (100, 400)])
+@pytest.mark.parametrize(("length_s", "wait_s"), [(5, 300), (100, 400)])
 def test_a_conversation_that_never_rests_holds_up_others_for_a_while(
-    series: SeriesSet, length_s: int, held_s: int
+    series: SeriesSet, length_s: int, wait_s: int
 ) -> None:
     """Four times the mean length of those that came to rest, and `wait_ns` at least."""
     for first, offset_s in ((1, 0), (5, length_s // 2), (9, length_s)):
@@ -114,15 +114,15 @@ def test_a_conversation_that_never_rests_holds_up_others_for_a_while(
     series.advance(1_000 * SECOND)
     assert the_series(series).units == 4
     feed(series, [made(13, 1_000, 1_000, session="endless"), made(14, 1_001, 1_001)])
-    for at_s in range(1_020, 1_000 + held_s, 10):
+    for at_s in range(1_020, 1_000 + wait_s, 10):
         feed(series, [made(at_s, at_s, at_s, session="endless")])
     assert the_series(series).units == 4
     again = restarted(series)
     for each in (series, again):
-        each.advance((1_000 + held_s) * SECOND)
+        each.advance((1_000 + wait_s) * SECOND)
         assert (the_series(each).units, each.has_early) == (5, False)
-        feed(each, [made(9_000, 999, 1_000 + held_s, session="endless")])  # created even earlier
-        feed(each, [made(9_001, 1_000 + held_s, 1_000 + held_s)])
+        feed(each, [made(9_000, 999, 1_000 + wait_s, session="endless")])  # created even earlier
+        feed(each, [made(9_001, 1_000 + wait_s, 1_000 + wait_s)])
         assert the_series(each).units == 6, "it holds up nobody any more"
     assert state(series) == state(restarted(again)) == state(again)
 
@@ -146,7 +146,7 @@ def long_ones_fail_more(turn_s: int, a_second: int) -> list[Observed]:
 def test_conversations_that_last_longer_and_fail_more_are_no_fall(
     series: SeriesSet, monkeypatch: pytest.MonkeyPatch, longest: int, *, alarms: bool
 ) -> None:
-    """They would be one if an open conversation held up others for `wait_ns` alone."""
+    """They would be one if an open conversation delayed others for `wait_ns` alone."""
     monkeypatch.setattr("scouter.drift.series.group.LONG", longest)
     results = long_ones_fail_more(20, 5)
     turns = feed(series, results)

@@ -48,7 +48,7 @@ OBJECTIVE = Yardstick(0.0, 2_000.0, is_objective=True)
         (judge(2, AT_MOST, scale=(1, 5)), Yardstick(1, 5, is_falling=True)),
         (judge(0.7, AT_LEAST), UNIT),
         (judge(0.2, AT_MOST), Yardstick(0.0, 1.0, is_falling=True)),
-        pytest.param(judge(4, AT_LEAST), None, id="a scale that nobody told"),
+        pytest.param(judge(4, AT_LEAST), None, id="a scale that nobody stated"),
         pytest.param(judge(True, ComparisonOperator.Equals), None, id="yes or no"),
         (TrajectoryTask("t", "precision"), UNIT),
         (TrajectoryTask("t", model="m", provider="openai"), UNIT),

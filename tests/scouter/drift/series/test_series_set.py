@@ -102,7 +102,7 @@ def test_a_fall_is_dated_counted_and_shown(series: SeriesSet) -> None:
     assert now.records == 1501 - fall.since_ns // SECOND
 
 
-def test_a_new_version_is_held_against_the_one_before(series: SeriesSet) -> None:
+def test_a_new_version_is_compared_with_the_one_before(series: SeriesSet) -> None:
     run(series, every(9, 1, 120))
     turns = run(series, every(6, 4, 40), first=2000, version="2")
     assert references(series, "2") == [(ReferenceKind.VERSION, "1")]
@@ -120,7 +120,7 @@ def interleaved(series: SeriesSet, pairs: Sequence[tuple[int, int]], first: int 
     return found
 
 
-def test_a_version_that_begins_early_is_held_against_the_one_before_it(series: SeriesSet) -> None:
+def test_a_version_that_begins_early_is_compared_with_the_one_before_it(series: SeriesSet) -> None:
     """Both take traffic: 183 of 300 of the new one fail, and the old one passes."""
     new = ([0, 1, 0] * 61 + [1] * 117)[:300]
     turns = interleaved(series, [(1, bit) for bit in new])
@@ -194,7 +194,7 @@ def test_equal_versions_side_by_side_seldom_alarm() -> None:
 
 
 def test_many_small_falls_add_up_against_the_oldest_version(series: SeriesSet) -> None:
-    """Each version passes 5 points less than the one before it; none is told apart from that."""
+    """Each version passes 5 points less than the one before it; none is distinguished from that."""
     rng = random.Random(7)
     number, fallen = 1, ""
     for version, rate in enumerate((0.95, 0.92, 0.89, 0.86), 1):
@@ -216,7 +216,7 @@ def test_the_baseline_is_frozen_while_an_alarm_is_open(series: SeriesSet) -> Non
     assert before is not None
     assert before.sample.units < 1_150
     run(series, every(1, 1, 500), first=2000)
-    assert found.hand_on() == before, "the next version is not held against what was bad"
+    assert found.hand_on() == before, "the next version is not compared with what was bad"
     assert found.is_fallen  # bad for as long as one likes: it does not resolve itself
 
 
@@ -307,7 +307,7 @@ def test_what_is_stated_later_holds_for_series_that_learn(series: SeriesSet) -> 
     assert run(restarted(series), every(1, 1, 60), first=2_000)[0].fall is not None
 
 
-def test_a_canary_is_held_against_the_stable_version() -> None:
+def test_a_canary_is_compared_with_the_stable_version() -> None:
     """Not against the canary before it, which was bad."""
     series = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(version="stable"))
     run(series, every(9, 1, 40), version="stable")
@@ -553,7 +553,7 @@ def test_what_is_accepted_is_learnt_anew(series: SeriesSet) -> None:
 # --- found by a review ---
 
 
-def test_a_version_after_a_short_one_is_held_against_the_oldest(series: SeriesSet) -> None:
+def test_a_version_after_a_short_one_is_compared_with_the_oldest(series: SeriesSet) -> None:
     """60 records are no measure; without the oldest one, half that fails were learnt as healthy."""
     run(series, every(32, 1, 30))
     run(series, every(32, 1, 2), first=2_000, version="1.1")
@@ -562,7 +562,7 @@ def test_a_version_after_a_short_one_is_held_against_the_oldest(series: SeriesSe
     assert references(series, "2")[0][1] == "1"
 
 
-def test_a_fix_that_is_none_is_held_against_the_oldest(series: SeriesSet) -> None:
+def test_a_fix_that_is_none_is_compared_with_the_oldest(series: SeriesSet) -> None:
     """The sample of a version that was bad from its first records is frozen, and no measure."""
     run(series, every(32, 1, 30))
     assert run(series, every(1, 1, 300), first=2_000, version="2")
@@ -654,7 +654,7 @@ def test_a_score_that_is_no_number_is_left_out(series: SeriesSet) -> None:
 
 
 def test_backfills_are_a_reference_and_no_evidence(series: SeriesSet) -> None:
-    """A thousand of the past, of which nine in ten pass, are what live ones are held against.
+    """A thousand of the past, of which nine in ten pass, are what live ones are compared with.
 
     However bad the past was, it alarms nobody; the fall of what comes is proven as against the
     first thousand of a series itself: at the same result.

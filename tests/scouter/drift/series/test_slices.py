@@ -83,13 +83,13 @@ def test_what_has_no_room_is_named_until_there_is_room() -> None:
             slices.of([names[at % 60], names[(at + 30) % 60]])
 
     window()
-    assert len(slices.begun) == MOST
-    assert set(slices.begun) | set(slices.left_out) == set(names)
+    assert len(slices.started) == MOST
+    assert set(slices.started) | set(slices.left_out) == set(names)
     again = Slices.from_json(slices.wanted, slices.to_json())
     assert again.to_json() == slices.to_json()
     slices.restate(["tag k=v00", names[-1]])
     window()
-    assert set(slices.begun) == {names[0], names[-1]}
+    assert set(slices.started) == {names[0], names[-1]}
     assert slices.left_out == {}
 
 
@@ -138,7 +138,7 @@ def test_the_unit_is_the_part_of_a_conversation_that_is_in_the_slice() -> None:
     assert (found.units, found.records, found.failed, found.total) == (1, 2, 1, 0.5)
 
 
-def test_the_next_version_is_held_against_the_slice_before() -> None:
+def test_the_next_version_is_compared_with_the_slice_before() -> None:
     series = watching()
     for each in traffic(6_000):
         series.take(each)
