@@ -20,7 +20,7 @@ _NAME: Final = "answer"
 """Name of the schema, of the tool, and of the field that wraps an answer that is not an object."""
 _SHOWN: Final = 2_000
 """Most characters of an answer that an error message quotes."""
-_KEPT: Final = 256
+_MAX_FORMS: Final = 256
 
 _INSTRUCTIONS: Final = """\
 Answer with one JSON value that matches this JSON schema. Write nothing before it, nothing after \
@@ -31,7 +31,7 @@ it, and no Markdown.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
-    """Form in which one model is asked for answers that follow one JSON schema."""
+    """Form in which one model is called for answers that follow one JSON schema."""
 
     parameters: "ModelRequestParameters"
     instructions: str = ""
@@ -75,7 +75,7 @@ class AnswerForms:
     """Makes forms, and keeps them: the same schema comes with every question of a task."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, str], tuple[object, AnswerForm]] = {}
+        self._forms: dict[tuple[int, str], tuple[object, AnswerForm]] = {}
 
     def get(
         self,
@@ -92,13 +92,13 @@ class AnswerForms:
         """
         mode = "free" if schema is None else _mode(model, structured)
         key = id(schema), mode
-        retained = self._kept.get(key)
+        retained = self._forms.get(key)
         if retained is not None:
             return retained[1]
-        if len(self._kept) >= _KEPT:
-            self._kept.clear()
+        if len(self._forms) >= _MAX_FORMS:
+            self._forms.clear()
         form = _make(schema, mode)
-        self._kept[key] = schema, form  # the schema, too: its id stays its own as long
+        self._forms[key] = schema, form  # the schema, too: its id stays its own as long
         return form
 
 

@@ -101,16 +101,16 @@ class Budget:
     """Dollars that may be spent, and the ledger in which they are counted.
 
     Before a question, the most that it may cost is reserved; after it, what it did cost takes the
-    place of that. A question that does not fit while others are being asked waits for these, as
+    place of that. A question that does not fit while others are in progress waits for these, as
     they mostly cost less than was reserved. Where none is left to wait for, it fails with
     `Reason.BUDGET`.
 
-    All of it is asked in one event loop. Days are those of UTC: what is spent counts for the day on
+    All calls are made in one event loop. Days are those of UTC: what is spent counts for the day on
     which the question began.
 
     Args:
         ledger: Keeps the accounts; for a day's budget one that outlives the process.
-        run_usd: Most for everything that is asked through this object.
+        run_usd: Most for all calls through this object.
         daily_usd: Most in a day, for all provider entries together.
         daily_usd_of: Most in a day, by provider entry.
         day: Gives the day.
@@ -167,7 +167,7 @@ class Budget:
         """Reserve money for one question.
 
         Args:
-            entry: The provider entry that is asked.
+            entry: The provider entry that is called.
             usd: The most that it may cost.
 
         Returns:
@@ -175,7 +175,7 @@ class Budget:
 
         Raises:
             JudgeError: `BUDGET` where there is not enough left; `PROVIDER` where the ledger
-                cannot be used, as nothing is asked without it.
+                cannot be used, as no model is called without it.
         """
         amount = to_nano_usd(usd)
         while accounts := self._accounts(entry):  # looked up again: a day may end while one waits
@@ -196,7 +196,7 @@ class Budget:
         try:
             return await asyncio.shield(making)
         except LedgerError as error:
-            text = f"nothing is asked without a budget: {error}"
+            text = f"no model is called without a budget: {error}"
             raise JudgeError(Reason.PROVIDER, text, permanent=True, usage=JudgeUsage()) from error
         except asyncio.CancelledError:
             with suppress(LedgerError):
@@ -235,7 +235,7 @@ class Payment:
         """Say what the question cost, also where the asker is cancelled meanwhile.
 
         Args:
-            usd: 0 for one that was not asked; None where it is not known, which leaves what was
+            usd: 0 for one that was not sent; None where it is not known, which leaves what was
                 reserved.
         """
         settling = asyncio.ensure_future(self._budget.settle(self._reserved, usd))

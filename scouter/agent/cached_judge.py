@@ -79,7 +79,7 @@ def _plain(value: object) -> object:
 
 Reply: TypeAlias = JudgeReply | JudgeError
 Flight: TypeAlias = "Future[Reply | None]"
-"""A question that is being asked; None where nobody asks it any more."""
+"""A question in progress; None where no caller waits for it any more."""
 
 
 class CachedJudge:
@@ -91,7 +91,7 @@ class CachedJudge:
     counts as absent, and the next usable answer takes its place. An answer from the cache says so
     (`JudgeReply.is_cached`), and took no tokens and no money.
 
-    A question that is asked again while it is being answered, in any event loop of this process, is
+    A question that comes again while it is being answered, in any event loop of this process, is
     put once: the other callers wait for its reply. They share a failure, too. If the asking caller
     is cancelled, one of the others asks.
 

@@ -41,9 +41,9 @@ _T = TypeVar("_T")
 
 
 class JudgeLoop:
-    """The event loop in which every provider is asked, in a thread of its own.
+    """The event loop in which every provider is called, in a thread of its own.
 
-    Connections belong to the loop that opened them, while a judge is asked from many loops and
+    Connections belong to the loop that opened them, while a judge is called from many loops and
     threads: each synchronous evaluation has a loop of its own. A forked child begins another loop.
     """
 
@@ -170,7 +170,7 @@ def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
         headers=ASKED_PACKING,
         timeout=httpx2.Timeout(entry.timeout_s),
         verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
-        # The entry's own limits bound what is asked at a time; the pool must not wait as well.
+        # The entry's own limits bound the calls at a time; the pool must not wait as well.
         limits=httpx2.Limits(
             max_connections=None,
             max_keepalive_connections=entry.concurrency,

@@ -1,4 +1,4 @@
-"""Provider entries: who is asked, at which address, with whose key, how fast, and for how much.
+"""Provider entries: which service, at which address, with whose key, how fast, for how much.
 
 A profile names an entry and knows no more of it. Entries come from the user's settings file or
 from code; the names of `Provider` are entries by themselves. A key stands in no entry: an entry
@@ -89,10 +89,10 @@ class Price(BaseModel):
     """The price of a model, in US dollars for a million tokens.
 
     Args:
-        input_per_million: Tokens asked.
+        input_per_million: Tokens of the input.
         output_per_million: Tokens answered, those of reasoning included.
-        cached_input_per_million: Tokens asked that the provider had in its cache; the price of
-            others if not given.
+        cached_input_per_million: Tokens of the input that the provider had in its cache; the
+            price of others if not given.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -105,9 +105,9 @@ class Price(BaseModel):
         """The price of one call.
 
         Args:
-            input_tokens: All tokens asked, cached ones included.
+            input_tokens: All tokens of the input, cached ones included.
             output_tokens: Tokens answered.
-            cached_tokens: Those of the tokens asked that came from the provider's cache.
+            cached_tokens: Those of the input that came from the provider's cache.
         """
         cached_price = self.cached_input_per_million
         cached_price = self.input_per_million if cached_price is None else cached_price
@@ -134,7 +134,7 @@ class ProviderEntry(BaseModel):
         timeout_s: Longest time for one answer.
         concurrency: Most questions at a time.
         requests_per_minute: Most questions started in any 60 seconds; no bound if not given.
-        tokens_per_minute: Most tokens, asked and answered, in any 60 seconds; the same.
+        tokens_per_minute: Most tokens, of input and output, in any 60 seconds; the same.
         max_pause_s: The longest pause that the provider may ask for (`Retry-After`) without its
             questions failing at once.
         structured_output: The way to ask for an answer of a wanted form: `schema` (the provider

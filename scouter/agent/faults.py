@@ -166,7 +166,7 @@ _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 def to_fault(error: Exception) -> JudgeError:
     """Say in a judge's terms what asking a model raised.
 
-    | what happened | reason | asked again |
+    | what happened | reason | called again |
     |---|---|---|
     | 408, 409, 425, 429, 5xx, time limit, connection | `PROVIDER` | yes |
     | any other status, such as 400, 401, 403, 404; no quota left | `PROVIDER` | no |

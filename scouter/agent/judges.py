@@ -63,7 +63,7 @@ def correctness(
     """Is the answer right, compared with a reference?
 
     Args:
-        question: Path of what was asked.
+        question: Path of the question.
         answer: Path of what is judged.
         reference: Path of what is taken to be right.
         **options: See `JudgeOptions`.
@@ -93,10 +93,10 @@ def relevance(
     answer: str = "answer",
     **options: Unpack[JudgeOptions],
 ) -> LLMJudgeTask:
-    """Does the answer speak to the question that was asked, from 1 to 5?
+    """Does the answer speak to the question, from 1 to 5?
 
     Args:
-        question: Path of what was asked.
+        question: Path of the question.
         answer: Path of what is judged.
         **options: See `JudgeOptions`.
     """
@@ -110,10 +110,10 @@ def completeness(
     reference: str = "reference",
     **options: Unpack[JudgeOptions],
 ) -> LLMJudgeTask:
-    """Does the answer deal with all that was asked?
+    """Does the answer deal with all of the question?
 
     Args:
-        question: Path of what was asked.
+        question: Path of the question.
         answer: Path of what is judged.
         reference: Path of a full answer; used where the record has one.
         **options: See `JudgeOptions`.
@@ -163,7 +163,7 @@ def tone(
     """Is the answer polite, plain and fit for the one it is meant for?
 
     Args:
-        question: Path of what was asked.
+        question: Path of the question.
         answer: Path of what is judged.
         **options: See `JudgeOptions`.
     """

@@ -18,7 +18,7 @@ MINUTE_S: Final = 60.0
 
 
 class PausedError(TransientError):
-    """The provider asked for a longer pause than anyone here wants to wait."""
+    """The provider requested a longer pause than anyone here wants to wait."""
 
 
 class _Use:
@@ -33,7 +33,7 @@ class _Use:
 class Limits:
     """Lets questions begin in the order in which they came, and no more of them than is allowed.
 
-    All of them are asked in one event loop. In any 60 seconds at most so many questions begin, and
+    All of them are sent in one event loop. In any 60 seconds at most so many questions begin, and
     their tokens add up to at most so many; tokens are estimated before the call and corrected after
     it. A question that is cancelled while waiting leaves the queue. One that is cancelled later
     gives back its place by `Ticket.leave`.
@@ -111,7 +111,7 @@ class Limits:
         now = self._clock()
         pause = self._paused_until - now
         if pause > self._max_pause_s:
-            raise PausedError("the provider asked for a pause", round(pause, 1))
+            raise PausedError("the provider requested a pause", round(pause, 1))
         if self._inside >= self._concurrency:
             return math.inf
         self._forget(now)

@@ -44,7 +44,7 @@ class ModelJudge:
 
     Every question is one request by the vendor's own client, which does not retry: the engine
     does. Questions to one entry share its limits, in whichever loop, thread and judge they are
-    asked. Keys are read from the environment when an entry is first asked.
+    called. Keys are read from the environment when an entry is first called.
 
     Args:
         entries: Entries made in code, or those of a settings file; by default those of this
@@ -102,7 +102,7 @@ class ModelJudge:
     def check(
         self, provider: str, settings: Mapping[str, JsonValue] | None = None, model: str = ""
     ) -> None:
-        """Refuse what could not be asked, before anything is; the network is not used.
+        """Refuse what could not be sent, before anything is; the network is not used.
 
         Args:
             provider: An entry's name, as in a prompt.
@@ -212,7 +212,7 @@ class _Asker:
         # and would stay in the context of what is raised there.
         if fault.retry_after_s is not None:
             self._limits.pause(fault.retry_after_s)
-        text, usage = self._told(request, fault), self._priced(request, fault.usage)
+        text, usage = self._described(request, fault), self._priced(request, fault.usage)
         is_long = (fault.retry_after_s or 0.0) > self._entry.max_pause_s
         raise JudgeError(fault.reason, text, fault.retry_after_s, fault.permanent or is_long, usage)
 
@@ -239,7 +239,7 @@ class _Asker:
         from pydantic_ai.settings import ModelSettings
 
         request, settings, form = question.request, question.settings, question.form
-        asked = to_model_messages(question.messages)
+        messages = to_model_messages(question.messages)
         schema = request.response_schema
         ticket = await self._limits.enter(_estimate(question.messages, schema, settings))
         used: int | None = None
@@ -249,7 +249,7 @@ class _Asker:
                 with reading():
                     response = await model_request(
                         question.model,
-                        asked,
+                        messages,
                         model_settings=ModelSettings(**settings),
                         model_request_parameters=form.parameters,
                         instrument=False,
@@ -302,7 +302,7 @@ class _Asker:
             return JudgeError(Reason.PROVIDER, str(error), permanent=True, usage=JudgeUsage())
         return to_fault(error)
 
-    def _told(self, request: JudgeRequest, fault: JudgeError) -> str:
+    def _described(self, request: JudgeRequest, fault: JudgeError) -> str:
         """Name entry and model, and take out a key that a provider's message repeats."""
         entry, text = self._entry, self._without_keys(fault.message)
         text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -42,11 +42,11 @@ class ModelSettings(RootModel[AnySettings]):
 
 
 _WHY: Final[Mapping[str, tuple[str, ...]]] = {
-    "the prompt's own field 'model' says which model is asked": (
+    "the prompt's own field 'model' says which model is called": (
         "model", "models", "model_id", "model_list", "engine", "deployment", "deployment_id",
         "fallbacks", "context_window_fallbacks", "preset", "lora", "lora_request", "adapter_id",
     ),
-    "what is asked stands in the prompt's messages, with what fences the values in them": (
+    "the question stands in the prompt's messages, with what fences the values in them": (
         "messages", "system", "system_prompt", "system_instruction", "system_instructions",
         "instructions", "contents", "prompt", "prompt_id", "prompt_variables", "input", "suffix",
         "previous_response_id", "conversation", "context_management",
@@ -125,20 +125,20 @@ def is_of_use(name: str, value: JsonValue, where: str = "") -> bool:
     """
     open_fields = [(where, name, value)]
     while open_fields:
-        inside, field, held = open_fields.pop()
+        inside, field, setting = open_fields.pop()
         path, folded = f"{inside}{field}", _folded(field)
-        if held is None or _is_harmless(folded, held):
+        if setting is None or _is_harmless(folded, setting):
             continue
         if folded in _REFUSED:
             raise ConfigError(f"model setting {path!r}: {_REFUSED[folded]}")
-        if folded == "servicetier" and held not in _TIERS:
+        if folded == "servicetier" and setting not in _TIERS:
             known = ", ".join(_TIERS)
             raise ConfigError(
                 f"model setting {path!r}: expected one of {known}; others cost more than the "
                 "prices of the entry say"
             )
         if folded not in _OPAQUE:
-            open_fields += [(f"{path}.", *inner) for inner in _fields_in(held)]
+            open_fields += [(f"{path}.", *inner) for inner in _fields_in(setting)]
     return not _is_harmless(_folded(name), value)
 
 

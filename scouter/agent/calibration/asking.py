@@ -43,7 +43,7 @@ class JudgeOutcome:
 
     @property
     def is_over_budget(self) -> bool:
-        """True where nobody was asked, as the budget left too little."""
+        """True where no judge was called, as the budget left too little."""
         return self.why == _OVER_BUDGET
 
 

@@ -149,7 +149,7 @@ class Evidence:
     The first outcome of an item counts; the others show how consistent the judge is.
     """
     swapped: Sequence[JudgeOutcome] = ()
-    """Outcome on each item with its two answers exchanged; empty if that was not asked."""
+    """Outcome on each item with its two answers exchanged; empty if those were not requested."""
     answered_by: str = ""
     models: Counter[str] = field(default_factory=Counter[str])
     labels: int = 0

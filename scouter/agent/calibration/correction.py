@@ -54,7 +54,7 @@ class Loaded(NamedTuple):
     parts: dict[str, Part]
     """Results by the alias of the profile; the alias is empty without a replay."""
     judge: str | None
-    """Judge that was asked; see `Provenance.judge`."""
+    """Judge that was called; see `Provenance.judge`."""
 
 
 def load_results(path: Path) -> Loaded:
@@ -92,7 +92,7 @@ def correct(
         profile: Profile of the results, where it is another version than the calibrated one.
 
     Raises:
-        ConfigError: The outcomes were asked otherwise than in the calibration; names the
+        ConfigError: The outcomes were requested otherwise than in the calibration; names the
             difference.
     """
     found = _matching(results, load_results(results), calibration, profile)

@@ -147,7 +147,7 @@ def drawn_of(
         label, is_good = item.drawn, item.is_good_if_drawn
         if label is None or is_good is None:
             not_drawn[item.not_drawn or "on which people who had seen nothing are tied"] += 1
-        else:  # the judge may decide otherwise when it is asked again
+        else:  # the judge may decide otherwise when it is called again
             then = item.judged_when_drawn
             found.append(_Draw(item, label, is_good, passed if then is None else then))
     sizes = {stratum: _size(found, stratum) for stratum in ("all", "passed", "failed")}

@@ -15,8 +15,8 @@ from scouter.evaluate.tasks.task import Task, tasks_digest
 
 _ENTRY: Final = "the provider entry"
 _NO_MATTER: Final = {"description", "prompt", "id", "max_retries", "required", "sample_rate"}
-"""Fields that say how often a task is asked, what it is called or what hangs on it, and change no
-outcome."""
+"""Fields that say how often a task calls its judge, what its name is or what hangs on it, and
+change no outcome."""
 _OF_PROMPT: Final = {"fence", "max_value_characters"}
 """Fields of a prompt that change what the judge reads, beside its messages."""
 
@@ -45,11 +45,11 @@ class Identity(BaseModel):
     before_digest: str
     """Digest of the tasks that it depends on."""
     judge: str | None = None
-    """`module:name` of who was asked in place of the provider entry; empty if that was asked, None
+    """`module:name` of the judge in place of the provider entry; empty if that was called, None
     where nobody knows."""
 
     def differences(self, other: "Identity") -> list[str]:
-        """Say in what the outcomes of another task were asked otherwise; [] if in nothing."""
+        """Say in what the outcomes of another task were requested otherwise; [] if in nothing."""
         found = [
             f"{name} is {show(theirs)}, calibrated was {show(own)}"
             for name, own, theirs in (
@@ -60,7 +60,9 @@ class Identity(BaseModel):
             if own != theirs
         ]
         if None not in (self.judge, other.judge) and self.judge != other.judge:
-            found.append(f"{other.judge or _ENTRY} is asked, calibrated was {self.judge or _ENTRY}")
+            found.append(
+                f"{other.judge or _ENTRY} is called, calibrated was {self.judge or _ENTRY}"
+            )
         for what, own, theirs in (
             ("setting", self.settings, other.settings),
             ("field", self.others, other.others),
@@ -119,7 +121,7 @@ def identify(profile: AgentEvalProfile, task: LLMJudgeTask, judge: str | None = 
     Args:
         profile: It.
         task: One of its tasks.
-        judge: `module:name` of who is asked in place of the provider entry; empty if that is asked,
+        judge: `module:name` of the judge in place of the provider entry; empty if that is called,
             None where nobody knows.
     """
     return identify_among(
@@ -141,12 +143,12 @@ def identify_among(
     of_prompt = prompt.model_dump(mode="json", include=_OF_PROMPT)
     wire |= {f"prompt.{name}": value for name, value in of_prompt.items()}
     settings = prompt.model_settings or {}
-    before = [_asked(each) for each in needed(tasks, task.id) if each.id != task.id]
+    before = [_judged_part(each) for each in needed(tasks, task.id) if each.id != task.id]
     return Identity(
         alias=alias,
         profile_digest=profile_digest,
         task_id=task.id,
-        task_digest=tasks_digest([*before, _asked(task)]),
+        task_digest=tasks_digest([*before, _judged_part(task)]),
         provider=str(prompt.provider),
         model=prompt.model,
         settings=settings,
@@ -159,7 +161,7 @@ def identify_among(
     )
 
 
-def _asked(task: Task) -> Task:
+def _judged_part(task: Task) -> Task:
     """A task without what hangs on its outcome, which changes no outcome."""
     return task.model_copy(update={"required": False}) if task.required else task
 

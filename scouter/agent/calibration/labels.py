@@ -37,7 +37,7 @@ LabelOrder: TypeAlias = Literal["random", "outcome", "failed", "uncertain", "dis
 Stratum: TypeAlias = Literal["all", "passed", "failed"]
 """Records that one was drawn from: all, or those that the judge passed or failed."""
 _CELL_LIMIT: Final = threading.Lock()
-"""Held while this module has the limit on cells raised, which the whole process shares."""
+"""Locked while this module has the limit on cells raised, which the whole process shares."""
 
 
 def _read_word(value: object) -> object:
@@ -78,7 +78,7 @@ class Label(BaseModel):
     uid: str = ""
     record_id: str = ""
     context: JsonValue = None
-    """The record's, where the judge is to be asked."""
+    """The record's, where the judge is to be called."""
     task: str = ""
     """Id of the judge task; may be left out where there is one."""
     label: _Word = None
@@ -87,7 +87,7 @@ class Label(BaseModel):
     """In place of `label`: a number on the judge's scale, which the task compares."""
     rater: str = ""
     judge: _Word = None
-    """Outcome of the judge on the same record, if it was asked before."""
+    """Outcome of the judge on the same record, if it was called before."""
     judge_score: _Number = None
     length: _Length = None
     """Length of the answer, in any unit; without it the answer is measured."""
@@ -102,7 +102,7 @@ class Label(BaseModel):
     size: _Size = None
     """Number of records in the stratum at that moment."""
     question: str = ""
-    """For people: what the judge was asked about the record."""
+    """For people: the judge's question about the record."""
     notes: JsonValue = None
     """For people."""
 

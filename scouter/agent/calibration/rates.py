@@ -25,7 +25,7 @@ class Unfit(NamedTuple):
     """There is no calibration of this judge."""
 
     differences: tuple[str, ...]
-    """In what the nearest one of the same task was asked otherwise; empty if there is none."""
+    """In what the nearest one of the same task was requested otherwise; empty if there is none."""
 
     @property
     def why(self) -> str:
@@ -263,12 +263,12 @@ def judge_rates(
         profiles: That judged, by alias.
         scenarios: That were run.
         calibrations: Those that there are.
-        judge: `module:name` of who was asked in place of provider entries; empty if they were.
+        judge: `module:name` of the judge in place of provider entries; empty if they were.
 
     Returns:
         By alias, then by task as in the profile; last the scenarios' own tasks by id. Session-
         scoped tasks, which cannot be calibrated, are left out. A task of several scenarios that
-        is not asked alike in all of them counts as one that has no calibration.
+        is not called alike in all of them counts as one that has no calibration.
 
     Cost: linear in the number of task results.
     """
@@ -314,12 +314,12 @@ def _of_scenarios(results: ScenarioEvalResults) -> Mapping[str, Sequence[RecordO
 def _own_judges(scenarios: Sequence[EvalScenario], judge: str) -> Mapping[str, Sequence[Identity]]:
     """By task id, what each scenario asks under it."""
     found: defaultdict[str, list[Identity]] = defaultdict(list)
-    for scenario, task in _asked(scenarios):
+    for scenario, task in _judge_tasks(scenarios):
         found[task.id].append(identify_among(scenario.tasks, task, judge))
     return found
 
 
-def _asked(scenarios: Sequence[EvalScenario]) -> Iterator[tuple[EvalScenario, LLMJudgeTask]]:
+def _judge_tasks(scenarios: Sequence[EvalScenario]) -> Iterator[tuple[EvalScenario, LLMJudgeTask]]:
     for scenario in scenarios:
         for task in scenario.tasks:
             if isinstance(task, LLMJudgeTask):

@@ -125,7 +125,7 @@ def judged(*texts: str, structured: StructuredOutput, by_tool: bool = False) -> 
 @pytest.mark.parametrize("text", WRITTEN)
 @pytest.mark.parametrize("structured", ["schema", "tool", "text", "called"])
 def test_json_with_fences_and_prose_is_read_in_every_mode(structured: str, text: str) -> None:
-    """Local models write both whatever they are told, and as the arguments of a tool, too."""
+    """Local models write both whatever the prompt says, and as the arguments of a tool, too."""
     is_called = structured == "called"
     result = judged(
         text,
@@ -146,7 +146,7 @@ def test_what_is_not_clearly_the_answer_is_none(structured: StructuredOutput, te
 
 
 @pytest.mark.parametrize(
-    ("calls", "told"),
+    ("calls", "ending"),
     [
         pytest.param([4, 4], "passed", id="the same twice"),
         pytest.param([5, 4], "errored:parse", id="two verdicts"),
@@ -154,12 +154,12 @@ def test_what_is_not_clearly_the_answer_is_none(structured: StructuredOutput, te
         pytest.param([1, 1], "failed", id="a bad one twice"),
     ],
 )
-def test_a_tool_that_takes_the_answer_is_called_twice(calls: list[int], told: str) -> None:
+def test_a_tool_that_takes_the_answer_is_called_twice(calls: list[int], ending: str) -> None:
     """Kind: one of two verdicts is taken. Reasons may differ."""
     texts = [json.dumps({"score": score, "reason": f"r{at}"}) for at, score in enumerate(calls)]
     result = judged(*texts, structured="tool", by_tool=True)
 
-    assert ":".join(filter(None, (result.outcome, result.reason))) == told
+    assert ":".join(filter(None, (result.outcome, result.reason))) == ending
 
 
 def test_fences_inside_a_text_of_an_answer_are_its_own() -> None:

@@ -42,7 +42,7 @@ def run_budget(usd: float) -> Budget:
     return Budget(SqliteLedger(":memory:"), run_usd=usd, day=lambda: DAY)
 
 
-def test_what_does_not_fit_is_told() -> None:
+def test_what_does_not_fit_is_reported() -> None:
     async def run() -> None:
         budget = run_budget(1.0)
         await (await reserve(budget, 0.7)).settle(0.6)
@@ -98,7 +98,7 @@ class Late(SqliteLedger):
 
 
 def test_what_is_given_back_while_the_ledger_looks_counts() -> None:
-    """Nobody is asked any more when the refusal comes; but there is money again."""
+    """No model is called any more when the refusal comes; but there is money again."""
 
     async def run() -> None:
         ledger = Late()
@@ -114,7 +114,7 @@ def test_what_is_given_back_while_the_ledger_looks_counts() -> None:
     asyncio.run(run())
 
 
-def test_when_it_is_spent_all_who_wait_are_told() -> None:
+def test_when_it_is_spent_all_who_wait_are_notified() -> None:
     async def run() -> None:
         budget = run_budget(1.0)
 
@@ -125,17 +125,17 @@ def test_when_it_is_spent_all_who_wait_are_told() -> None:
                 return str(error.reason)
             await asyncio.sleep(0)
             await payment.settle(0.3)
-            return "asked"
+            return "answered"
 
         found = await asyncio.wait_for(asyncio.gather(*(one() for _ in range(20))), 120)
-        assert sorted(found) == ["asked"] * 3 + ["budget"] * 17
+        assert sorted(found) == ["answered"] * 3 + ["budget"] * 17
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_cancelling_leaves_nothing_behind(kind: str, tmp_path: Path) -> None:
-    """A caller that is cancelled before it asked has spent nothing, at any moment."""
+    """A caller that is cancelled before its call has spent nothing, at any moment."""
 
     async def run() -> None:
         ledger = SqliteLedger(":memory:" if kind == "memory" else tmp_path / "l.db")
@@ -217,10 +217,10 @@ def test_entries_without_a_bound_are_free() -> None:
     assert asyncio.run(budget.reserve("other", 1e9)) is None
 
 
-def test_nothing_is_asked_without_a_ledger(tmp_path: Path) -> None:
+def test_no_model_is_called_without_a_ledger(tmp_path: Path) -> None:
     (tmp_path / "l.db").mkdir()
     budget = Budget(SqliteLedger(tmp_path / "l.db"), daily_usd=1.0)
-    with pytest.raises(JudgeError, match="nothing is asked without a budget") as caught:
+    with pytest.raises(JudgeError, match="no model is called without a budget") as caught:
         asyncio.run(budget.reserve("house", 0.1))
     assert caught.value.reason is Reason.PROVIDER
     budget.close()

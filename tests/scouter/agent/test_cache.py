@@ -87,7 +87,7 @@ def broken(path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "cut", "other", "folder"])
-def test_a_file_that_is_no_cache_is_told_once_and_passed_over(
+def test_a_file_that_is_no_cache_is_reported_once_and_passed_over(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "c.db"
@@ -99,12 +99,12 @@ def test_a_file_that_is_no_cache_is_told_once_and_passed_over(
     put(cache, "c")
     cache.close()
 
-    (told,) = caplog.records
-    assert str(path) in told.getMessage()
+    (warning,) = caplog.records
+    assert str(path) in warning.getMessage()
     assert (path.read_bytes() if path.is_file() else b"") == before, "nobody else's file changes"
 
 
-def test_a_locked_file_is_told_once_and_passed_over(
+def test_a_locked_file_is_reported_once_and_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "c.db"
@@ -198,8 +198,8 @@ def test_a_cleared_shelf_leaves_no_byte(tmp_path: Path) -> None:
     for _ in range(3):
         put_on(cache, "abcdefgh", "one", "a secret sentence" * 500)
     put_on(cache, "ab", "two", "stays")
-    held = [file for file in tmp_path.iterdir() if b"a secret sentence" in file.read_bytes()]
-    assert held, "the search finds what is there"
+    found = [file for file in tmp_path.iterdir() if b"a secret sentence" in file.read_bytes()]
+    assert found, "the search finds what is there"
     cache.clear(["one", "none"]).result()
     assert [file for file in tmp_path.iterdir() if b"a secret sentence" in file.read_bytes()] == []
     assert (on_shelf(cache, "abcdefgh", "one"), on_shelf(cache, "ab", "two")) == ("", "ab")
@@ -223,7 +223,7 @@ def test_clearing_says_where_bytes_may_be_left(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_what_nobody_wants_any_more_is_not_kept(tmp_path: Path) -> None:
+def test_what_nobody_wants_any_more_is_not_stored(tmp_path: Path) -> None:
     cache = SqliteCache(tmp_path / "c.db")
     asyncio.run(cache.put(key_of("a"), JudgeReply(response=1), is_wanted=lambda: False))
     assert asyncio.run(stored_in(cache, "a")) == ""

@@ -46,19 +46,19 @@ def key_of(parts: dict[str, Any], task_id: str = "t", record_uid: str = "r") -> 
     return cache_key(request, space=parts["space"], entry=parts["entry"])
 
 
-def told_apart(value: Any) -> object:
+def typed(value: Any) -> object:
     """A value in which 1, 1.0 and True differ, and so does the order inside of an object."""
     if isinstance(value, dict):
         inside = cast("dict[str, Any]", value)
-        return "{", [(name, told_apart(each)) for name, each in inside.items()]
+        return "{", [(name, typed(each)) for name, each in inside.items()]
     if isinstance(value, list | tuple):
-        return "[", [told_apart(each) for each in cast("list[Any]", value)]
+        return "[", [typed(each) for each in cast("list[Any]", value)]
     return type(value).__name__, repr(value)
 
 
 def shape(parts: dict[str, Any]) -> object:
     known = {**parts, "settings": dict(sorted(parts["settings"].items()))}
-    return told_apart(dict(sorted(known.items())))
+    return typed(dict(sorted(known.items())))
 
 
 @given(PARTS, PARTS)

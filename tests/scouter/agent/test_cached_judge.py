@@ -28,20 +28,20 @@ def question(text: str = "a", **fields: object) -> JudgeRequest:
 
 
 class Slow:
-    """Answers when it is told to."""
+    """Answers on command."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.questions: list[str] = []
         self.go = asyncio.Event()
         self.fails: list[Exception] = []
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        self.asked.append(request.messages[0]["content"])
+        self.questions.append(request.messages[0]["content"])
         await self.go.wait()
         if self.fails:
             raise self.fails.pop()
         return JudgeReply(
-            response={"v": len(self.asked)}, model="m-1", input_tokens=10, cost_usd=0.5
+            response={"v": len(self.questions)}, model="m-1", input_tokens=10, cost_usd=0.5
         )
 
 
@@ -70,7 +70,7 @@ def test_the_second_time_takes_nothing() -> None:
         )  # fmt: skip
         await judge.ask(question("b"))
         await judge.ask(question(sample=1))
-        assert slow.asked == ["a", "b", "a"]
+        assert slow.questions == ["a", "b", "a"]
 
     run(test)
 
@@ -79,7 +79,7 @@ def test_many_at_the_same_time_ask_once() -> None:
     async def test(slow: Slow, judge: CachedJudge) -> None:
         waiting = [asyncio.ensure_future(judge.ask(question("ab"[at % 2]))) for at in range(50)]
         await settle()
-        assert slow.asked == ["a", "b"]
+        assert slow.questions == ["a", "b"]
         slow.go.set()
         replies = await asyncio.gather(*waiting)
         assert Counter(reply.is_cached for reply in replies) == {False: 2, True: 48}
@@ -94,7 +94,7 @@ def test_a_cancelled_asker_hands_the_question_on() -> None:
         await settle()
         waiting[0].cancel()
         await settle()
-        assert slow.asked == ["a", "a"], "exactly one of the others asks"
+        assert slow.questions == ["a", "a"], "exactly one of the others asks"
         waiting[2].cancel()  # one who only waits
         await settle()
         slow.go.set()
@@ -102,14 +102,14 @@ def test_a_cancelled_asker_hands_the_question_on() -> None:
         assert [type(each).__name__ for each in found] == [
             "CancelledError", "JudgeReply", "CancelledError", "JudgeReply",
         ]  # fmt: skip
-        assert len(slow.asked) == 2
+        assert len(slow.questions) == 2
         assert (await judge.ask(question())).is_cached
 
     run(test)
 
 
 @pytest.mark.parametrize("reason", [Reason.REFUSAL, Reason.PARSE, Reason.PROVIDER, Reason.BUDGET])
-def test_a_failure_is_for_all_who_wait_and_is_not_kept(reason: Reason) -> None:
+def test_a_failure_is_for_all_who_wait_and_is_not_stored(reason: Reason) -> None:
     async def test(slow: Slow, judge: CachedJudge) -> None:
         took = JudgeUsage(calls=1, cost_usd=0.25)
         slow.fails = [JudgeError(reason, "no", 3.0, usage=took)]
@@ -121,19 +121,19 @@ def test_a_failure_is_for_all_who_wait_and_is_not_kept(reason: Reason) -> None:
         assert [(e.reason, e.message, e.retry_after_s) for e in errors] == [(reason, "no", 3.0)] * 3
         assert [e.usage for e in errors] == [took, JudgeUsage(), JudgeUsage()], "paid for once"
         assert not (await judge.ask(question())).is_cached
-        assert len(slow.asked) == 2
+        assert len(slow.questions) == 2
 
     run(test)
 
 
 def test_across_event_loops() -> None:
     """Threads with loops of their own ask once, too."""
-    begun, go = threading.Event(), threading.Event()
-    asked: list[str] = []
+    started, go = threading.Event(), threading.Event()
+    requests: list[str] = []
 
     def answer(request: JudgeRequest) -> JudgeReply:
-        asked.append(request.record_uid)
-        begun.set()
+        requests.append(request.record_uid)
+        started.set()
         go.wait(120)
         return JudgeReply(response=1)
 
@@ -146,36 +146,36 @@ def test_across_event_loops() -> None:
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
-    assert begun.wait(120)
+    assert started.wait(120)
     go.set()
     for thread in threads:
         thread.join(120)
-    assert len(asked) == 1
+    assert len(requests) == 1
     assert Counter(found) == {True: 3, False: 1}
 
 
-def test_spaces_and_entries_are_kept_apart() -> None:
+def test_spaces_and_entries_are_separate() -> None:
     cache = MemoryCache()
-    asked: list[str] = []
+    requests: list[str] = []
 
     def judge(name: str, space: str, entry: str) -> bool:
         cached = CachedJudge(
-            lambda _: asked.append(name), cache, space=space, entry_of=lambda _: entry
+            lambda _: requests.append(name), cache, space=space, entry_of=lambda _: entry
         )
         return asyncio.run(cached.ask(question())).is_cached
 
     calls = [("1", "a", "x"), ("2", "b", "x"), ("3", "a", "y"), ("4", "a", "x")]
     assert [judge(*call) for call in calls] == [False, False, False, True]
-    assert asked == ["1", "2", "3"]
+    assert requests == ["1", "2", "3"]
 
 
-def test_what_cannot_be_written_down_is_asked_each_time() -> None:
-    asked: list[int] = []
-    judge = CachedJudge(lambda _: asked.append(1), MemoryCache())
+def test_what_cannot_be_written_down_is_requested_each_time() -> None:
+    requests: list[int] = []
+    judge = CachedJudge(lambda _: requests.append(1), MemoryCache())
     odd = question(settings={"a": object()})
     asyncio.run(judge.ask(odd))
     asyncio.run(judge.ask(odd))
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_an_unknown_entry_is_the_judges_to_tell() -> None:
@@ -232,13 +232,13 @@ def tasks_of(task: LLMJudgeTask, judge: CachedJudge) -> EvalTaskResult:
 
 def answering(cache: MemoryCache, *answers: JsonValue) -> tuple[CachedJudge, list[JudgeRequest]]:
     """A judge around a model that gives these answers one after the other."""
-    given, asked = iter(answers), list[JudgeRequest]()
+    given, requests = iter(answers), list[JudgeRequest]()
 
     def answer(request: JudgeRequest) -> JsonValue:
-        asked.append(request)
+        requests.append(request)
         return next(given)
 
-    return CachedJudge(answer, cache), asked
+    return CachedJudge(answer, cache), requests
 
 
 @pytest.mark.parametrize(
@@ -255,24 +255,24 @@ def answering(cache: MemoryCache, *answers: JsonValue) -> tuple[CachedJudge, lis
                      {"polite": {"reason": "r", "verdict": "yes"}}, id="rubric"),
     ],
 )  # fmt: skip
-def test_what_the_task_cannot_use_is_asked_again(
+def test_what_the_task_cannot_use_is_requested_again(
     task: LLMJudgeTask, useless: JsonValue, useful: JsonValue
 ) -> None:
-    """The first answer costs one verdict, and not those of all later runs; the second is kept."""
-    judge, asked = answering(MemoryCache(), useless, useful)
+    """The first answer costs one verdict, and not those of all later runs; the second is stored."""
+    judge, requests = answering(MemoryCache(), useless, useful)
     found = [tasks_of(task, judge) for _ in range(3)]
     assert [each.outcome for each in found] == [Outcome.ERRORED, Outcome.PASSED, Outcome.PASSED]
     assert [each.usage.cached for each in found if each.usage] == [0, 0, 1]
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_of_a_pair_each_choice_counts_by_itself() -> None:
-    """One that is none of the labels is asked again; one that changes with the order is kept."""
-    judge, asked = answering(MemoryCache(), {"better": "both"}, {"better": "A"}, {"better": "A"})
+    """None of the labels: it is requested again; one that changes with the order is stored."""
+    judge, requests = answering(MemoryCache(), {"better": "both"}, {"better": "A"}, {"better": "A"})
     found = [tasks_of(PAIR, judge) for _ in range(3)]
     assert [each.outcome for each in found] == [Outcome.ERRORED, Outcome.FAILED, Outcome.FAILED]
     assert [each.usage.cached for each in found if each.usage] == [0, 1, 2]
-    assert len(asked) == 3
+    assert len(requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -285,41 +285,41 @@ def test_of_a_pair_each_choice_counts_by_itself() -> None:
         pytest.param(SCORED, {"score": 1, "reason": "r"}, None, id="failed"),
     ],
 )  # fmt: skip
-def test_an_answer_that_says_what_it_has_to_is_kept(
+def test_an_answer_that_says_what_it_has_to_is_stored(
     task: LLMJudgeTask, answer: JsonValue, reason: str | None
 ) -> None:
     """Although the verdict is none, or not the wanted one: asking again would mend nothing."""
-    judge, asked = answering(MemoryCache(), answer)
+    judge, requests = answering(MemoryCache(), answer)
     assert [tasks_of(task, judge).reason for _ in range(2)] == [reason] * 2
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
-def test_what_others_have_put_there_is_held_against_the_question() -> None:
+def test_what_others_have_put_there_is_compared_with_the_question() -> None:
     """A cache that somebody else can write gives verdicts of its own, and never takes one away."""
     cache = MemoryCache()
-    judge, asked = answering(cache, {"score": 5, "reason": "the model's"})
+    judge, requests = answering(cache, {"score": 5, "reason": "the model's"})
     (request,) = questions(SCALED)
     key = cache_key(request, space="default", entry="openai")
     asyncio.run(cache.put(key, JudgeReply(response={"score": 99, "reason": "planted"})))
     assert [tasks_of(SCALED, judge).outcome for _ in range(2)] == [Outcome.PASSED] * 2
-    assert len(asked) == 1
-    kept = asyncio.run(cache.get(key))
-    assert kept is not None
-    assert kept.response == {"score": 5, "reason": "the model's"}
+    assert len(requests) == 1
+    stored = asyncio.run(cache.get(key))
+    assert stored is not None
+    assert stored.response == {"score": 5, "reason": "the model's"}
 
 
 def questions(task: LLMJudgeTask) -> list[JudgeRequest]:
     """The questions of a task about the record of these tests."""
-    judge, asked = answering(MemoryCache(), {"score": 1, "reason": "r"})
+    judge, requests = answering(MemoryCache(), {"score": 1, "reason": "r"})
     tasks_of(task, judge)
-    return asked
+    return requests
 
 
 def is_second(reply: JudgeReply) -> bool:
     return reply.response == {"v": 2}
 
 
-def test_a_useless_answer_is_for_all_who_wait_and_is_not_kept() -> None:
+def test_a_useless_answer_is_for_all_who_wait_and_is_not_stored() -> None:
     async def test(slow: Slow, judge: CachedJudge) -> None:
         useless = question(is_usable=is_second)
         waiting = [asyncio.ensure_future(judge.ask(useless)) for _ in range(3)]
@@ -329,12 +329,12 @@ def test_a_useless_answer_is_for_all_who_wait_and_is_not_kept() -> None:
         assert [reply.response for reply in replies] == [{"v": 1}] * 3
         assert sum(reply.cost_usd or 0 for reply in replies) == 0.5, "paid for once"
         assert [(await judge.ask(useless)).response for _ in range(2)] == [{"v": 2}] * 2
-        assert slow.asked == ["a", "a"]
+        assert slow.questions == ["a", "a"]
 
     run(test)
 
 
-def test_a_kept_answer_that_is_of_use_to_one_alone() -> None:
+def test_a_stored_answer_that_is_of_use_to_one_alone() -> None:
     """A caller that waits for another's lookup asks itself where the answer is of no use to it."""
 
     class Pausing(MemoryCache):

@@ -1,4 +1,4 @@
-"""The loop in which providers are asked: one bound for all loops, cancellation, and forks."""
+"""The loop in which providers are called: one bound for all loops, cancellation, and forks."""
 
 import asyncio
 import subprocess
@@ -43,7 +43,7 @@ def test_who_is_cancelled_waits_until_it_is_cleaned_up() -> None:
     steps: list[str] = []
 
     async def work() -> None:
-        begun.set()
+        started.set()
         try:
             await asyncio.sleep(600)
         finally:
@@ -52,13 +52,13 @@ def test_who_is_cancelled_waits_until_it_is_cleaned_up() -> None:
 
     async def main() -> None:
         asking = asyncio.create_task(judge_loop().run(work()))
-        await asyncio.to_thread(begun.wait)
+        await asyncio.to_thread(started.wait)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
         steps.append("cancelled")
 
-    begun = threading.Event()
+    started = threading.Event()
     asyncio.run(main())
     assert steps == ["cleaned up", "cancelled"]
 

@@ -152,7 +152,7 @@ SAME_KEY = "{kind: openai, key_variable: OPENAI_API_KEY}"
 
 
 @pytest.mark.parametrize(
-    ("providers", "asked", "found"),
+    ("providers", "requested", "found"),
     [
         ("gemini: {concurrency: 1}", "google", "gemini"),
         ("gemini: {concurrency: 1}", "Google_ADK", "gemini"),
@@ -175,24 +175,24 @@ SAME_KEY = "{kind: openai, key_variable: OPENAI_API_KEY}"
     ],
 )
 def test_no_second_way_to_an_account(
-    tmp_path: Path, providers: str, asked: str, found: str
+    tmp_path: Path, providers: str, requested: str, found: str
 ) -> None:
     """A well-known name means the provider's own entry, or is refused beside one for its key."""
     path = tmp_path / "providers.yaml"
     path.write_text(f"providers:\n  {providers}")
     entries = ProviderEntries.from_file(path)
     if " " not in found:
-        assert entries.find(asked).name == found
-        assert asked.casefold() in entries.names
+        assert entries.find(requested).name == found
+        assert requested.casefold() in entries.names
         return
     with pytest.raises(ConfigError, match=found):
-        ModelJudge(entries, environ={"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}).check(asked)
-    assert asked.casefold() not in entries.names
+        ModelJudge(entries, environ={"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}).check(requested)
+    assert requested.casefold() not in entries.names
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "google", "vertex"])
 def test_a_missing_package_names_the_extra(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation without the vendor's package, seen before anything is asked."""
+    """An installation without the vendor's package, seen before any call."""
     import sys
 
     package = {"openai": "openai", "anthropic": "anthropic"}.get(kind, "google.genai")

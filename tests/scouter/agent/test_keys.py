@@ -80,7 +80,7 @@ def test_no_error_tells_the_key(
         assert KEY not in text
     assert KEY not in caplog.text
     assert KEY not in out.getvalue()
-    assert all(KEY not in text for asked in server.questions for text in everything(asked.headers))
+    assert all(KEY not in text for each in server.questions for text in everything(each.headers))
 
 
 def test_a_key_that_a_provider_repeats_is_taken_out() -> None:

@@ -52,7 +52,7 @@ async def one():
         if isinstance(found, Refused):
             return
         cost = draw.randrange(0, most + 1)
-        os.write(bills, b"%d\\n" % cost)  # asked: from here on it is to be paid for
+        os.write(bills, b"%d\\n" % cost)  # called: from here on it is to be paid for
         await asyncio.sleep(0.001)
         await ledger.settle(found, cost)
 
@@ -71,7 +71,7 @@ def start(folder: Path, seed: int) -> "subprocess.Popen[str]":
     )
 
 
-def has_grown(file: Path, size: int) -> bool:
+def is_larger(file: Path, size: int) -> bool:
     return file.exists() and file.stat().st_size > size + 100
 
 
@@ -106,7 +106,7 @@ def test_processes_that_are_killed_never_overspend(tmp_path: Path) -> None:
     for seed in range(3, 11):
         before = (tmp_path / "bill").stat().st_size if seed > 3 else 0
         wait_until(
-            lambda before=before: has_grown(tmp_path / "bill", before) or None, what="spending"
+            lambda before=before: is_larger(tmp_path / "bill", before) or None, what="spending"
         )
         time.sleep(draw.random() * 0.01)  # somewhere in the middle of its work
         worker = workers.pop(draw.randrange(3))

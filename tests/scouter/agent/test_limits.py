@@ -198,7 +198,7 @@ def test_whoever_is_cancelled_leaves_the_queue(cancelled: set[int]) -> None:
             tasks[at].cancel()
         holding.leave()
         await asyncio.gather(*tasks, return_exceptions=True)
-        (await limits.enter()).leave()  # nothing is held any more
+        (await limits.enter()).leave()  # nothing is taken any more
         return order
 
     assert run(main) == [at for at in range(8) if at not in cancelled]
@@ -207,13 +207,13 @@ def test_whoever_is_cancelled_leaves_the_queue(cancelled: set[int]) -> None:
 def test_entries_that_are_alike_share_their_limits() -> None:
     entry = ProviderEntry(name="a", kind="openai")
     other = ProviderEntry(name="b", kind="openai")
-    kept = limits_of(entry)
-    assert limits_of(entry.model_copy()) is kept
-    assert limits_of(other) is not kept
-    ticket = asyncio.run(kept.enter())
+    limits = limits_of(entry)
+    assert limits_of(entry.model_copy()) is limits
+    assert limits_of(other) is not limits
+    ticket = asyncio.run(limits.enter())
     ticket.leave()
     ticket.leave()  # a second time gives nothing back
-    assert asyncio.run(_inside(kept)) == entry.concurrency
+    assert asyncio.run(_inside(limits)) == entry.concurrency
 
 
 async def _inside(limits: Limits) -> int:

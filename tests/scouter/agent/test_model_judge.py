@@ -59,23 +59,23 @@ def ask(entry: ProviderEntry, request: JudgeRequest) -> JudgeReply:
 @pytest.mark.parametrize("structured", ["auto", "schema", "tool", "text"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_of_the_wanted_form(kind: Kind, structured: str) -> None:
-    """The form is asked for in the way that the entry names, and the answer read back the same."""
+    """The form is requested in the way that the entry names, and the answer read back the same."""
     with LLMTestServer(GOOD, key=KEY) as server:
         reply = ask(entry(kind, server, structured_output=structured), question(kind))
 
-    (asked,) = server.questions
+    (sent,) = server.questions
     fields = ["reason", "score"]
     if structured == "text":
-        assert (asked.schema, asked.tool) == (None, "")
-        assert json.dumps(Score.model_json_schema()["properties"]) in asked.text
+        assert (sent.schema, sent.tool) == (None, "")
+        assert json.dumps(Score.model_json_schema()["properties"]) in sent.text
         assert reply.response == json.dumps(GOOD), "the engine reads texts as JSON"
     else:
-        assert asked.schema is not None
-        assert sorted(asked.schema["properties"]) == sorted(asked.schema["required"]) == fields
-        assert bool(asked.tool) == (structured == "tool")
+        assert sent.schema is not None
+        assert sorted(sent.schema["properties"]) == sorted(sent.schema["required"]) == fields
+        assert bool(sent.tool) == (structured == "tool")
         assert reply.response == GOOD
     assert reply.model == MODELS[kind]
-    assert (asked.messages[-1]["role"], asked.messages[-1]["content"]) == (
+    assert (sent.messages[-1]["role"], sent.messages[-1]["content"]) == (
         "user",
         "How good is it?",
     )
@@ -224,7 +224,7 @@ def test_settings_reach_google() -> None:
     assert {name: config.get(name) for name in wanted} == wanted
 
 
-def test_google_cloud_is_asked_by_its_own_path() -> None:
+def test_google_cloud_is_called_by_its_own_path() -> None:
     with LLMTestServer(GOOD, key=KEY) as server:
         vertex = entry("google", server).model_copy(update={"kind": "vertex"})
         reply = ask(vertex, question("google"))
@@ -241,7 +241,7 @@ def test_settings_without_effect_are_no_error() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tokens_and_cost(kind: Kind) -> None:
-    """40 letters asked are 10 tokens here, 8 answered are 2: at 2 and 10 dollars, 40 millionths."""
+    """40 letters in are 10 tokens here, 8 letters out are 2: at 2 and 10 dollars, 40 millionths."""
     content = "x" * 40
     request = question(
         kind, messages=(Message(role="user", content=content),), response_schema=None
@@ -257,12 +257,12 @@ def test_tokens_and_cost(kind: Kind) -> None:
 
 
 def test_tokens_from_the_providers_cache_have_a_price_of_their_own() -> None:
-    """1,000 asked, 600 of them cached, 100 answered: 400*2 + 600*0.5 + 100*10 millionths."""
+    """1,000 of input, 600 of them cached, 100 answered: 400*2 + 600*0.5 + 100*10 millionths."""
     price = Price(input_per_million=2, cached_input_per_million=0.5, output_per_million=10)
     assert price.cost_usd(1000, 100, 600) == pytest.approx(2100e-6)
 
 
-def test_a_judge_outlives_the_loops_that_it_is_asked_from() -> None:
+def test_a_judge_outlives_the_loops_that_it_is_called_from() -> None:
     """It may be closed between two questions; a leak would be a ResourceWarning here."""
 
     async def twice(judge: ModelJudge) -> None:
@@ -320,11 +320,11 @@ def test_judges_that_are_let_go_of_take_no_answer_from_the_next(kind: Kind) -> N
     with LLMTestServer(GOOD, latency_s=0.05, key=KEY) as server:
         asyncio.run(main(server))
 
-    assert server.calls == 150, "nobody asked again"
+    assert server.calls == 150, "no call was repeated"
 
 
 def test_retry_after_holds_back_the_whole_entry() -> None:
-    """One of ten is told to wait for a second: none of those that come later is asked before."""
+    """One of ten has to wait for a second: none of those that come later is sent before."""
 
     async def main(judge: ModelJudge) -> float:
         with pytest.raises(JudgeError, match="429"):
@@ -356,15 +356,15 @@ def test_a_pause_of_a_day_is_not_waited_for() -> None:
     assert server.calls == 1, "nobody else was sent there"
 
 
-@pytest.mark.parametrize("asked_for", ["8", "1" + "0" * 20, "Fri, 31 Dec 9999 23:59:59 GMT"])
-def test_the_engine_does_not_sleep_through_a_pause_that_is_too_long(asked_for: str) -> None:
-    """It is told that asking again is useless, and by what."""
+@pytest.mark.parametrize("pause", ["8", "1" + "0" * 20, "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_the_engine_does_not_sleep_through_a_pause_that_is_too_long(pause: str) -> None:
+    """The fault says that asking again is useless, and by what."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    fault = Fault(kind="too_many", retry_after=asked_for)
+    fault = Fault(kind="too_many", retry_after=pause)
     with LLMTestServer(GOOD, faults={0: fault}, key=KEY) as server:
         judge = ModelJudge([entry("openai", server, max_pause_s=1)], environ=ENVIRON)
         found = asyncio.run(
@@ -392,7 +392,7 @@ def test_a_cached_answer_is_that_of_an_address(kind: Kind) -> None:
 
 
 def test_a_server_that_takes_no_schema() -> None:
-    """The message says which setting helps; with it the same server is asked without one."""
+    """The message says which setting helps; with it the same server is called without one."""
     fault = Fault(kind="bad_request", message="response_format is not supported by this model")
     with LLMTestServer(script=[fault], key=KEY) as server, pytest.raises(JudgeError) as raised:
         asyncio.run(ModelJudge([entry("openai", server)], environ=ENVIRON).ask(question("openai")))
@@ -429,7 +429,7 @@ def test_the_bound_of_an_entry_holds_for_all_tasks() -> None:
 
 
 def test_a_dataset_is_judged_by_provider_entries() -> None:
-    """The same task in code, without a running loop: one provider fails once and is asked again."""
+    """The same task in code, without a running loop: one call fails once and is repeated."""
     task = LLMJudgeTask(
         id="quality",
         prompt=Prompt("Is ${answer} good?", "claude-sonnet-4-6", "anthropic", output_type=Score),

@@ -1,4 +1,4 @@
-"""A budget held by the judge that asks models, against a real server on this machine."""
+"""A budget of the judge that calls models, against a real server on this machine."""
 
 import asyncio
 from collections import Counter
@@ -148,7 +148,7 @@ def test_tasks_are_skipped_when_it_is_spent() -> None:
     assert passed + skipped == 400
     assert passed >= 1
     assert skipped >= 1
-    assert server.calls == passed + 1, "nobody is asked about the others"
+    assert server.calls == passed + 1, "no model is called for the others"
     billed = sum(task.usage.cost_usd or 0 for task in tasks if task.usage)
     assert billed <= most
     assert billed > most - 0.3, "what is left is less than a question may cost"
@@ -212,11 +212,11 @@ def test_a_day_is_shared_by_judges_through_the_users_file(tmp_path: Path) -> Non
     with LLMTestServer(GOOD) as server:
         house = priced("openai", server, daily_budget_usd=0.4)
         took = [ask(ModelJudge([house], environ=environ)) for _ in range(40)]
-    asked = [each for each in took if each is not None and each.calls]
-    assert 1 <= len(asked) < 40
-    assert server.calls == len(asked)
+    called = [each for each in took if each is not None and each.calls]
+    assert 1 <= len(called) < 40
+    assert server.calls == len(called)
     ledger = SqliteLedger(tmp_path / "scouter/budget.db")
-    billed = sum(each.cost_usd or 0 for each in asked)
+    billed = sum(each.cost_usd or 0 for each in called)
     assert spent(ledger, account_of("our-openai")) == pytest.approx(billed, abs=1e-6)
     assert billed <= 0.4
     ledger.close()
@@ -247,7 +247,7 @@ def test_an_entry_that_was_changed_is_another_question() -> None:
         assert (one.calls, two.calls) == (1, 1)
 
 
-def test_samples_that_were_asked_decide() -> None:
+def test_samples_that_were_requested_decide() -> None:
     """Of three samples the budget is for some: a majority is a verdict, less is skipped."""
 
     def judge_of(answers: Sequence[JsonValue]) -> Any:

@@ -94,7 +94,7 @@ MALFORMED: list[tuple[Kind, str, str]] = [
 ]  # fmt: skip
 
 
-def asked_at(kind: Kind, response: HttpResponse) -> JudgeError:
+def fault_at(kind: Kind, response: HttpResponse) -> JudgeError:
     """The judge's error about a provider that always gives this response."""
 
     async def respond(_: HttpRequest) -> HttpResponse:
@@ -111,22 +111,22 @@ def asked_at(kind: Kind, response: HttpResponse) -> JudgeError:
 def fault_of(kind: Kind, url: str, timeout_s: float) -> JudgeError:
     """The judge's error about the provider at an address."""
     base = url + ("/v1" if kind == "openai" else "")
-    asked = ProviderEntry(
+    provider = ProviderEntry(
         name=f"our-{kind}", kind=kind, base_url=base, key_variable=VARIABLE, timeout_s=timeout_s
     )
-    judge = ModelJudge([asked], environ=ENVIRON)
+    judge = ModelJudge([provider], environ=ENVIRON)
     with pytest.raises(JudgeError) as raised:
         asyncio.run(judge.ask(question(kind)))
     return raised.value
 
 
 @pytest.mark.parametrize(("kind", "body", "words"), MALFORMED)
-def test_an_answer_that_breaks_its_readers_is_asked_for_again(
+def test_an_answer_that_breaks_its_readers_is_requested_again(
     kind: Kind, body: str, words: str
 ) -> None:
     """A server that loads its model answers so; nobody can say that it took nothing."""
     media = "text/html" if body == PAGE else "application/json"
-    error = asked_at(kind, HttpResponse(body=body.encode(), headers={"Content-Type": media}))
+    error = fault_at(kind, HttpResponse(body=body.encode(), headers={"Content-Type": media}))
 
     assert (error.reason, error.is_worth_retrying) == ("provider", True)
     assert "malformed" in error.message
@@ -140,7 +140,7 @@ def test_an_answer_that_breaks_its_readers_is_asked_for_again(
 )
 def test_a_status_counts_for_more_than_a_body(kind: Kind, status: int, is_retried: bool) -> None:
     """The same bodies below another status are the provider's failure."""
-    error = asked_at(kind, HttpResponse(body=b'{"choices": [], "content": 3}', status=status))
+    error = fault_at(kind, HttpResponse(body=b'{"choices": [], "content": 3}', status=status))
 
     assert (error.reason, error.is_worth_retrying) == ("provider", is_retried)
     assert str(status) in error.message
@@ -148,18 +148,18 @@ def test_a_status_counts_for_more_than_a_body(kind: Kind, status: int, is_retrie
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("before", [0, 200, 240, 280])
-def test_a_page_that_repeats_the_key_is_told_without_it(kind: Kind, before: int) -> None:
-    """Nor is a part of it told, where the message is cut in the midst of the key."""
-    error = asked_at(kind, HttpResponse(body=f"<p>{'x' * before}{KEY}</p>".encode()))
+def test_a_page_that_repeats_the_key_is_reported_without_it(kind: Kind, before: int) -> None:
+    """Nor is a part of it reported, where the message is cut in the midst of the key."""
+    error = fault_at(kind, HttpResponse(body=f"<p>{'x' * before}{KEY}</p>".encode()))
 
     assert "malformed" in error.message
     assert KEY[:4] not in error.message
 
 
 def test_an_answer_that_ended_empty_is_the_models() -> None:
-    """The model was asked, and said that it had said all."""
+    """The model was called, and said that it had said all."""
     body = b'{"candidates": [{"content": {}, "finishReason": "STOP"}]}'
-    error = asked_at("google", HttpResponse(body=body))
+    error = fault_at("google", HttpResponse(body=body))
 
     assert (error.reason, error.is_worth_retrying) == ("parse", False)
     assert "the model's answer is empty" in error.message
@@ -169,7 +169,7 @@ def test_an_answer_that_ended_empty_is_the_models() -> None:
 def test_an_answer_that_cannot_be_unpacked(kind: Kind) -> None:
     """Two of the clients call whatever goes wrong below them a connection that failed."""
     packed = HttpResponse(body=b'{"choices": []}', headers={"Content-Encoding": "gzip"})
-    error = asked_at(kind, packed)
+    error = fault_at(kind, packed)
 
     assert (error.reason, error.is_worth_retrying) == ("provider", True)
     assert "the answer of 127.0.0.1 cannot be unpacked" in error.message
@@ -178,7 +178,7 @@ def test_an_answer_that_cannot_be_unpacked(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("packing", ENDLESS)
 def test_an_answer_without_an_end_is_refused(kind: Kind, packing: str) -> None:
-    """Packed or not; it is not asked for again, as each answer may be paid for."""
+    """Packed or not; it is not requested again, as each answer may be paid for."""
     with far_side(ENDLESS[packing]) as far:
         error = fault_of(kind, far.url, timeout_s=60.0)
         assert far.wait_until_hung_up()

@@ -124,7 +124,7 @@ def test_what_was_not_given_is_not_written() -> None:
 
 
 def test_values_by_position_as_the_original_takes_them() -> None:
-    """Type checkers are told the names only."""
+    """Type checkers get the names only."""
     make: Any = AnthropicThinkingConfig
     assert make("enabled", 2000) == ANTHROPIC.thinking
     make = SafetySetting

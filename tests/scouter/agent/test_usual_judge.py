@@ -1,4 +1,4 @@
-"""If no judge is given, the models that prompts name are asked."""
+"""If no judge is given, the models that prompts name are called."""
 
 import asyncio
 from collections.abc import Callable
@@ -93,7 +93,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_model_of_the_prompt_is_asked(way: Callable[[], EvalTaskResult | TaskSummary]) -> None:
+def test_the_model_of_the_prompt_is_called(way: Callable[[], EvalTaskResult | TaskSummary]) -> None:
     with LLMTestServer({"score": 4, "reason": "good"}) as server:
         assert way().passed
         assert server.calls == 1
@@ -107,7 +107,7 @@ def test_without_a_key_the_task_says_so(way: Callable[[], EvalTaskResult]) -> No
     assert "OPENAI_API_KEY" in result.message
 
 
-def test_a_judge_that_is_given_is_asked_instead() -> None:
+def test_a_judge_that_is_given_is_called_instead() -> None:
     with LLMTestServer({"score": 1, "reason": "bad"}) as server:
         results = EvalDataset([RECORD], [judged()]).evaluate(judge=lambda _: GOOD)
         assert results.records[0].tasks[0].passed

@@ -119,7 +119,7 @@ def test_every_field_of_the_vendors_requests_is_decided_on(kind: Kind, harmless:
 
 
 def test_settings_of_a_servers_own_arrive(server: LLMTestServer) -> None:
-    """Pairs that are kept with a request, and a router's wishes, may be called like its fields."""
+    """Pairs stored with a request, and a router's wishes, may be called like its fields."""
     own: dict[str, JsonValue] = {
         "repetition_penalty": 1.1,
         "chat_template_kwargs": {"enable_thinking": False},
@@ -154,7 +154,7 @@ def test_the_limit_that_is_reserved_is_the_one_that_is_sent(
     asyncio.run(ModelJudge([named], environ=ENVIRON).ask(question(kind, settings=settings)))
     body = server.requests[-1]
     config = body.get("generationConfig", body)
-    limits = {name: held for name, held in config.items() if "tokens" in name.lower()}
+    limits = {name: value for name, value in config.items() if "tokens" in name.lower()}
     assert limits == {SENT_LIMIT[kind]: 37}
     assert output_bound(to_client_settings(named, settings)) == 37
 
@@ -187,13 +187,13 @@ def test_no_name_of_the_limit_goes_beyond_the_budget(kind: Kind, word: str) -> N
     with LLMTestServer(answer, key=KEY) as server:
         named = entry(kind, server, prices={MODELS[kind]: price})
         judge = ModelJudge([named], environ=ENVIRON, budget_usd=0.045)
-        asked = question(kind, settings={word: 100}, response_schema=None)
+        sent = question(kind, settings={word: 100}, response_schema=None)
 
         async def run() -> list[float | None]:
             costs: list[float | None] = []
             for _ in range(9):
                 try:
-                    costs.append((await judge.ask(asked)).cost_usd)
+                    costs.append((await judge.ask(sent)).cost_usd)
                 except JudgeError as error:
                     assert error.reason == "budget"  # noqa: PT017 — of some questions
             return costs

@@ -154,7 +154,7 @@ def test_a_cell_that_csv_cannot_read_names_its_line(
     ],
     ids=["nan", "infinity", "beyond", "twice", "deep", "digits", "rather-deep"],
 )
-def test_json_in_csv_is_held_to_the_rules_of_json_lines(
+def test_json_in_csv_follows_the_rules_of_json_lines(
     tmp_path: Path, context: str, field: str, words: str
 ) -> None:
     """The bad line costs only itself, in both forms, and both say the same of it."""

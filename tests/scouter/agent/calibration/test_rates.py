@@ -50,8 +50,8 @@ def look_up(judged_by: AgentEvalProfile, *known: Calibration, judge: str = "") -
     [
         pytest.param(profile(), id="itself"),
         pytest.param(profile(None, OTHER), id="another task beside it"),
-        pytest.param(profile(sample_rate=0.1), id="fewer are asked"),
-        pytest.param(profile(max_retries=7), id="asked again after a fault"),
+        pytest.param(profile(sample_rate=0.1), id="fewer are judged"),
+        pytest.param(profile(max_retries=7), id="called again after a fault"),
         pytest.param(profile(description="For people."), id="description"),
     ],
 )
@@ -82,7 +82,7 @@ def test_the_same_judge(same: AgentEvalProfile) -> None:
         ),
     ],
 )  # fmt: skip
-def test_another_judge_is_told_and_not_given(other: AgentEvalProfile, said: str) -> None:
+def test_another_judge_is_reported_and_not_given(other: AgentEvalProfile, said: str) -> None:
     found = look_up(other, calibration(DESK))
 
     assert isinstance(found, Unfit)
@@ -94,20 +94,20 @@ def test_a_judge_of_ones_own_is_not_the_provider_entry() -> None:
 
     assert look_up(DESK, own, judge="desk:judge") is own
     assert look_up(DESK, entry) is entry
-    assert look_up(DESK, unknown, judge="desk:judge") is unknown, "nobody knows who was asked"
+    assert look_up(DESK, unknown, judge="desk:judge") is unknown, "nobody knows who was called"
     found = look_up(DESK, own)
     assert isinstance(found, Unfit)
-    assert found.why.startswith("the provider entry is asked, calibrated was desk:judge")
+    assert found.why.startswith("the provider entry is called, calibrated was desk:judge")
     found = look_up(DESK, entry, judge="desk:judge")
     assert isinstance(found, Unfit)
-    assert found.why.startswith("desk:judge is asked, calibrated was the provider entry")
+    assert found.why.startswith("desk:judge is called, calibrated was the provider entry")
 
 
 def test_a_task_of_another_name_is_no_near_miss() -> None:
     assert look_up(profile(id="other"), calibration(DESK)) == Unfit(())
 
 
-def test_the_nearest_of_several_is_told() -> None:
+def test_the_nearest_of_several_is_reported() -> None:
     far = calibration(profile({"model": "m", "settings": {"temperature": 1}, "messages": "?"}))
     near = calibration(profile({"model": "small-0"}))
 
