@@ -39,7 +39,7 @@ _VARIADIC: Final = {_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD}
 
 
 class AgentExitError(ScouterError):
-    """The agent asked the process to end."""
+    """The agent requested the end of the process."""
 
     def __init__(self, code: object) -> None:
         super().__init__(code)
@@ -107,13 +107,15 @@ def names_taken(found: Agent, names: Collection[str]) -> set[str]:
 _ASYNC_MAKER: Final = "makes the agent and is async; expected a plain function"
 
 
-def answering(found: Agent, queue: "ScouterQueue", talk: LiveConversation) -> Callable[[str], Any]:
+def answering(
+    found: Agent, queue: "ScouterQueue", conversation: LiveConversation
+) -> Callable[[str], Any]:
     """Make the function that answers the messages of one conversation, and notes the exchanges.
 
     Args:
         found: A function, or a maker of one (`makes_agents`).
         queue: Value of a parameter called `queue`.
-        talk: The conversation; gives the values of `session`, `history` and its further names.
+        conversation: Gives the values of `session`, `history` and its further names.
 
     Returns:
         A function from a message to the answer, or to an awaitable of it. Items that an agent
@@ -125,17 +127,19 @@ def answering(found: Agent, queue: "ScouterQueue", talk: LiveConversation) -> Ca
     function = found
     if makes_agents(found):
         with _ExitNamed():
-            function = _made(found, {QUEUE: queue, SESSION: talk.session, **talk.given()})
-    ask = _with_names(function, queue, talk)
+            function = _made(
+                found, {QUEUE: queue, SESSION: conversation.session, **conversation.given()}
+            )
+    ask = _with_names(function, queue, conversation)
     if is_async(function):
 
         async def answer_async(message: str) -> object:
-            return await _noted(talk, message, ask(message), time.time_ns())
+            return await _noted(conversation, message, ask(message), time.time_ns())
 
         return answer_async
 
     def answer(message: str) -> object:
-        asked_ns = time.time_ns()
+        sent_ns = time.time_ns()
         with _ExitNamed():
             answer = ask(message)
             if inspect.isgenerator(answer):
@@ -143,24 +147,28 @@ def answering(found: Agent, queue: "ScouterQueue", talk: LiveConversation) -> Ca
         if inspect.isasyncgen(answer):
             answer = _read(answer)
         if inspect.isawaitable(answer):
-            return _noted(talk, message, answer, asked_ns)
-        talk.note(message, answer, asked_ns)
+            return _noted(conversation, message, answer, sent_ns)
+        conversation.note(message, answer, sent_ns)
         return answer
 
     return answer
 
 
 def _with_names(
-    function: Agent, queue: "ScouterQueue", talk: LiveConversation
+    function: Agent, queue: "ScouterQueue", conversation: LiveConversation
 ) -> Callable[[str], Any]:
     """Give a function what it takes by name."""
-    names = (*_NAMES, *talk.given())
+    names = (*_NAMES, *conversation.given())
     call, taken = _passing(function, function, names), _names_taken(function, names)
 
     def ask(message: str) -> Any:  # noqa: ANN401 - whatever it answers
-        given: dict[str, object] = {QUEUE: queue, SESSION: talk.session, **talk.given()}
+        given: dict[str, object] = {
+            QUEUE: queue,
+            SESSION: conversation.session,
+            **conversation.given(),
+        }
         if HISTORY in taken:
-            given[HISTORY] = messages_of(talk.turns)
+            given[HISTORY] = messages_of(conversation.turns)
         return call(message, {name: value for name, value in given.items() if name in taken})
 
     return ask
@@ -197,13 +205,13 @@ class _ExitNamed:
 
 
 async def _noted(
-    talk: LiveConversation, message: str, answer: Awaitable[object], asked_ns: int
+    conversation: LiveConversation, message: str, answer: Awaitable[object], sent_ns: int
 ) -> object:
     with _ExitNamed():
         value = await answer
         if inspect.isasyncgen(value):
             value = await _read(value)
-    talk.note(message, value, asked_ns)
+    conversation.note(message, value, sent_ns)
     return value
 
 

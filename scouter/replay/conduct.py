@@ -37,7 +37,7 @@ MAX_ERROR_CHARS: Final = 10_000
 
 
 @dataclass(slots=True, kw_only=True)
-class _Told:
+class _Known:
     """Turns, times and response of a try so far."""
 
     turns: list[Turn] = field(default_factory=list[Turn])
@@ -151,7 +151,7 @@ class Conductor:
 
     async def _try(self, job: Job, calls: Calls, *, is_last: bool) -> Exception | None:
         """Make one try; give back its exception if it is worth another one."""
-        reported = _Told()
+        reported = _Known()
         tried: Try | None = None
         failure: Exception | None = None
         hooks = self._hooks_of(job)
@@ -195,30 +195,32 @@ class Conductor:
         finally:
             self._filing.hook(runs=False)
 
-    async def _response(self, tried: Try, calls: Calls, told: _Told) -> object:
+    async def _response(self, tried: Try, calls: Calls, known: _Known) -> object:
         """Lead the conversation; give back what the tasks will read."""
         job, scenario = tried.job, tried.job.scenario
-        told.is_conversing = True
+        known.is_conversing = True
         started_ns = time.perf_counter_ns()
-        talk = LiveConversation(
+        conversation = LiveConversation(
             session=tried.key,
-            turns=told.turns,
-            times_ns=told.times_ns,
+            turns=known.turns,
+            times_ns=known.times_ns,
             arguments=functools.partial(self._hooks_of(job).arguments, scenario),
         )
-        token = CONVERSATION.set(talk)
+        token = CONVERSATION.set(conversation)
         try:
-            response, history = await self._in_time(job, self._converse(tried, calls, talk, told))
+            response, history = await self._in_time(
+                job, self._converse(tried, calls, conversation, known)
+            )
         finally:
             CONVERSATION.reset(token)
-            told.duration_ns = time.perf_counter_ns() - started_ns
-        told.is_conversing = False
+            known.duration_ns = time.perf_counter_ns() - started_ns
+        known.is_conversing = False
         with self._outside(job):
             response = await calls.call(
                 self._hooks_of(job).build_scenario_response, scenario, response, history
             )
         try:
-            told.response = to_json_value(response)
+            known.response = to_json_value(response)
         except DataError as error:
             raise DataError(f"scenario {scenario.id!r}, response: {error}") from error
         return response
@@ -238,20 +240,20 @@ class Conductor:
         )
 
     async def _converse(
-        self, tried: Try, calls: Calls, talk: LiveConversation, told: _Told
+        self, tried: Try, calls: Calls, conversation: LiveConversation, known: _Known
     ) -> tuple[object, list[Turn]]:
         job, scenario = tried.job, tried.job.scenario
         if scenario.is_interactive():
-            return await self._converse_freely(tried, calls, talk, told)
-        asked_ns = time.time_ns()
+            return await self._converse_freely(tried, calls, conversation, known)
+        sent_ns = time.time_ns()
         with scenario_scope(scenario.id, job.attempt, tried.key):
             response = await calls.call(self._hooks_of(job).execute_agent, scenario)
-        if not talk.turns and not scenario.predefined_turns:
-            talk.note(scenario.initial_query, response, asked_ns)
+        if not conversation.turns and not scenario.predefined_turns:
+            conversation.note(scenario.initial_query, response, sent_ns)
         return response, []
 
     async def _converse_freely(
-        self, tried: Try, calls: Calls, talk: LiveConversation, told: _Told
+        self, tried: Try, calls: Calls, conversation: LiveConversation, known: _Known
     ) -> tuple[object, list[Turn]]:
         """Run an interactive scenario.
 
@@ -263,20 +265,21 @@ class Conductor:
         hooks = self._hooks_of(job)
         message = scenario.initial_query
         if not message:
-            told.speaker = Reason.USER
+            known.speaker = Reason.USER
             message = await self._opening(job, calls)
-            told.speaker = Reason.AGENT
+            known.speaker = Reason.AGENT
         while True:
-            history = list(talk.turns)
-            asked_ns = time.time_ns()
+            history = list(conversation.turns)
+            sent_ns = time.time_ns()
             with scenario_scope(scenario.id, job.attempt, tried.key):
                 response = await calls.call(hooks.execute_agent_turn, scenario, message)
-            talk.forget_after(len(history))  # an own method may have asked otherwise, or twice
-            talk.note(message, response, asked_ns)
-            is_last = len(talk.turns) >= scenario.max_turns
+            # An own method may have called the agent otherwise, or twice.
+            conversation.forget_after(len(history))
+            conversation.note(message, response, sent_ns)
+            is_last = len(conversation.turns) >= scenario.max_turns
             if is_last and not _can_end(hooks, scenario):
                 return response, history
-            told.speaker = Reason.USER
+            known.speaker = Reason.USER
             with self._outside(job):
                 reply = await calls.call(
                     hooks.execute_simulated_user_turn,
@@ -285,12 +288,12 @@ class Conductor:
             answer = _message(scenario, reply)
             if answer is None:
                 return response, history
-            if problem := departure(answer, talk.turns):
+            if problem := departure(answer, conversation.turns):
                 raise UserFaultError(scenario.id, problem)
             if is_last:
-                told.cut = _out_of_turns(scenario)
+                known.cut = _out_of_turns(scenario)
                 return response, history
-            told.speaker = Reason.AGENT
+            known.speaker = Reason.AGENT
             message = answer
 
     async def _opening(self, job: Job, calls: Calls) -> str:
@@ -304,19 +307,19 @@ class Conductor:
         return message
 
     def _end(
-        self, tried: Try, told: _Told, failure: Exception | None, spans: Sequence[Span]
+        self, tried: Try, known: _Known, failure: Exception | None, spans: Sequence[Span]
     ) -> None:
-        error = told.cut if failure is None else error_text(failure)
+        error = known.cut if failure is None else error_text(failure)
         entry = Entry(
             scenario_id=tried.job.scenario.id,
             attempt=tried.job.attempt,
-            response=told.response,
-            turns=plain_turns(told.turns),
-            turn_times_ns=tuple(told.times_ns),
+            response=known.response,
+            turns=plain_turns(known.turns),
+            turn_times_ns=tuple(known.times_ns),
             error=error,
-            error_reason=_reason(told, failure),
+            error_reason=_reason(known, failure),
             error_frames=() if failure is None else own_frames(failure),
-            duration_ns=told.duration_ns,
+            duration_ns=known.duration_ns,
             records={alias: tuple(items) for alias, items in tried.records.items()},
             spans=tuple(spans),
             is_again=tried.job.is_again,
@@ -376,11 +379,11 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _reason(told: _Told, failure: Exception | None) -> Reason | None:
+def _reason(known: _Known, failure: Exception | None) -> Reason | None:
     """The kind of what ended an attempt early; None if nothing did."""
     if failure is None:
-        return Reason.INCOMPLETE if told.cut else None
-    return told.speaker if told.is_conversing else Reason.AGENT
+        return Reason.INCOMPLETE if known.cut else None
+    return known.speaker if known.is_conversing else Reason.AGENT
 
 
 def _can_end(hooks: Hooks, scenario: EvalScenario) -> bool:

@@ -1,4 +1,4 @@
-"""An agent behind HTTP: a file says where it is, how it is asked, and where its answer stands."""
+"""An agent behind HTTP: a file says where it is, how it is called, and where its answer stands."""
 
 import json
 import os
@@ -421,7 +421,7 @@ def endpoint_agent(named: str, what: str) -> Generator[Callable[..., Any]]:
     none = CookieJar(DefaultCookiePolicy(allowed_domains=()))
     with httpx.Client(
         verify=trusted(), timeout=endpoint.timeout_s, event_hooks=bound.hooks(), cookies=none,
-        limits=httpx.Limits(max_connections=None),  # the run bounds how many are asked at a time
+        limits=httpx.Limits(max_connections=None),  # the run bounds how many calls run at a time
     ) as client:  # fmt: skip
 
         def conversation(queue: object) -> EndpointAgent:

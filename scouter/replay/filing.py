@@ -139,7 +139,7 @@ class Filing:
         self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._in_hook = False
         self._lost: Counter[Loss] = Counter()
-        self._told: Counter[Loss] = Counter()
+        self._reported: Counter[Loss] = Counter()
         self._dropped_before: Mapping[str, int] = {}
         self._run = OpenWork(lambda: self._loops)
 
@@ -180,7 +180,7 @@ class Filing:
     def newly_lost(self) -> dict[Loss, int]:
         """Count the records and spans that were lost since the last call, by reason."""
         lost = self.lost
-        fresh, self._told = lost - self._told, lost
+        fresh, self._reported = lost - self._reported, lost
         return dict(fresh)
 
     # --- whose it is, in the thread that makes it ---

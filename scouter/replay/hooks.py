@@ -100,7 +100,7 @@ class Hooks(Protocol):
 
 
 def agent_name(hooks: Hooks) -> str:
-    """Name who is asked: `agent_name` where it is set, else the agent and a class of one's own."""
+    """Name the agent: `agent_name` where it is set, else the agent and a class of one's own."""
     if hooks.agent_name:
         return hooks.agent_name
     is_own = type(hooks).__module__ != "scouter.replay.orchestrator"

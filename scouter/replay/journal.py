@@ -97,7 +97,7 @@ class Journal:
         path: The file; made if it is not there.
         scenarios: Those of this run.
         profiles: Those of this run, by alias.
-        agent: Name of the agent that is asked.
+        agent: Name of the agent that is called.
 
     Raises:
         ConfigError: The file belongs to another agent, other scenarios or profiles, or another

@@ -150,7 +150,7 @@ Make: TypeAlias = Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedAgent:
-    """An agent that is ready to be asked, with the queue that its records go to."""
+    """An agent that is ready to be called, with the queue that its records go to."""
 
     queue: ScouterQueue
     make: Make

@@ -50,7 +50,7 @@ class NamedJudging:
     Args:
         profiles: Files, names of ready-made profiles, `alias=` either, or profiles themselves.
         judge: `module:name`, or the judge itself, for tasks that ask a model; without one the
-            provider entries that their prompts name are asked.
+            provider entries that their prompts name are called.
         providers: File with provider entries; without it that of the user's settings.
         entries: Provider entries in the place of the file.
         judge_cache: Keeps answers of models: a file, `none` for nothing, or a cache; without it
@@ -196,7 +196,7 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
                 ran = _ran(replay)
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
     reported = partial(
-        _told,
+        _with_names,
         asking=asking,
         named=tuple(profiles),
         calibrations=calibrations,
@@ -218,7 +218,7 @@ def _ran(run: Run) -> Ran:
     return Ran(results=results, baseline=run.baseline)
 
 
-def _told(
+def _with_names(
     results: ScenarioEvalResults,
     agent: object,
     version: str,
@@ -275,7 +275,7 @@ def answering_judge(
     judge: Judge | None,
     models: ModelJudge | None = None,
 ) -> Generator[Judge | None]:
-    """Give a judge that can be asked: the user's own one, or else the provider entries.
+    """Give a judge that can be called: the user's own one, or else the provider entries.
 
     Args:
         run: Names the judge, and the place of stored answers.
@@ -325,7 +325,7 @@ def _models(run: NamedJudging) -> ModelJudge:
 
 
 def check_prompts(judge: ModelJudge, tasks: Iterable[Task]) -> None:
-    """Refuse tasks that a judge could not be asked for, before any is.
+    """Refuse tasks that a judge could not be called for, before any call.
 
     Raises:
         ConfigError: Names the task, and says what is missing.
@@ -344,7 +344,7 @@ def named_judge(judge: object, timeout_s: float | None) -> Judge | None:
     """Make the judge that somebody names.
 
     Args:
-        judge: `module:name`, or the judge itself; None where the entries of prompts are asked.
+        judge: `module:name`, or the judge itself; None where the entries of prompts are called.
         timeout_s: Most seconds for one answer, in place of what the judge says.
 
     Raises:
@@ -383,7 +383,7 @@ def _simulated_user(
 
 
 def entry_and_model(models: ModelJudge, named: str, option: str) -> tuple[str, str]:
-    """Take `entry/model` apart, and refuse a model that could not be asked.
+    """Take `entry/model` apart, and refuse a model that could not be called.
 
     Args:
         models: Asks provider entries.
@@ -391,7 +391,7 @@ def entry_and_model(models: ModelJudge, named: str, option: str) -> tuple[str, s
         option: The option that names it, for messages.
 
     Raises:
-        ConfigError: Names no model, or one that cannot be asked; says why.
+        ConfigError: Names no model, or one that cannot be called; says why.
     """
     provider, _, model = named.partition("/")
     if not (provider and model):

@@ -144,25 +144,25 @@ def _waits(frame: FrameType) -> bool:
     """Tell whether a thread waits for work, and nothing lies there for it."""
     place, caller = _place(frame), frame.f_back
     if place == ("threading", "Condition.wait") and caller is not None:
-        asked, around = _place(caller), caller.f_back
-        if asked == ("queue", "Queue.get"):
+        outer, around = _place(caller), caller.f_back
+        if outer == ("queue", "Queue.get"):
             return not caller.f_locals["self"]._qsize()
-        if asked == ("threading", "Event.wait"):  # with a limit it is a way to sleep
+        if outer == ("threading", "Event.wait"):  # with a limit it is a way to sleep
             is_limited = caller.f_locals.get("timeout") is not None
             if is_limited or caller.f_locals["self"].is_set():
                 return False
-            asked = ("", "") if around is None else _place(around)
+            outer = ("", "") if around is None else _place(around)
         # A thread that waits for its own pool, or for the start of its own thread, has work.
-        return not asked[0].startswith(("concurrent.futures", "threading"))
+        return not outer[0].startswith(("concurrent.futures", "threading"))
     if place in _LOOPS:  # with a limit it has timers, and wakes by itself
         return frame.f_locals.get("timeout") in {None, -1}
     if place in _HANDLES:
         return True
-    asked_queue = _asked_queue(frame)
-    return asked_queue is not None and asked_queue.empty()
+    waiting_queue = _waiting_queue(frame)
+    return waiting_queue is not None and waiting_queue.empty()
 
 
-def _asked_queue(frame: FrameType) -> "SimpleQueue[Any] | None":
+def _waiting_queue(frame: FrameType) -> "SimpleQueue[Any] | None":
     """The queue whose `get` a frame calls at this moment; it is in C and has no frame itself."""
     names = _called(frame.f_code, frame.f_lasti)
     if names[-1:] != ("get",):

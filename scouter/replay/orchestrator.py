@@ -125,7 +125,7 @@ class EvalOrchestrator:
                 and spans are still its own if that can be determined, and else in `results.lost`.
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
                 `JudgeRequest` to the answer. By default the models that the prompts name are
-                asked: `ModelJudge()`.
+                called: `ModelJudge()`.
             baseline: Earlier results, for asking again. The whole suite is asked again where
                 attempts fell, at most twice; then each scenario that passed there and never does
                 now, until an attempt passes or the scenario is broken. The results have these as
@@ -255,12 +255,12 @@ class EvalOrchestrator:
             scenario: The scenario.
             method: The method that asks, for an error.
         """
-        talk = running_conversation()
-        if talk.agent is None:
+        conversation = running_conversation()
+        if conversation.agent is None:
             if self.agent_fn is None:
                 raise MissingFunctionError(missing("agent_fn", method))
-            talk.agent = agent_of(self.agent_fn, self.queue, talk)
-        return talk.agent
+            conversation.agent = agent_of(self.agent_fn, self.queue, conversation)
+        return conversation.agent
 
     @over_at_once(lambda self: is_async(getattr(self.simulated_user_fn, "opening", None)))
     def execute_simulated_user_opening(self, scenario: "EvalScenario") -> Any:  # noqa: ANN401 - text, or an awaitable of it

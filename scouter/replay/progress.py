@@ -43,10 +43,12 @@ def tell_resumed(journal: Path, total: int, left: int) -> None:
         total: Attempts of the whole run.
         left: Attempts that are still to be made.
     """
-    sys.stderr.write(f"{total - left} of {total} attempts taken from {journal}; {left} asked now\n")
+    sys.stderr.write(
+        f"{total - left} of {total} attempts taken from {journal}; {left} to make now\n"
+    )
 
 
-def tell_asked_again(scenarios: int, *, of_all: bool) -> None:
+def tell_asking_again(scenarios: int, *, of_all: bool) -> None:
     """Say on standard error what a run goes on with.
 
     Args:

@@ -36,7 +36,7 @@ class StoredRun(NamedJudging):
         concurrency: Most questions to the judge at a time.
         baseline: Earlier results, which the new ones will be compared with.
         accept_changed: Ids of what changed since and a person looked at; others are refused before
-            the judge is asked.
+            the judge is called.
     """
 
     concurrency: int = 8
@@ -51,7 +51,7 @@ class RecordedRun(StoredRun):
 
     Args:
         spans: Of any number of traces, in any order.
-        faults: Places that could not be read: what they held is lost.
+        faults: Places that could not be read: their content is lost.
         since_ns: Traces that began before, in ns since 1970, are not judged.
         every_trace: True: also traces that no profile's `watch` selects, and those without a
             question, an answer and a call of an agent's own.

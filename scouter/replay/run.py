@@ -28,7 +28,7 @@ from scouter.replay.filing import Filing, Job
 from scouter.replay.hooks import Hooks, agent_name, user_name
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
-from scouter.replay.progress import progress_bar, tell_asked_again, tell_resumed
+from scouter.replay.progress import progress_bar, tell_asking_again, tell_resumed
 from scouter.replay.reasks import Reasks, ReasksInterrupted
 from scouter.replay.runner import EvalRunner
 from scouter.replay.setup_check import check_functions, check_reviewed
@@ -112,7 +112,7 @@ class Run:
         self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}
         self._runner = EvalRunner(hooks.scenarios, hooks.queue.agent_profiles(), ())
         self._judge_name = judge_name_of(judge) if judge_name is None else judge_name
-        judge = self._runner.asked(judge)
+        judge = self._runner.judge_to_call(judge)
         self._judge = None if judge is None else as_judge(judge)
         self._attempts = options.repeats * (1 if beside is None else 2)
         """Number of attempts at each scenario, those of both versions together."""
@@ -289,9 +289,9 @@ class Run:
 
     async def _results(self, conductor: Conductor, calls: Calls, make: Make) -> ScenarioEvalResults:
         """Judge what was made, ask again what is in doubt, and let the hook have its say."""
-        results = await self._told_apart(await self._evaluate(calls), self._first, calls)
+        results = await self._separated(await self._evaluate(calls), self._first, calls)
         if self.baseline is not None:
-            results = await self._asked_again(results, self.baseline, conductor, calls, make)
+            results = await self._ask_again(results, self.baseline, conductor, calls, make)
         changed = await self._completed(self._hooks, results, calls)
         self._filing.close()
         lost = self._lost()
@@ -310,7 +310,7 @@ class Run:
             )
         return changed
 
-    async def _told_apart(
+    async def _separated(
         self, both: ScenarioEvalResults, attempts: range, calls: Calls
     ) -> ScenarioEvalResults:
         """Add what the other version did to the baseline; return what the new one did."""
@@ -330,7 +330,7 @@ class Run:
         self.baseline = completed
         return picked(both, {2 * at: at for at in attempts})
 
-    async def _asked_again(
+    async def _ask_again(
         self,
         results: ScenarioEvalResults,
         baseline: ScenarioEvalResults,
@@ -340,7 +340,7 @@ class Run:
     ) -> ScenarioEvalResults:
         """Ask the suite again, or single scenarios, as long as the evidence is in doubt.
 
-        They are asked in rounds: only the evaluation of a round tells whether another one is
+        They run in rounds: only the evaluation of a round tells whether another one is
         needed. The attempts run in the loop and with the calls of the run, as an agent may keep
         clients that are bound to these.
         """
@@ -351,7 +351,7 @@ class Run:
         while names := reasks.open:
             ask = reasks.ask
             if ask not in {said, Ask.ROUND} and options.progress is not False:
-                tell_asked_again(len(names), of_all=ask is Ask.SUITE)
+                tell_asking_again(len(names), of_all=ask is Ask.SUITE)
             said = ask
             scenarios = [self._scenarios[name] for name in names]
             if ask is Ask.ROUND:
@@ -376,7 +376,7 @@ class Run:
                 await make(left)
             found = await self._evaluate(calls)
             if ask is Ask.ROUND:
-                found = await self._told_apart(found, numbers, calls)
+                found = await self._separated(found, numbers, calls)
                 reasks.compare_with(self.baseline or baseline)
             reasks.add(found, numbers)
         results = reasks.results()

@@ -224,7 +224,7 @@ class EvalRunner:
 
         Cost: linear in records, spans and tasks; a judge's own time divided by `concurrency`.
         """
-        judge = self.asked(judge)
+        judge = self.judge_to_call(judge)
         if judge is not None:
             from scouter.evaluate.judge.ask import run_apart  # loads where judges are used
 
@@ -246,7 +246,7 @@ class EvalRunner:
         """Do what `evaluate` does, asking the judge in the running event loop."""
         from scouter.evaluate.engine.judged import evaluate_records_async
 
-        judge = self.asked(judge)
+        judge = self.judge_to_call(judge)
         work = self._work()
         datasets = {
             alias: await data.evaluate_async(config, judge=judge, concurrency=concurrency)
@@ -264,7 +264,7 @@ class EvalRunner:
                 group.create_task(ask_one_by_one())
         return self._results(work, datasets, [judged[key] for key in work.questions], judge)
 
-    def asked(self, judge: "AnyJudge | None") -> "AnyJudge | None":
+    def judge_to_call(self, judge: "AnyJudge | None") -> "AnyJudge | None":
         """The judge; without one, if a task asks, the models that prompts name."""
         plans = [profile.plan for profile in self.profiles.values()]
         plans += [scenario.plan for scenario in self.scenarios if scenario.has_tasks()]

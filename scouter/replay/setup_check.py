@@ -128,16 +128,16 @@ def check_functions(hooks: Hooks) -> None:
     """
     if hooks.overrides("on_scenario_start"):
         return  # it may set the functions anew for each scenario
-    talks = [scenario for scenario in hooks.scenarios if scenario.is_interactive()]
+    interactive = [scenario for scenario in hooks.scenarios if scenario.is_interactive()]
     is_own = hooks.overrides("execute_agent"), hooks.overrides("execute_agent_turn")
-    if hooks.agent_fn is None and len(talks) < len(hooks.scenarios) and not is_own[0]:
+    if hooks.agent_fn is None and len(interactive) < len(hooks.scenarios) and not is_own[0]:
         raise MissingFunctionError(missing("agent_fn", "execute_agent()"))
-    if hooks.agent_fn is None and talks and not is_own[1]:
+    if hooks.agent_fn is None and interactive and not is_own[1]:
         raise MissingFunctionError(missing("agent_fn", "execute_agent_turn()"))
     if not any(is_own):
         more = {name for each in hooks.scenarios for name in hooks.arguments(each, 0)}
         _check_agent(hooks.agent_fn, more)
-    replied_to = [scenario for scenario in talks if scenario.max_turns > 1]
+    replied_to = [scenario for scenario in interactive if scenario.max_turns > 1]
     if replied_to and not hooks.overrides("execute_simulated_user_turn"):
         _check_user(hooks, replied_to)
 
@@ -148,13 +148,13 @@ def _check_agent(agent: AgentFn | None, more: Collection[str]) -> None:
         raise ConfigError(f"{_expected('agent_fn', agent, ('message',))}: it {problem}")
 
 
-def _check_user(hooks: Hooks, talks: Sequence[EvalScenario]) -> None:
+def _check_user(hooks: Hooks, interactive: Sequence[EvalScenario]) -> None:
     user = hooks.simulated_user()
     if user is None:
         what = missing("simulated_user_fn", "execute_simulated_user_turn()")
         raise MissingFunctionError(
-            f"{what}: {_named(talks)} interactive, and nobody plays the user; scouter eval takes "
-            "--simulated-user, pytest --scouter-simulated-user"
+            f"{what}: {_named(interactive)} interactive, and nobody plays the user; scouter eval "
+            "takes --simulated-user, pytest --scouter-simulated-user"
         )
     first = "initial_query" if user is hooks.simulated_user_fn else "scenario"
     _check_call(user, "simulated_user_fn", (first, "agent_response", "history"))

@@ -145,7 +145,7 @@ class SimulatedUser:
             JudgeError: The model gave no usable answer.
         """
         persona = scenario.simulated_user_persona or self._persona
-        return str((await self._asked(self._framed(persona)))["message"])
+        return str((await self._answer(self._framed(persona)))["message"])
 
     async def __call__(
         self, initial_query: str, agent_response: object, history: Sequence[Turn]
@@ -158,9 +158,9 @@ class SimulatedUser:
         self, persona: str, initial_query: str, agent_response: object, history: Sequence[Turn]
     ) -> Mapping[str, Any]:
         turns = _all_turns(initial_query, agent_response, history)
-        return await self._asked(self._messages(persona, turns))
+        return await self._answer(self._messages(persona, turns))
 
-    async def _asked(self, messages: tuple[Message, ...]) -> Mapping[str, Any]:
+    async def _answer(self, messages: tuple[Message, ...]) -> Mapping[str, Any]:
         request = JudgeRequest(
             task_id=TASK_ID,
             messages=messages,

@@ -107,10 +107,10 @@ class LiveConversation:
         """What the agent can take by further names with the next message."""
         return self.arguments(len(self.turns))
 
-    def note(self, message: str, response: object, asked_ns: int) -> None:
+    def note(self, message: str, response: object, sent_ns: int) -> None:
         """Remember an exchange that ends now."""
         self.turns.append({"user": message, "agent": response})
-        self.times_ns.append((asked_ns, time.time_ns()))
+        self.times_ns.append((sent_ns, time.time_ns()))
 
     def forget_after(self, turns: int) -> None:
         """Keep so many exchanges."""
@@ -118,7 +118,7 @@ class LiveConversation:
 
 
 CONVERSATION: Final[ContextVar[LiveConversation | None]] = ContextVar(
-    "scouter_replay_talk", default=None
+    "scouter_replay_conversation", default=None
 )
 """Conversation of the attempt that this context belongs to; None outside of attempts."""
 

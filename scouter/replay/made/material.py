@@ -147,7 +147,7 @@ def _rows(path: Path) -> Iterator[Story]:
 
 
 def read_conversations(path: Path | None) -> tuple[JsonValue, ...]:
-    """Read how users talk to the agent: scenarios, such as those that `harvest` writes.
+    """Read how users write to the agent: scenarios, such as those that `harvest` writes.
 
     Returns:
         At most 10, spread over the file, each with the user's messages and, where they are there,

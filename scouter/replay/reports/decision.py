@@ -45,8 +45,8 @@ class Word(StrEnum):
     ERRORED = "errored"
     LOST = "records were lost"
     NOT_JUDGED = "not judged"
-    """The budget was spent before every judge task was asked, or a file of another system asks for
-    checks that nobody ran."""
+    """The budget was spent before the judge of every task was called, or a file of another system
+    asks for checks that nobody ran."""
     UNJUDGED = "nothing was judged"
     INCONCLUSIVE = "inconclusive"
     """Nobody can tell, and the reason says what to run."""
@@ -206,7 +206,8 @@ def _faults(results: ScenarioEvalResults, policy: Policy) -> Iterator[Finding]:
         for alias in _without_records(results):
             yield Finding(
                 word=Word.UNJUDGED,
-                reason=f"no record came for the profile {alias!r}, so none of its tasks was asked",
+                reason=f"no record came for the profile {alias!r}, so none of its tasks was "
+                "evaluated",
                 advice=(_INSERT,),
             )
 
@@ -268,7 +269,7 @@ def _errors(results: ScenarioEvalResults) -> Iterator[str]:
 
 
 def _without_records(results: ScenarioEvalResults) -> Iterator[str]:
-    """Name the profiles of which no task was asked, as no record came for them.
+    """Name the profiles of which no task was judged, as no record came for them.
 
     A profile of the agent's own queue may be for other scenarios, if any of them got a record.
     Where no attempt ran to its end, its error is the reason.

@@ -315,7 +315,7 @@ def _policy(report: Report) -> str:
         parts.append("a gate that is not met")
     parts.append("not: errors" if report.policy.allow_errors else "any error")
     parts.append("not: what was lost" if report.policy.allow_lost else "anything that was lost")
-    budget = "a judge task that was not asked for want of money"
+    budget = "a judge task without a call for want of money"
     parts.append(f"not: {budget}" if report.policy.allow_unjudged else budget)
     return "; ".join(parts)
 

@@ -166,7 +166,7 @@ def _cases(report: Report) -> Iterator[_TestCase]:
     if report.judges is not None and report.judges.over_budget:
         yield _TestCase(
             suite="gates",
-            name="every judge task was asked",
+            name="the judge of every task was called",
             outcome=Outcome.SKIPPED if report.policy.allow_unjudged else Outcome.FAILED,
             message=report.judges.text,
         )

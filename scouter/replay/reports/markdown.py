@@ -98,7 +98,7 @@ def _tables(report: Report) -> Iterator[list[str]]:
     if report.results.lost:
         yield ["**Lost**, and in no result:\n", *_bullets([e.text for e in report.results.lost])]
     if report.reasked is not None and report.reasked.rows:
-        yield [*_asked_again(report.reasked)]
+        yield [*_again_rows(report.reasked)]
     if report.gate_checks:
         yield [*_gates(report)]
     if report.view.tasks:
@@ -145,7 +145,7 @@ def _bullets(reasons: Sequence[str]) -> Iterator[str]:
         yield f"- and {len(reasons) - _REASONS} more"
 
 
-def _asked_again(found: Reasked) -> Iterator[str]:
+def _again_rows(found: Reasked) -> Iterator[str]:
     yield "| Asked again | |"
     yield "| :-- | :-- |"
     for row in found.rows[:_SCENARIOS]:

@@ -218,7 +218,7 @@ class Report:
 
     @cached_property
     def judges(self) -> JudgeTotals | None:
-        """Usage of the judges; None where no task asked one."""
+        """Usage of the judges; None where no task called one."""
         return totals_of(self.results)
 
     @cached_property

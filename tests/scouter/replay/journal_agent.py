@@ -56,17 +56,17 @@ class Agent:
     def __init__(self, queue: ScouterQueue, kill_at: int = 0) -> None:
         self.queue = queue
         self.kill_at = kill_at
-        self.asked: list[str] = []
+        self.messages: list[str] = []
 
     def __call__(self, query: str) -> dict[str, Any]:
-        self.asked.append(query)
+        self.messages.append(query)
         tracer = get_tracer("agent")
         with tracer.start_as_current_span("step"), tracer.start_as_current_span("step") as span:
             span.set_attribute("list", ["x", "y"])
             context = {"n": 1, "big": 2**70, "text": "日本"}
             record = EvalRecord(context, id=f"r-{query}", tags={"t": "ü"})
             self.queue["agent"].insert(record)
-            if len(self.asked) == self.kill_at:
+            if len(self.messages) == self.kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         if query == "d" and baggage.get_baggage(SCENARIO_ATTEMPT) == "1":
             raise LookupError("d is shy")
@@ -76,7 +76,7 @@ class Agent:
 def run(
     journal: Path | None, kill_at: int = 0, **options: Any
 ) -> tuple[ScenarioEvalResults, Agent]:
-    """Replay the scenarios; give back the results and what was asked."""
+    """Replay the scenarios; give back the results and the questions."""
     queue = ScouterQueue.from_profile(profiles(), transport_config=MockConfig())
     init_tracer(service_name="journal", scouter_queue=queue)
     try:

@@ -242,10 +242,10 @@ async def in_loop(run: Callable[[], ScenarioEvalResults]) -> ScenarioEvalResults
 
 def test_async_agent_with_fixed_turns(bench: Bench) -> None:
     """The orchestrator's own `execute_agent` awaits each answer before the next message."""
-    asked: list[str] = []
+    messages: list[str] = []
 
     async def agent(message: str) -> str:
-        asked.append(message)
+        messages.append(message)
         await asyncio.sleep(0)
         return bench.agent(message)
 
@@ -257,7 +257,7 @@ def test_async_agent_with_fixed_turns(bench: Bench) -> None:
     )
     results = bench.orchestrator(scenario, agent_fn=agent).run()
     assert results.get_scenario_detail("s").passed
-    assert asked == ["a", "b", "c"]
+    assert messages == ["a", "b", "c"]
     assert [turn["user"] for turn in results.scenario_results[0].turns] == ["a", "b", "c"]
 
 
@@ -310,7 +310,7 @@ def test_the_first_failure_is_raised_and_the_others_are_cancelled(bench: Bench) 
             raise
         return query
 
-    scenarios = [EvalScenario(name, id=name) for name in ("slow", "bad", "slower", "never begun")]
+    scenarios = [EvalScenario(name, id=name) for name in ("slow", "bad", "slower", "never started")]
     with pytest.raises(LookupError) as caught:
         bench.orchestrator(*scenarios, agent_fn=agent).run(concurrency=3)
     assert caught.value is problem
@@ -363,10 +363,10 @@ def test_an_interrupted_run_sends_again(
 def test_the_stop_button_of_a_notebook(bench: Bench) -> None:
     """The cell ends at once; the attempt under way is the last one."""
     release = threading.Event()
-    asked: list[str] = []
+    messages: list[str] = []
 
     def agent(query: str) -> str:
-        asked.append(query)
+        messages.append(query)
         os.kill(os.getpid(), signal.SIGINT)
         assert release.wait(SOON_S)
         return bench.agent(query)
@@ -380,7 +380,7 @@ def test_the_stop_button_of_a_notebook(bench: Bench) -> None:
     release.set()
     second = bench.orchestrator(EvalScenario("c", id="c"))
     assert len(as_soon_as_possible(second.run).dataset_results["agent"]) == 1
-    assert asked == ["a"]
+    assert messages == ["a"]
 
 
 def as_soon_as_possible(run: Callable[[], ScenarioEvalResults]) -> ScenarioEvalResults:

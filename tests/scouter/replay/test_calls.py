@@ -179,17 +179,17 @@ def test_driving_what_waits_is_refused() -> None:
 
 
 def test_an_interrupt_of_a_notebook() -> None:
-    """The stop button: the caller goes on at once, after it was told to clean up."""
+    """The stop button: the caller goes on at once, after its clean-up was called."""
     release = threading.Event()
-    told: list[str] = []
+    calls: list[str] = []
 
     def work() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         assert release.wait(SOON_S)
 
     with pytest.raises(KeyboardInterrupt):
-        in_other_thread(work, lambda: told.append("told"))
-    assert told == ["told"]
+        in_other_thread(work, lambda: calls.append("called"))
+    assert calls == ["called"]
     release.set()
 
 

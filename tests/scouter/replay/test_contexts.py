@@ -14,10 +14,10 @@ def test_contexts_by_uid() -> None:
     found = contexts_of([small, large, EvalRecord({"odd": object()})])
     assert list(found) == [small.uid, large.uid]
     assert found[small.uid] == {"answer": [1, None]}
-    kept = found[large.uid]
-    assert isinstance(kept, str)
-    assert kept.startswith('{"text": "xxx')
-    assert 20_000 <= len(kept) < 20_200
+    stored = found[large.uid]
+    assert isinstance(stored, str)
+    assert stored.startswith('{"text": "xxx')
+    assert 20_000 <= len(stored) < 20_200
 
 
 def test_results_of_before_have_none() -> None:

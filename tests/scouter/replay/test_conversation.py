@@ -32,7 +32,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def more(*told: object) -> str:
+def more(*given: object) -> str:
     """A user that never has enough."""
     return "more"
 
@@ -249,12 +249,12 @@ def test_session_and_history_by_name(bench: Bench, kind: str, way: str) -> None:
     agent = kinds(said)[kind]
     results = bench.orchestrator(*SIX[:2], agent_fn=agent).run(**WAYS[way])
     assert answers(results) == [["ONE", "TWO", "THREE"]] * 2
-    told = ("user: one", "assistant: ONE", "user: two", "assistant: TWO")
+    turns = ("user: one", "assistant: ONE", "user: two", "assistant: TWO")
     sessions = list(dict.fromkeys(session for _, session, _ in said))
     assert len(sessions) == 2
     for session in sessions:
         own = [(message, history) for message, whose, history in said if whose == session]
-        assert own == [("one", ()), ("two", told[:2]), ("three", told)]
+        assert own == [("one", ()), ("two", turns[:2]), ("three", turns)]
 
 
 @pytest.mark.parametrize("kind", ["plain", "async", "stream", "class"])
@@ -262,7 +262,7 @@ def test_history_with_a_simulated_user(bench: Bench, kind: str) -> None:
     said: Said = []
     replies = iter(["two", "three"])
 
-    def user(*told: object) -> str:
+    def user(*given: object) -> str:
         return next(replies)
 
     orch = bench.orchestrator(TALK, agent_fn=kinds(said)[kind], simulated_user_fn=user)
@@ -270,9 +270,9 @@ def test_history_with_a_simulated_user(bench: Bench, kind: str) -> None:
     assert [len(history) for _, _, history in said] == [0, 2, 4]
 
 
-def test_the_user_hears_what_the_agent_said_whoever_asked_it(bench: Bench) -> None:
+def test_the_user_hears_what_the_agent_said_whoever_called_it(bench: Bench) -> None:
     """A method of one's own may ask in other words, and twice: one exchange all the same."""
-    told: list[Any] = []
+    histories: list[Any] = []
 
     class Own(EvalOrchestrator):
         def execute_agent_turn(self, scenario: EvalScenario, message: str) -> Any:
@@ -280,11 +280,11 @@ def test_the_user_hears_what_the_agent_said_whoever_asked_it(bench: Bench) -> No
             return super().execute_agent_turn(scenario, f"please: {message}")
 
     def user(query: str, answer: str, history: list[Any]) -> str:
-        told.append([*history, answer])
+        histories.append([*history, answer])
         return "two"
 
     results = Own(bench.queue, EvalScenarios([TALK]), lambda message: message, user).run()
-    assert told[1] == [{"user": "one", "agent": "please: one"}, "please: two"]
+    assert histories[1] == [{"user": "one", "agent": "please: one"}, "please: two"]
     assert answers(results) == [["please: one", "please: two", "please: two"]]
 
 
@@ -413,9 +413,7 @@ def keyword_message(*, message: str) -> str:
         (keyword_message, "it takes message; expected"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_is_asked(
-    bench: Bench, agent: Any, words: str
-) -> None:
+def test_what_does_not_fit_is_refused_before_any_call(bench: Bench, agent: Any, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         bench.orchestrator(SIX[0], agent_fn=agent).run(on_error="record")
     assert words in str(caught.value)
@@ -445,10 +443,10 @@ def test_what_was_made_for_an_agent_and_is_none(bench: Bench, made: object, word
 def test_the_session_is_on_spans_and_records(bench: Bench, way: str) -> None:
     """Every span of an attempt has it, and every record that names no other session."""
     scenarios = [each.model_copy(update={"tasks": [spans_named("step", 3)]}) for each in SIX]
-    asked: dict[str, list[str]] = {}
+    messages: dict[str, list[str]] = {}
 
     def agent(message: str, session: str) -> str:
-        asked.setdefault(session, []).append(message)
+        messages.setdefault(session, []).append(message)
         with bench.tracer.start_as_current_span("step") as span:
             span.add_queue_item("agent", EvalRecord(context={"said": message}))
             own = EvalRecord(context={}, session_id="my own")
@@ -456,23 +454,23 @@ def test_the_session_is_on_spans_and_records(bench: Bench, way: str) -> None:
         return session
 
     results = bench.orchestrator(*scenarios, agent_fn=agent).run(**WAYS[way])
-    assert len(asked) == 6 * WAYS[way].get("repeats", 1)
-    assert set(map(tuple, asked.values())) == {("one", "two", "three")}
+    assert len(messages) == 6 * WAYS[way].get("repeats", 1)
+    assert set(map(tuple, messages.values())) == {("one", "two", "three")}
     for attempt in results.scenario_results:
         assert attempt.passed
         assert [span.attributes[CONVERSATION_ID] for span in attempt.traces] == (
             [attempt.response] * 3
         )
-        assert attempt.response in asked
+        assert attempt.response in messages
     sessions = [record.session_id for record in results.dataset_results["agent"].records]
-    assert sorted(sessions) == sorted([*asked, *["my own"] * len(asked)] * 3)
+    assert sorted(sessions) == sorted([*messages, *["my own"] * len(messages)] * 3)
 
 
 def test_a_record_that_is_inserted_again_and_one_that_got_a_session_later(bench: Bench) -> None:
-    asked: list[str] = []
+    sessions_seen: list[str] = []
 
     def agent(message: str, session: str) -> None:
-        asked.append(session)
+        sessions_seen.append(session)
         record, named = EvalRecord(context={}), EvalRecord(context={})
         named.session_id = "later"
         for each in (record, record, named, named):
@@ -480,7 +478,7 @@ def test_a_record_that_is_inserted_again_and_one_that_got_a_session_later(bench:
 
     results = bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
     sessions = [record.session_id for record in results.dataset_results["agent"].records]
-    assert sessions == [asked[0], asked[0], "later", "later"]
+    assert sessions == [sessions_seen[0], sessions_seen[0], "later", "later"]
 
 
 def test_a_conversation_that_the_agent_names_itself_stays(bench: Bench) -> None:
@@ -493,7 +491,7 @@ def test_a_conversation_that_the_agent_names_itself_stays(bench: Bench) -> None:
             span.set_attribute(CONVERSATION_ID, "b")
         return message
 
-    def user(*told: object) -> None:
+    def user(*given: object) -> None:
         with bench.tracer.start_as_current_span("user"):
             found.extend(CAPTURE.spans())
 

@@ -80,7 +80,7 @@ def run(
         return loaded.make(EvalScenarios(list(scenarios)), None).run(on_error="record")
 
 
-def test_a_chat_api_is_asked_with_all_messages(
+def test_a_chat_api_is_called_with_all_messages(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The form of OpenAI; the key comes from the environment, and the trace travels along."""

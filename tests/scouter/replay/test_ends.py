@@ -28,7 +28,7 @@ WRONG = equals("response", "something else", "wrong")
 CUT = "the conversation used up its 3 turns (max_turns) before the simulated user ended it"
 
 
-def talk(*tasks: Any, **fields: Any) -> EvalScenario:
+def interactive(*tasks: Any, **fields: Any) -> EvalScenario:
     fields = {"termination_signal": "BYE", "max_turns": 3, **fields}
     return EvalScenario("one", tasks, "refund", **fields)
 
@@ -77,32 +77,34 @@ MORE = saying("two", "three", "four")
 @pytest.mark.parametrize(
     ("scenario", "user", "outcome"),
     [
-        pytest.param(talk(POLITE), MORE, Outcome.ERRORED, id="never says the signal"),
-        pytest.param(talk(POLITE, WRONG), MORE, Outcome.FAILED, id="a proven failure outranks"),
-        pytest.param(talk(), MORE, Outcome.ERRORED, id="no tasks of its own"),
+        pytest.param(interactive(POLITE), MORE, Outcome.ERRORED, id="never says the signal"),
         pytest.param(
-            talk(POLITE, termination_signal=None, simulated_user_persona="p"),
+            interactive(POLITE, WRONG), MORE, Outcome.FAILED, id="a proven failure outranks"
+        ),
+        pytest.param(interactive(), MORE, Outcome.ERRORED, id="no tasks of its own"),
+        pytest.param(
+            interactive(POLITE, termination_signal=None, simulated_user_persona="p"),
             judged({"message": "three", "done": False}), Outcome.ERRORED,
             id="a model that is never done, without a signal",
         ),
         pytest.param(
-            talk(POLITE), saying("two", "three", "thanks, BYE"), Outcome.PASSED,
+            interactive(POLITE), saying("two", "three", "thanks, BYE"), Outcome.PASSED,
             id="says it after the last answer",
         ),
         pytest.param(
-            talk(POLITE), saying("two", "three", None), Outcome.PASSED, id="None after it"
+            interactive(POLITE), saying("two", "three", None), Outcome.PASSED, id="None after it"
         ),
-        pytest.param(talk(), saying("BYE"), Outcome.SKIPPED, id="ends at once"),
+        pytest.param(interactive(), saying("BYE"), Outcome.SKIPPED, id="ends at once"),
         pytest.param(
-            talk(POLITE, termination_signal=None, simulated_user_persona="p"), MORE,
+            interactive(POLITE, termination_signal=None, simulated_user_persona="p"), MORE,
             Outcome.PASSED, id="nothing else could end it",
         ),
         pytest.param(
-            talk(equals("response", "re: one"), max_turns=1), None, Outcome.PASSED,
+            interactive(equals("response", "re: one"), max_turns=1), None, Outcome.PASSED,
             id="one turn, and nobody to ask",
         ),
         pytest.param(
-            talk(equals("response", "re: one"), max_turns=1), MORE, Outcome.ERRORED,
+            interactive(equals("response", "re: one"), max_turns=1), MORE, Outcome.ERRORED,
             id="one turn, and a user who goes on",
         ),
     ],
@@ -129,7 +131,7 @@ def test_the_end_is_seen_or_it_is_none(
 
 def test_an_agent_does_not_end_the_conversation(bench: Bench) -> None:
     """The word is the user's: an agent that says it has not satisfied anybody."""
-    scenario = talk(equals("response", "All done. BYE"))
+    scenario = interactive(equals("response", "All done. BYE"))
     options = {"agent_fn": constant("All done. BYE"), "simulated_user_fn": MORE}
     detail = bench.orchestrator(scenario, **options).run().get_scenario_detail("refund")
     assert detail.outcome is Outcome.ERRORED
@@ -145,7 +147,7 @@ def test_predefined_turns_are_an_end(bench: Bench) -> None:
 def test_it_stands_in_every_report(bench: Bench, tmp_path: Path) -> None:
     """The reason is saved, and each report has it; what passed so far is not decided."""
     late = EvalScenario("one", [POLITE], "late", termination_signal="BYE", max_turns=3)
-    results = bench.orchestrator(talk(POLITE, WRONG), late, simulated_user_fn=MORE).run()
+    results = bench.orchestrator(interactive(POLITE, WRONG), late, simulated_user_fn=MORE).run()
     saved = tmp_path / "r.json"
     results.save(saved)
     again = ScenarioEvalResults.load(saved)
@@ -174,8 +176,8 @@ def test_it_stands_in_every_report(bench: Bench, tmp_path: Path) -> None:
 def test_a_journal_keeps_it(bench: Bench, tmp_path: Path, on_error: Any) -> None:
     """It ended, and nothing raised: the attempt is not made again."""
     options: dict[str, Any] = {"resume": tmp_path / "j.jsonl", "on_error": on_error}
-    bench.orchestrator(talk(POLITE), simulated_user_fn=MORE).run(**options)
-    results = bench.orchestrator(talk(POLITE), simulated_user_fn=MORE).run(**options)
+    bench.orchestrator(interactive(POLITE), simulated_user_fn=MORE).run(**options)
+    results = bench.orchestrator(interactive(POLITE), simulated_user_fn=MORE).run(**options)
     assert results.get_scenario_detail("refund").error_reason is Reason.INCOMPLETE
     assert len((tmp_path / "j.jsonl").read_text(encoding="utf-8").splitlines()) == 2
 
@@ -220,7 +222,7 @@ def test_a_user_that_leaves_its_brief(
     bench: Bench, agent: Any, user: Any, problem: str, signal: str | None
 ) -> None:
     """Kind: a fault of the simulated user is taken for the agent's work."""
-    scenario = talk(
+    scenario = interactive(
         equals("response", "never", "wrong"), max_turns=9, termination_signal=signal,
         simulated_user_persona="p",
     )  # fmt: skip
@@ -248,7 +250,7 @@ def test_a_user_that_leaves_its_brief(
     ],
 )
 def test_a_user_that_says_what_people_say(bench: Bench, messages: tuple[str, ...]) -> None:
-    scenario = talk(max_turns=9)
+    scenario = interactive(max_turns=9)
     results = bench.orchestrator(scenario, simulated_user_fn=saying(*messages)).run()
     assert [turn["user"] for turn in results.conversations[0].turns] == ["one", *messages[:-1]]
 
@@ -266,7 +268,7 @@ def test_the_model_behind_the_user_fails(bench: Bench, fault: Any) -> None:
     """It is the user's error, and none of the agent."""
     judge = ScriptedJudge({"simulated_user": fault})
     user = SimulatedUser(judge, max_retries=0, backoff=Backoff(base_s=0.0))
-    results = bench.orchestrator(talk(POLITE), simulated_user_fn=user).run(on_error="record")
+    results = bench.orchestrator(interactive(POLITE), simulated_user_fn=user).run(on_error="record")
     detail = results.get_scenario_detail("refund")
     assert (detail.outcome, detail.error_reason) == (Outcome.ERRORED, Reason.USER)
 
@@ -275,10 +277,10 @@ def test_a_fault_of_the_user_is_tried_again(bench: Bench) -> None:
     """Another try may find it in its brief: `retries` count for it, too."""
     said = iter(["", "two", "three", "BYE"])
 
-    def user(*told: object) -> str:
+    def user(*given: object) -> str:
         return next(said)
 
-    orchestrator = bench.orchestrator(talk(POLITE), simulated_user_fn=user, sleep=no_pause)
+    orchestrator = bench.orchestrator(interactive(POLITE), simulated_user_fn=user, sleep=no_pause)
     detail = orchestrator.run(retries=1).get_scenario_detail("refund")
     assert detail.outcome is Outcome.PASSED
     assert json.loads(json.dumps(detail.turns))[-1] == {"user": "three", "agent": "re: three"}

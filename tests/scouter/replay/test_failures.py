@@ -68,7 +68,7 @@ class MuteError(Exception):
 @pytest.mark.parametrize("options", [{}, {"concurrency": 2}], ids=["in turn", "at once"])
 @pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "error"),
     [
         (MuteError(), "MuteError: <MuteError>"),
         (
@@ -79,7 +79,7 @@ class MuteError(Exception):
     ids=["mute", "cancelled"],
 )
 def test_what_is_hard_to_catch_is_its_scenarios_failure(
-    bench: Bench, raised: BaseException, told: str, is_async: bool, options: dict[str, Any]
+    bench: Bench, raised: BaseException, error: str, is_async: bool, options: dict[str, Any]
 ) -> None:
     """An error that cannot be shown, and one that an event loop takes for its own."""
 
@@ -96,7 +96,7 @@ def test_what_is_hard_to_catch_is_its_scenarios_failure(
     orchestrator = bench.orchestrator(*scenarios, agent_fn=agent_async if is_async else agent)
     results = orchestrator.run(on_error="record", **options)
     assert [found.error for found in results.scenario_results] == [
-        told if query == "bad" else None for query in SIX
+        error if query == "bad" else None for query in SIX
     ]
     kind = MuteError if isinstance(raised, MuteError) else RuntimeError
     with pytest.raises(kind):
@@ -217,7 +217,7 @@ def test_an_agents_own_timeout_keeps_its_words(bench: Bench) -> None:
 @pytest.mark.parametrize("options", [{}, {"concurrency": 2}], ids=["in turn", "at once"])
 def test_retries(bench: Bench, options: dict[str, Any]) -> None:
     """Two failures, then success: only the third try's spans, records and turns count."""
-    asked: list[str] = []
+    messages: list[str] = []
     starts: list[str] = []
     pauses: list[float] = []
 
@@ -230,16 +230,16 @@ def test_retries(bench: Bench, options: dict[str, Any]) -> None:
             return failures
 
     def agent(message: str) -> str:
-        asked.append(message)
+        messages.append(message)
         answer = bench.agent(message)
-        if message == "b" and asked.count("b") <= 2:
-            raise OSError(f"failure {asked.count('b')}")
+        if message == "b" and messages.count("b") <= 2:
+            raise OSError(f"failure {messages.count('b')}")
         return answer
 
     scenario = EvalScenario("a", [spans_named("step", 2)], id="s", predefined_turns=["b"])
     orch = Counting(bench.queue, EvalScenarios([scenario]), agent, sleep=pauses.append)
     results = orch.run(retries=2, **options)
-    assert asked == ["a", "b"] * 3
+    assert messages == ["a", "b"] * 3
     assert starts == ["s"] * 3  # a fresh session for each try
     assert pauses == [1, 2]
     [result] = results.scenario_results
@@ -247,7 +247,7 @@ def test_retries(bench: Bench, options: dict[str, Any]) -> None:
     assert len(result.turns) == 2
     assert len(result.traces) == 2
     assert len(results.dataset_results["agent"]) == 2
-    asked.clear()
+    messages.clear()
     with pytest.raises(OSError, match="failure 2"):
         orch.run(retries=1, **options)
 
@@ -281,7 +281,7 @@ def test_a_late_try_does_not_disturb_the_next(bench: Bench) -> None:
 
 
 def test_backoff(bench: Bench) -> None:
-    """Half to all of 1, 2, 4 … 30 seconds; at least what the far side asked for."""
+    """Half to all of 1, 2, 4 … 30 seconds; at least what the far side requested."""
     orch = bench.orchestrator(EvalScenario("q"))
     for failures, longest in [(1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (500, 30)]:
         for _ in range(20):

@@ -45,15 +45,15 @@ def by_loop(work: Work, keep: Keep) -> Agent:
     keep.callback(loop.close)
     first = contextvars.copy_context
 
-    kept: list[contextvars.Context] = []
+    contexts: list[contextvars.Context] = []
 
     async def do(message: str) -> None:
         work(message)
 
     def agent(message: str) -> None:
-        if not kept:
-            kept.append(first())
-        loop.run_until_complete(kept[0].run(loop.create_task, do(message)))
+        if not contexts:
+            contexts.append(first())
+        loop.run_until_complete(contexts[0].run(loop.create_task, do(message)))
 
     return agent
 
@@ -314,7 +314,7 @@ def test_a_span_that_is_open_is_waited_for(bench: Bench, options: dict[str, Any]
     assert results.lost == ()
 
 
-def test_a_span_that_never_ends_is_lost_and_told(bench: Bench) -> None:
+def test_a_span_that_never_ends_is_lost_and_reported(bench: Bench) -> None:
     def agent(message: str) -> str:
         bench.tracer.start_span("step")
         return message
@@ -360,7 +360,7 @@ def test_what_comes_later_still_is_never_the_next_ones(
 
 
 def test_a_clean_run_does_not_wait(bench: Bench) -> None:
-    """Ten scenarios with a pool and a thread that are kept take no share of the grace period."""
+    """Ten scenarios with a pool and a thread that stay take no share of the grace period."""
     with ExitStack() as stack:
         work = maker(bench)
         first, second = by_pool(work, stack), by_thread(lambda _: None, stack)
@@ -381,14 +381,14 @@ def test_at_once_nobody_knows_and_the_results_say_so(
     """Six records without a scope, also where one attempt is the last to run: all lost."""
     names = tuple(f"s{i}" for i in range(6))
     agent = make(maker(bench), keep)
-    asked = [EvalScenario(name, [equals("response", None)], id=name) for name in names]
+    cases = [EvalScenario(name, [equals("response", None)], id=name) for name in names]
     with pytest.warns(UserWarning, match="6 records of unknown origin"):
-        results = bench.orchestrator(*asked, agent_fn=agent).run(concurrency=6)
+        results = bench.orchestrator(*cases, agent_fn=agent).run(concurrency=6)
     assert results.dataset_results == {}
     assert [(each.reason, each.count) for each in results.lost] == [("unknown_origin", 6)]
 
 
-def test_at_once_a_pool_that_is_told_loses_nothing(bench: Bench, keep: Keep) -> None:
+def test_at_once_a_pool_that_is_known_loses_nothing(bench: Bench, keep: Keep) -> None:
     """By the remedy that the report names."""
     names = tuple(f"s{i}" for i in range(6))
     pool, work = keep.enter_context(ThreadPoolExecutor(2)), maker(bench)
@@ -401,7 +401,7 @@ def test_at_once_a_pool_that_is_told_loses_nothing(bench: Bench, keep: Keep) -> 
     assert results.lost == ()
 
 
-def test_what_comes_when_all_is_judged_is_told(bench: Bench) -> None:
+def test_what_comes_when_all_is_judged_is_reported(bench: Bench) -> None:
     """A thread inserts while the results are made."""
     go_on, work = threading.Event(), maker(bench)
     threads: list[threading.Thread] = []

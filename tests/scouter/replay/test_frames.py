@@ -59,7 +59,7 @@ def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
         ("wrapped", "ValueError: two (agent.py:22 in wrapped)", ["22 in wrapped"]),
     ],
 )  # fmt: skip
-def test_the_agents_own_frames_are_kept(
+def test_the_agents_own_frames_are_stored(
     bench: Bench, agents: dict[str, Callable[[str], Any]], tmp_path: Path,
     name: str, line: str, frames: list[str], options: dict[str, Any],
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Agents of real frameworks, asked at once: each thread has a loop, each attempt a memory."""
+"""Agents of real frameworks, called at once: each thread has a loop, each attempt a memory."""
 
 import asyncio
 import importlib.util
@@ -170,8 +170,8 @@ def test_a_graph_of_langgraph_that_gets_the_history(bench: Bench, way: str) -> N
         state = await app.ainvoke({"said": [*before, message]})
         return " ".join(state["said"])
 
-    told = bench.orchestrator(
+    found = bench.orchestrator(
         *SIX, TALK.model_copy(update={"max_turns": 2}),
         agent_fn=answer, simulated_user_fn=more,
     ).run(**WAYS[way])  # fmt: skip
-    assert answers(told) == [*THREE * 6, ["one", "one more"]]
+    assert answers(found) == [*THREE * 6, ["one", "one more"]]

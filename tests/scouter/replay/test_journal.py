@@ -87,14 +87,14 @@ def test_the_whole_run_by_hand(whole: ScenarioEvalResults) -> None:
 
 @pytest.mark.parametrize("kill_at", [1, 4, 10])
 def test_kill_9_and_take_up(tmp_path: Path, whole: ScenarioEvalResults, kill_at: int) -> None:
-    """The second run asks only what was not finished, and cannot be told from a whole one."""
+    """The second run asks only what was not finished, and is the same as a whole one."""
     journal = tmp_path / "journal.jsonl"
     killed(journal, kill_at)
     resumed, agent = run(journal)
-    assert agent.asked == (NAMES * REPEATS)[kill_at - 1 :]
+    assert agent.messages == (NAMES * REPEATS)[kill_at - 1 :]
     assert shown(resumed) == shown(whole)
     third, agent = run(journal)
-    assert agent.asked == []
+    assert agent.messages == []
     assert shown(third) == shown(whole)
 
 
@@ -105,7 +105,7 @@ def test_kill_9_of_many_at_once(tmp_path: Path, whole: ScenarioEvalResults) -> N
     done = [json.loads(line) for line in journal.read_text("utf-8").splitlines()[1:]]
     assert len(done) >= 4  # seven began, three may have been running
     resumed, agent = run(journal)
-    assert len(agent.asked) == 10 - len(done)
+    assert len(agent.messages) == 10 - len(done)
     assert shown(resumed) == shown(whole)
 
 
@@ -119,7 +119,7 @@ def test_a_half_written_line_is_cut_off(
     content = journal.read_bytes()
     journal.write_bytes(content[:-cut])
     _, agent = run(journal)
-    assert agent.asked == ["e"]
+    assert agent.messages == ["e"]
     assert len(journal.read_text("utf-8").splitlines()) == 11
     assert shown(run(journal)[0]) == shown(whole)
 
@@ -129,7 +129,7 @@ def test_a_half_written_header(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
     Journal(journal, scenarios(), {"agent": profiles()[0]}).close()
     journal.write_bytes(journal.read_bytes()[:20])
-    assert len(run(journal)[1].asked) == 10
+    assert len(run(journal)[1].messages) == 10
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_changed_scenarios_and_profiles_are_refused(tmp_path: Path) -> None:
 def test_answers_of_another_agent_are_refused(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They would be judged as those of the agent that is asked now."""
+    """They would be judged as those of the agent that is called now."""
     path = tmp_path / "journal.jsonl"
     scenario = EvalScenario("q", [equals("response", "re: q")])
 
@@ -216,10 +216,10 @@ def test_answers_of_another_agent_are_refused(
         agent_name = "v1"
 
     bench.orchestrator(scenario).run(resume=path)
-    assert capsys.readouterr().err == f"0 of 1 attempts taken from {path}; 1 asked now\n"
+    assert capsys.readouterr().err == f"0 of 1 attempts taken from {path}; 1 to make now\n"
     bench.orchestrator(scenario, agent_fn=functools.partial(bench.agent)).run(resume=path)
-    assert capsys.readouterr().err == f"1 of 1 attempts taken from {path}; 0 asked now\n"
-    kept, here = path.read_bytes(), f"{__name__}:"
+    assert capsys.readouterr().err == f"1 of 1 attempts taken from {path}; 0 to make now\n"
+    before, here = path.read_bytes(), f"{__name__}:"
     make = "test_answers_of_another_agent_are_refused.<locals>"
     for orchestrator, name in [
         (bench.orchestrator(scenario, agent_fn=other), f"{here}{make}.other"),
@@ -236,7 +236,7 @@ def test_answers_of_another_agent_are_refused(
             f"{path}: this journal holds answers of the agent 'tests.scouter.replay.bench:"
             f"Bench.agent', and this run asks {name!r}; give each agent a file of its own"
         )
-    assert path.read_bytes() == kept
+    assert path.read_bytes() == before
 
 
 def test_one_writer(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_more_repeats_and_fewer(tmp_path: Path) -> None:
     run(path)
     assert run(path, repeats=1)[0].repeats == 1
     results, agent = run(path, repeats=3)
-    assert agent.asked == NAMES
+    assert agent.messages == NAMES
     assert results.repeats == 3
 
 
@@ -307,12 +307,12 @@ def test_the_times_of_turns_are_in_the_journal(
     whole = orchestrator.run(resume=path, concurrency=concurrency, repeats=2)
     again = orchestrator.run(resume=path, concurrency=concurrency, repeats=2)
     for attempt in range(2):
-        found, kept = (each.get_scenario_detail("talk", attempt) for each in (whole, again))
-        assert kept.turn_times_ns == found.turn_times_ns
-        assert [turn["user"] for turn in kept.turns] == ["one", "two", "three"]
-        for (asked_ns, answered_ns), span in zip(kept.turn_times_ns, kept.traces, strict=True):
-            assert asked_ns <= span.start_ns <= span.end_ns <= answered_ns
-        times = [moment for turn in kept.turn_times_ns for moment in turn]
+        found, resumed = (each.get_scenario_detail("talk", attempt) for each in (whole, again))
+        assert resumed.turn_times_ns == found.turn_times_ns
+        assert [turn["user"] for turn in resumed.turns] == ["one", "two", "three"]
+        for (sent_ns, answered_ns), span in zip(resumed.turn_times_ns, resumed.traces, strict=True):
+            assert sent_ns <= span.start_ns <= span.end_ns <= answered_ns
+        times = [moment for turn in resumed.turn_times_ns for moment in turn]
         assert times == sorted(times)
 
 
@@ -337,13 +337,13 @@ def test_what_came_late_is_in_the_journal(bench: Bench, tmp_path: Path) -> None:
         raise AssertionError(query)
 
     path = tmp_path / "journal.jsonl"
-    asked = [
+    cases = [
         EvalScenario("first", [spans_named("step", 2)], id="first"),
         EvalScenario("last", [spans_named("step", 1)], id="last"),
     ]
     no_agent.__qualname__ = agent.__qualname__  # the same agent, as far as a journal can know
-    whole = bench.orchestrator(*asked, agent_fn=agent).run(resume=path)
-    again = bench.orchestrator(*asked, agent_fn=no_agent).run(resume=path)
+    whole = bench.orchestrator(*cases, agent_fn=agent).run(resume=path)
+    again = bench.orchestrator(*cases, agent_fn=no_agent).run(resume=path)
     assert whole.metrics.overall_pass_rate == 1.0
     assert again.metrics == whole.metrics
     for results in (whole, again):

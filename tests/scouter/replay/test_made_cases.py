@@ -112,10 +112,12 @@ def test_arguments_that_no_file_may_have(arguments: JsonValue) -> None:
 def test_only_what_csv_takes_for_the_end_of_a_row_ends_a_story(tmp_path: Path) -> None:
     """Python takes ten more letters for the end of a line."""
     path = tmp_path / "stories.csv"
-    told = "Ann bought\u2028a lamp.\x85It broke\x0b."
-    path.write_text(f'story,id\r\n{told},a\r\n"{told}\nTwice.",b\r\n', encoding="utf-8", newline="")
+    story = "Ann bought\u2028a lamp.\x85It broke\x0b."
+    path.write_text(
+        f'story,id\r\n{story},a\r\n"{story}\nTwice.",b\r\n', encoding="utf-8", newline=""
+    )
     stories = [(each.id, each.story) for each in read_stories(path)]
-    assert stories == [("a", told), ("b", f"{told}\nTwice.")]
+    assert stories == [("a", story), ("b", f"{story}\nTwice.")]
 
 
 def test_what_is_no_csv_is_named_with_its_file(tmp_path: Path) -> None:

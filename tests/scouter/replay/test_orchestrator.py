@@ -104,7 +104,7 @@ def test_order_of_calls(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("max_turns", [1, 2, 4])
-def test_the_user_is_not_asked_after_the_last_turn(bench: Bench, max_turns: int) -> None:
+def test_the_user_is_not_called_after_the_last_turn(bench: Bench, max_turns: int) -> None:
     """All turns of the agent, one less of the user, where no signal ends it (defect 16)."""
     scenario = EvalScenario("0", simulated_user_persona="curious", max_turns=max_turns)
     orch = recorder(bench, scenario, simulated_user_fn=count_up)
@@ -233,8 +233,8 @@ def test_what_is_not_given(
     assert not bench.is_capturing
 
 
-def test_unreviewed_scenarios_are_refused_unless_asked_for(bench: Bench) -> None:
-    """As the command does: a model made them, and nothing is asked before a person looked."""
+def test_unreviewed_scenarios_are_refused_unless_requested(bench: Bench) -> None:
+    """As the command does: a model made them, and nothing runs before a person looked."""
     made = EvalScenario("hi", [equals("response", "re: hi")], id="story-1", unreviewed=True)
     orchestrator = bench.orchestrator(made, EvalScenario("ho", id="own"))
     words = r"1 unreviewed scenario of 2: 'story-1'.*allow_unreviewed=True"
@@ -278,30 +278,30 @@ class NoReply:
 def test_functions_that_do_not_fit_are_refused_before_the_first_message(
     bench: Bench, options: dict[str, Any], words: str
 ) -> None:
-    """The plain scenario stands first, and would have been asked for nothing."""
-    asked: list[str] = []
+    """The plain scenario stands first, and would have run for nothing."""
+    messages: list[str] = []
 
     def agent(message: str) -> str:
-        asked.append(message)
+        messages.append(message)
         return message
 
-    talks = [EvalScenario("q", simulated_user_persona="p", id=f"{at}") for at in range(1, 5)]
+    interactive = [EvalScenario("q", simulated_user_persona="p", id=f"{at}") for at in range(1, 5)]
     with pytest.raises(ConfigError) as caught:
         bench.orchestrator(
-            EvalScenario("q", id="0"), *talks, **{"agent_fn": agent, **options}
+            EvalScenario("q", id="0"), *interactive, **{"agent_fn": agent, **options}
         ).run()
     assert words in str(caught.value)
-    assert not asked
+    assert not messages
 
     class Late(EvalOrchestrator):
         def on_scenario_start(self, scenario: EvalScenario) -> None:
             self.agent_fn, self.simulated_user_fn = agent, lambda query, answer, history: None  # pyright: ignore[reportUnknownLambdaType]
 
-    Late(bench.queue, EvalScenarios(talks[:1])).run()
-    assert asked == ["q"]
+    Late(bench.queue, EvalScenarios(interactive[:1])).run()
+    assert messages == ["q"]
     only = EvalScenario("q", simulated_user_persona="p", max_turns=1)  # nobody is to answer
     bench.orchestrator(only, agent_fn=agent).run()
-    assert asked == ["q", "q"]
+    assert messages == ["q", "q"]
 
 
 def always(response: object) -> Callable[[str], object]:

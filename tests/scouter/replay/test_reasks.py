@@ -32,7 +32,7 @@ from scouter.replay.run import Run
 from tests.scouter.replay.bench import Bench, equals
 
 NAMES = tuple("abcdefghij")
-"""One failure of ten scenarios is a fall of 10 points: the suite is not asked again."""
+"""One failure of ten scenarios is a fall of 10 points: the suite does not run again."""
 FURTHER = 7
 """Further attempts until one of ten scenarios is broken, as `test_asking` works out."""
 
@@ -53,11 +53,11 @@ class Agent:
     def __init__(self, bench: Bench, **bad: list[str | BaseException]) -> None:
         self._bench = bench
         self._bad = bad
-        self.asked: list[str] = []
+        self.messages: list[str] = []
         self.attempts: list[str] = []
 
     def __call__(self, message: str) -> str:
-        self.asked.append(message)
+        self.messages.append(message)
         self.attempts.append(f"{message}{baggage.get_baggage(SCENARIO_ATTEMPT)}")
         self._bench.agent(message)
         left = self._bad.get(message, [])
@@ -67,7 +67,7 @@ class Agent:
         return said
 
 
-def asked(
+def compared(
     bench: Bench, agent: Any, baseline: ScenarioEvalResults, *names: str, **options: Any
 ) -> ScenarioEvalResults:
     """Replay against a baseline."""
@@ -82,7 +82,7 @@ def good(bench: Bench) -> ScenarioEvalResults:
     return bench.orchestrator(*scenarios(*NAMES), agent_fn=Agent(bench)).run()
 
 
-def told(results: ScenarioEvalResults) -> dict[str, tuple[int, int]]:
+def repeats(results: ScenarioEvalResults) -> dict[str, tuple[int, int]]:
     """Per scenario: asked, passed."""
     return {c.scenario_id: (c.asked, c.passed) for c in results.confirmations}
 
@@ -94,20 +94,20 @@ BROKEN = {"b": (FURTHER, 0)}
 def test_broken_and_unlucky(bench: Bench, good: ScenarioEvalResults, concurrency: int) -> None:
     """`b` is broken; the one failure of `b` in another run was bad luck."""
     agent = Agent(bench, b=["no"] * 99)
-    results = asked(bench, agent, good, concurrency=concurrency)
-    assert told(results) == BROKEN
+    results = compared(bench, agent, good, concurrency=concurrency)
+    assert repeats(results) == BROKEN
     assert [found.is_broken for found in results.confirmations] == [True]
-    assert Counter(agent.asked) == {**dict.fromkeys(NAMES, 1), "b": 1 + FURTHER}
+    assert Counter(agent.messages) == {**dict.fromkeys(NAMES, 1), "b": 1 + FURTHER}
     assert sorted(agent.attempts) == sorted(
         [*(f"{name}0" for name in NAMES), *(f"b{at + 1}" for at in range(FURTHER))]
     )
-    unlucky = asked(bench, Agent(bench, b=["no", "no"]), good, concurrency=concurrency)
-    assert told(unlucky) == {"b": (2, 1)}
+    unlucky = compared(bench, Agent(bench, b=["no", "no"]), good, concurrency=concurrency)
+    assert repeats(unlucky) == {"b": (2, 1)}
     assert not unlucky.confirmations[0].is_broken
     assert [unlucky.compare_to(good).exit_code, results.compare_to(good).exit_code] == [0, 1]
 
 
-def test_the_whole_suite_is_asked_again(bench: Bench, good: ScenarioEvalResults) -> None:
+def test_the_whole_suite_runs_again(bench: Bench, good: ScenarioEvalResults) -> None:
     """Kind: one pass clears a scenario, and the failures before it count for nothing.
 
     Half of the scenarios fail. They pass in the second round, and fail in the third one. All
@@ -115,9 +115,9 @@ def test_the_whole_suite_is_asked_again(bench: Bench, good: ScenarioEvalResults)
     """
     answers: dict[str, list[str | BaseException]] = {name: ["no", "yes", "no"] for name in "abcde"}
     agent = Agent(bench, **answers)
-    results = asked(bench, agent, good)
+    results = compared(bench, agent, good)
     assert (results.rounds, results.repeats, results.confirmations) == (3, 3, ())
-    assert Counter(agent.asked) == dict.fromkeys(NAMES, 3)
+    assert Counter(agent.messages) == dict.fromkeys(NAMES, 3)
     assert sorted(agent.attempts)[:3] == ["a0", "a1", "a2"]
     passed = [item.passed for item in results.scenario_results if item.scenario_id == "a"]
     assert passed == [False, True, False]
@@ -130,7 +130,7 @@ def test_the_whole_suite_is_asked_again(bench: Bench, good: ScenarioEvalResults)
 def test_a_suite_that_recovers(bench: Bench, good: ScenarioEvalResults) -> None:
     """Two of ten fail once: 20 points fell. In the second round all pass, which ends it."""
     agent = Agent(bench, a=["no"], b=["no"])
-    results = asked(bench, agent, good)
+    results = compared(bench, agent, good)
     assert (results.rounds, results.confirmations) == (2, ())
     assert results.compare_to(good).exit_code == 0
     assert results.compare_to(good).decision_reason.startswith("a fall of more than")
@@ -139,7 +139,7 @@ def test_a_suite_that_recovers(bench: Bench, good: ScenarioEvalResults) -> None:
 def test_attempts_at_single_scenarios_are_in_no_rate(
     bench: Bench, good: ScenarioEvalResults
 ) -> None:
-    results = asked(bench, Agent(bench, b=["no"] * 3), good)
+    results = compared(bench, Agent(bench, b=["no"] * 3), good)
     assert (results.metrics.passed_scenarios, results.metrics.total_scenarios) == (9, 10)
     assert (results.repeats, results.rounds, len(results.dataset_results["agent"])) == (1, 1, 10)
     again = results.reasked
@@ -154,8 +154,8 @@ def test_attempts_at_single_scenarios_are_in_no_rate(
 
 def test_nothing_changed_costs_one_repetition(bench: Bench, good: ScenarioEvalResults) -> None:
     agent = Agent(bench)
-    results = asked(bench, agent, good)
-    assert agent.asked == list(NAMES)
+    results = compared(bench, agent, good)
+    assert agent.messages == list(NAMES)
     assert (results.confirmations, results.reasked) == ((), None)
 
 
@@ -165,31 +165,31 @@ def test_the_number_can_be_bounded(
 ) -> None:
     """One failure is no news, seven in a row are nearly enough, and eight are."""
     agent = Agent(bench, b=["no"] * 99)
-    results = asked(bench, agent, good, confirm=confirm)
+    results = compared(bench, agent, good, confirm=confirm)
     further = min(confirm, FURTHER)
-    assert agent.asked.count("b") == 1 + further
-    assert told(results) == ({"b": (further, 0)} if confirm else {})
+    assert agent.messages.count("b") == 1 + further
+    assert repeats(results) == ({"b": (further, 0)} if confirm else {})
     assert results.compare_to(good).exit_code == code
 
 
 @pytest.mark.parametrize("confirm", [-1, 1.5, True, 1001])
 def test_a_number_that_is_none(bench: Bench, good: ScenarioEvalResults, confirm: Any) -> None:
     with pytest.raises(ConfigError, match="confirm is"):
-        asked(bench, Agent(bench), good, confirm=confirm)
+        compared(bench, Agent(bench), good, confirm=confirm)
 
 
 def test_a_baseline_that_is_none(bench: Bench) -> None:
     with pytest.raises(ConfigError, match="baseline is a str; expected the results of a replay"):
-        asked(bench, Agent(bench), "b.json")  # type: ignore[arg-type]
+        compared(bench, Agent(bench), "b.json")  # type: ignore[arg-type]
 
 
 def test_repeats_need_fewer_further_attempts(bench: Bench) -> None:
     """Three attempts each: `a` fails all of them, which says enough."""
     baseline = bench.orchestrator(*scenarios(*NAMES), agent_fn=Agent(bench)).run(repeats=3)
     agent = Agent(bench, a=["no"] * 9)
-    results = asked(bench, agent, baseline, repeats=3)
-    assert Counter(agent.asked) == dict.fromkeys(NAMES, 3)
-    assert told(results) == {}
+    results = compared(bench, agent, baseline, repeats=3)
+    assert Counter(agent.messages) == dict.fromkeys(NAMES, 3)
+    assert repeats(results) == {}
     comparison = results.compare_to(baseline)
     assert comparison.exit_code == 1
     assert "scenario 'a' is broken: it passed 3 of 3 attempts before" in comparison.decision_reason
@@ -197,8 +197,8 @@ def test_repeats_need_fewer_further_attempts(bench: Bench) -> None:
 
 def test_an_agent_that_raises_did_not_pass(bench: Bench, good: ScenarioEvalResults) -> None:
     agent = Agent(bench, c=["no", *(LookupError("c is shy") for _ in range(FURTHER))])
-    results = asked(bench, agent, good)
-    assert told(results) == {"c": (FURTHER, 0)}
+    results = compared(bench, agent, good)
+    assert repeats(results) == {"c": (FURTHER, 0)}
     assert results.reasked is not None
     errors = {item.error for item in results.reasked.scenario_results}
     assert errors == {"LookupError: c is shy"}
@@ -210,8 +210,8 @@ def test_retries_and_time_limits_hold(bench: Bench, good: ScenarioEvalResults) -
     agent = Agent(bench, a=["no", LookupError("once")])
     orchestrator = bench.orchestrator(*scenarios(*NAMES), agent_fn=agent, sleep=pauses.append)
     results = orchestrator.run(baseline=good, on_error="record", retries=1)
-    assert told(results) == {"a": (1, 1)}
-    assert (agent.asked.count("a"), len(pauses)) == (3, 1)
+    assert repeats(results) == {"a": (1, 1)}
+    assert (agent.messages.count("a"), len(pauses)) == (3, 1)
 
     async def slow(message: str) -> str:
         bench.agent(message)
@@ -219,8 +219,8 @@ def test_retries_and_time_limits_hold(bench: Bench, good: ScenarioEvalResults) -
             await asyncio.Event().wait()
         return "yes"
 
-    results = asked(bench, slow, good, timeout_s=0.05, confirm=2)
-    assert told(results) == {"a": (2, 0)}
+    results = compared(bench, slow, good, timeout_s=0.05, confirm=2)
+    assert repeats(results) == {"a": (2, 0)}
 
 
 def test_an_agent_without_the_records_of_before_did_not_pass(
@@ -233,7 +233,7 @@ def test_an_agent_without_the_records_of_before_did_not_pass(
             bench.agent(message)
         return "yes"
 
-    assert told(asked(bench, silent, good)) == {"a": (FURTHER, 0)}
+    assert repeats(compared(bench, silent, good)) == {"a": (FURTHER, 0)}
 
 
 def test_a_class_is_made_for_each_attempt(bench: Bench, good: ScenarioEvalResults) -> None:
@@ -249,7 +249,7 @@ def test_a_class_is_made_for_each_attempt(bench: Bench, good: ScenarioEvalResult
             self.calls += 1
             return "no" if message == "a" else "yes" * self.calls
 
-    assert told(asked(bench, Once, good)) == {"a": (FURTHER, 0)}
+    assert repeats(compared(bench, Once, good)) == {"a": (FURTHER, 0)}
     assert len(made) == len(NAMES) + FURTHER
 
 
@@ -265,18 +265,18 @@ def test_async_agents_keep_their_loop(
         bench.agent(message)
         return "no" if message == "b" else "yes"
 
-    assert told(asked(bench, agent, good, concurrency=concurrency)) == BROKEN
+    assert repeats(compared(bench, agent, good, concurrency=concurrency)) == BROKEN
     assert len(loops) == 1
 
 
 def test_inside_of_an_event_loop(bench: Bench, good: ScenarioEvalResults) -> None:
     async def main() -> tuple[ScenarioEvalResults, ScenarioEvalResults]:
-        first = asked(bench, Agent(bench, b=["no"] * 9), good)
+        first = compared(bench, Agent(bench, b=["no"] * 9), good)
         orchestrator = bench.orchestrator(*scenarios(*NAMES), agent_fn=Agent(bench, b=["no"] * 9))
         return first, await orchestrator.run_async(baseline=good, confirm=2)
 
     first, second = asyncio.run(main())
-    assert (told(first), told(second)) == (BROKEN, {"b": (2, 0)})
+    assert (repeats(first), repeats(second)) == (BROKEN, {"b": (2, 0)})
 
 
 def test_the_hook_sees_the_confirmations(bench: Bench, good: ScenarioEvalResults) -> None:
@@ -316,8 +316,8 @@ def test_what_comes_for_a_judged_attempt_is_lost(bench: Bench, good: ScenarioEva
         return "yes"
 
     with pytest.warns(UserWarning, match="that came when all had been judged"):
-        results = asked(bench, agent, good, grace_s=0.01)
-    assert told(results) == {"a": (1, 1)}
+        results = compared(bench, agent, good, grace_s=0.01)
+    assert repeats(results) == {"a": (1, 1)}
     assert {lost.reason: lost.count for lost in results.lost} == {Loss.TOO_LATE: 1}
     assert results.reasked is not None
     assert len(results.reasked.dataset_results["agent"]) == 1
@@ -347,15 +347,15 @@ class Judge:
     """
 
     def __init__(self, refuses: int = 1000, reason: Reason = Reason.BUDGET) -> None:
-        self.asked: list[str] = []
+        self.messages: list[str] = []
         self._refuses = refuses
         self._reason = reason
 
     def __call__(self, request: JudgeRequest) -> JsonValue:
-        self.asked.append(request.messages[-1]["content"])
-        if len(self.asked) >= self._refuses:
+        self.messages.append(request.messages[-1]["content"])
+        if len(self.messages) >= self._refuses:
             raise JudgeError(self._reason, "no", permanent=True)
-        return {"response": "good" if "yes" in self.asked[-1] else "bad"}
+        return {"response": "good" if "yes" in self.messages[-1] else "bad"}
 
 
 def run_judged(
@@ -366,15 +366,15 @@ def run_judged(
 
 
 def test_a_cache_answers_for_the_same_answer_only(bench: Bench, tmp_path: Path) -> None:
-    """`no` is asked once for all attempts; another answer is another question."""
+    """`no` is put once for all attempts; another answer is another question."""
     baseline = run_judged(bench, Judge(), None, Agent(bench))
     judge = Judge()
     cache = SqliteCache(tmp_path / "judge.db")
     agent = Agent(bench, a=["no", "no", "no", "yes"])
     results = run_judged(bench, CachedJudge(judge, cache), baseline, agent)
     cache.close()
-    assert told(results) == {"a": (3, 1)}
-    assert len(judge.asked) == 2, "one for yes, one for no"
+    assert repeats(results) == {"a": (3, 1)}
+    assert len(judge.messages) == 2, "one for yes, one for no"
 
 
 def test_a_spent_budget_confirms_nothing(bench: Bench) -> None:
@@ -382,19 +382,19 @@ def test_a_spent_budget_confirms_nothing(bench: Bench) -> None:
     baseline = run_judged(bench, Judge(), None, Agent(bench))
     agent = Agent(bench, a=["no"] * 9)
     results = run_judged(bench, Judge(refuses=12), baseline, agent)
-    assert told(results) == {"a": (1, 0)}
+    assert repeats(results) == {"a": (1, 0)}
     assert not results.confirmations[0].is_broken
     assert not results.confirmations[0].is_settled
     assert results.compare_to(baseline).exit_code == 3
-    assert agent.asked.count("a") == 3, "nobody is asked when nobody can judge"
+    assert agent.messages.count("a") == 3, "no agent is called when nobody can judge"
 
 
 def test_a_judge_that_does_not_answer_confirms_nothing(bench: Bench) -> None:
     baseline = run_judged(bench, Judge(), None, Agent(bench))
     agent = Agent(bench, a=["no"] * 9)
     results = run_judged(bench, Judge(refuses=11, reason=Reason.PROVIDER), baseline, agent)
-    assert told(results) == {"a": (0, 0)}
-    assert agent.asked.count("a") == 2, "a second answer would not be judged, either"
+    assert repeats(results) == {"a": (0, 0)}
+    assert agent.messages.count("a") == 2, "a second answer would not be judged, either"
     assert results.compare_to(baseline).exit_code == 3
 
 
@@ -422,9 +422,9 @@ def test_ctrl_c_keeps_the_run(bench: Bench, good: ScenarioEvalResults, run_in: s
 
     options = {"concurrency": 2} if run_in == "loop" else {}
     with pytest.raises(ReasksInterrupted) as caught:
-        asked(bench, in_loop if run_in == "loop" else agent, good, **options)
+        compared(bench, in_loop if run_in == "loop" else agent, good, **options)
     results = caught.value.results
-    assert told(results) == {"b": (1, 0)}
+    assert repeats(results) == {"b": (1, 0)}
     assert not results.confirmations[0].is_settled
     assert results.metrics.total_scenarios == 10
     assert not bench.is_capturing
@@ -436,7 +436,7 @@ def test_ctrl_c_keeps_the_run(bench: Bench, good: ScenarioEvalResults, run_in: s
         pytest.param(
             "b", {"repeats": 3, "sequential": True}, "not confirmed: ", id="in the second round"
         ),
-        pytest.param("abc", {"repeats": 3}, "not decided: ", id="while the suite is asked again"),
+        pytest.param("abc", {"repeats": 3}, "not decided: ", id="while the suite runs again"),
     ],
 )
 def test_ctrl_c_before_a_decision_is_no_go(
@@ -451,27 +451,27 @@ def test_ctrl_c_before_a_decision_is_no_go(
         return Agent(bench, **fails, **more)
 
     with pytest.raises(ReasksInterrupted) as caught:
-        asked(bench, agent(j=stopped), thrice, **options)
+        compared(bench, agent(j=stopped), thrice, **options)
     results = caught.value.results
     assert (results.repeats, results.rounds, results.is_unfinished) == (first, 1, True)
     comparison = results.compare_to(thrice)
     assert comparison.exit_code == 3
     assert comparison.decision_reasons[0].startswith(reason)
-    finished = asked(bench, agent(), thrice, **options)
+    finished = compared(bench, agent(), thrice, **options)
     assert not finished.is_unfinished
     assert finished.compare_to(thrice).exit_code == 0
 
 
 def test_ctrl_c_in_the_run_itself(bench: Bench, good: ScenarioEvalResults) -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
-        asked(bench, Agent(bench, b=[KeyboardInterrupt()]), good)
+        compared(bench, Agent(bench, b=[KeyboardInterrupt()]), good)
     assert not isinstance(caught.value, ReasksInterrupted)
 
 
 def test_a_journal_holds_further_attempts(
     bench: Bench, good: ScenarioEvalResults, tmp_path: Path
 ) -> None:
-    """After Ctrl-C in the middle of them, only what is left is asked."""
+    """After Ctrl-C in the middle of them, only what is left runs."""
     journal = tmp_path / "run.jsonl"
     stopping = Agent(bench, b=["no", "no", "no", KeyboardInterrupt()])
     stopping_name = {"agent_fn": stopping}
@@ -481,12 +481,12 @@ def test_a_journal_holds_further_attempts(
         )
     assert stopping.attempts == [*(f"{name}0" for name in NAMES), "b1", "b2", "b3"]
     agent = Agent(bench, b=["no"] * 9)
-    resumed = asked(bench, agent, good, resume=journal)
+    resumed = compared(bench, agent, good, resume=journal)
     assert agent.attempts == [f"b{at}" for at in range(3, FURTHER + 1)]
-    assert told(resumed) == BROKEN
+    assert repeats(resumed) == BROKEN
     third = Agent(bench)
-    assert told(asked(bench, third, good, resume=journal)) == told(resumed)
-    assert third.asked == []
+    assert repeats(compared(bench, third, good, resume=journal)) == repeats(resumed)
+    assert third.messages == []
     assert resumed.reasked is not None
     assert len(resumed.reasked.dataset_results["agent"]) == FURTHER
 
@@ -494,13 +494,13 @@ def test_a_journal_holds_further_attempts(
 def test_a_journal_holds_rounds_of_the_suite(
     bench: Bench, good: ScenarioEvalResults, tmp_path: Path
 ) -> None:
-    """After Ctrl-C in the second round only the rest of it is asked."""
+    """After Ctrl-C in the second round only the rest of it runs."""
     journal = tmp_path / "run.jsonl"
     stopping = Agent(bench, a=["no"], b=["no"], c=["yes", KeyboardInterrupt()])
     with pytest.raises(ReasksInterrupted):
-        asked(bench, stopping, good, resume=journal)
+        compared(bench, stopping, good, resume=journal)
     agent = Agent(bench)
-    resumed = asked(bench, agent, good, resume=journal)
+    resumed = compared(bench, agent, good, resume=journal)
     assert agent.attempts == [f"{name}1" for name in NAMES[2:]]
     assert (resumed.rounds, resumed.repeats) == (2, 2)
 
@@ -510,9 +510,9 @@ def test_a_journal_tells_further_attempts_from_repeats(
 ) -> None:
     """They were made as the first one failed, so that they can be no repeats of another run."""
     journal = tmp_path / "run.jsonl"
-    asked(bench, Agent(bench, b=["no"] * 9), good, resume=journal)
+    compared(bench, Agent(bench, b=["no"] * 9), good, resume=journal)
     agent = Agent(bench)
-    results = asked(bench, agent, good, resume=journal, repeats=2)
+    results = compared(bench, agent, good, resume=journal, repeats=2)
     assert agent.attempts == [f"{name}1" for name in NAMES]
     assert results.confirmations == ()
 
@@ -530,7 +530,7 @@ def thrice(bench: Bench) -> ScenarioEvalResults:
 
 def test_a_good_suite_needs_one_round(bench: Bench, thrice: ScenarioEvalResults) -> None:
     agent = Agent(bench)
-    results = asked(bench, agent, thrice, **ROUNDS)
+    results = compared(bench, agent, thrice, **ROUNDS)
     assert agent.attempts == [f"{name}0" for name in NAMES]
     assert (results.repeats, results.rounds, results.planned) == (1, 1, 3)
     assert results.compare_to(thrice).exit_code == 0
@@ -539,8 +539,8 @@ def test_a_good_suite_needs_one_round(bench: Bench, thrice: ScenarioEvalResults)
 def test_a_suite_that_fell_far_needs_one_round(bench: Bench, thrice: ScenarioEvalResults) -> None:
     """Four of ten fail, with a chance of (1/4)^4 / 2 = 1/512; the level of the look is 1/400."""
     agent = Agent(bench, a=["no"], b=["no"], c=["no"], d=["no"])
-    results = asked(bench, agent, thrice, **ROUNDS)
-    assert Counter(agent.asked) == dict.fromkeys(NAMES, 1)
+    results = compared(bench, agent, thrice, **ROUNDS)
+    assert Counter(agent.messages) == dict.fromkeys(NAMES, 1)
     assert results.compare_to(thrice).exit_code == 1
 
 
@@ -550,7 +550,7 @@ def test_a_doubt_takes_all_rounds(
 ) -> None:
     """One of ten fails each time: it is broken by the third failure."""
     agent = Agent(bench, b=["no"] * 9)
-    results = asked(bench, agent, thrice, concurrency=concurrency, **ROUNDS)
+    results = compared(bench, agent, thrice, concurrency=concurrency, **ROUNDS)
     assert sorted(agent.attempts) == [f"{name}{at}" for name in NAMES for at in range(3)]
     assert (results.repeats, results.rounds, results.confirmations) == (3, 1, ())
     assert results.compare_to(thrice).exit_code == 1
@@ -558,7 +558,7 @@ def test_a_doubt_takes_all_rounds(
 
 def test_no_attempt_of_a_round_is_thrown_away(bench: Bench, thrice: ScenarioEvalResults) -> None:
     """One of ten fails in the first round only: p is 1/8, 1/5 and, after the third round, 1/4."""
-    results = asked(bench, Agent(bench, b=["no"]), thrice, **ROUNDS)
+    results = compared(bench, Agent(bench, b=["no"]), thrice, **ROUNDS)
     assert (results.rounds, results.repeats) == (1, 3)
     comparison = results.compare_to(thrice)
     whole = comparison.rates[0]
@@ -566,14 +566,14 @@ def test_no_attempt_of_a_round_is_thrown_away(bench: Bench, thrice: ScenarioEval
     assert comparison.exit_code == 0
 
 
-def test_the_whole_suite_is_asked_again_after_the_rounds(
+def test_the_whole_suite_runs_again_after_the_rounds(
     bench: Bench, thrice: ScenarioEvalResults
 ) -> None:
     """With three that fail once p is (1/2)^3 / 2 after the third round, and (2/3)^3 / 2 later."""
     agent = Agent(bench, a=["no"], b=["no"], c=["no"])
-    results = asked(bench, agent, thrice, **ROUNDS)
+    results = compared(bench, agent, thrice, **ROUNDS)
     assert (results.planned, results.repeats, results.rounds) == (3, 6, 2)
-    assert Counter(agent.asked) == dict.fromkeys(NAMES, 6)
+    assert Counter(agent.messages) == dict.fromkeys(NAMES, 6)
 
 
 def test_a_task_that_fell_keeps_the_rounds_going(bench: Bench) -> None:
@@ -600,13 +600,13 @@ def test_rounds_without_a_baseline_are_all_made(bench: Bench) -> None:
 
 
 def test_a_journal_holds_rounds(bench: Bench, thrice: ScenarioEvalResults, tmp_path: Path) -> None:
-    """After Ctrl-C in the second round only the rest of it, and the third one, are asked."""
+    """After Ctrl-C in the second round only the rest of it, and the third one, run."""
     journal = tmp_path / "run.jsonl"
     stopping = Agent(bench, a=["no"] * 9, c=["yes", KeyboardInterrupt()])
     with pytest.raises(ReasksInterrupted):
-        asked(bench, stopping, thrice, resume=journal, **ROUNDS)
+        compared(bench, stopping, thrice, resume=journal, **ROUNDS)
     agent = Agent(bench, a=["no"] * 9)
-    resumed = asked(bench, agent, thrice, resume=journal, **ROUNDS)
+    resumed = compared(bench, agent, thrice, resume=journal, **ROUNDS)
     assert agent.attempts == [*(f"{name}1" for name in NAMES[2:]), *(f"{name}2" for name in NAMES)]
     assert (resumed.rounds, resumed.repeats) == (1, 3)
 
@@ -630,7 +630,7 @@ def interleaved(
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_both_versions_are_asked_in_turn(bench: Bench, concurrency: int) -> None:
+def test_both_versions_run_in_turn(bench: Bench, concurrency: int) -> None:
     order: list[str] = []
 
     def version(name: str, wrong: str) -> Callable[[str], str]:
@@ -646,8 +646,8 @@ def test_both_versions_are_asked_in_turn(bench: Bench, concurrency: int) -> None
     if concurrency == 1:
         assert " ".join(order[:10]) == "oa na nb ob oc nc nd od oe ne"
         assert " ".join(order[20:30]) == "na oa ob nb nc oc od nd ne oe"
-    assert {*order[40:]} == {"nb"}, "only the new version is asked again"
-    assert told(results) == {"b": (len(order) - 40, 0)}
+    assert {*order[40:]} == {"nb"}, "only the new version runs again"
+    assert repeats(results) == {"b": (len(order) - 40, 0)}
     for found, wrong in ((results, "b"), (baseline, "d")):
         assert found.repeats == 2
         assert [(r.scenario_id, r.attempt, r.passed) for r in found.scenario_results] == [
@@ -667,10 +667,10 @@ def test_both_versions_in_a_journal(bench: Bench, tmp_path: Path) -> None:
     first = interleaved(bench, new, old, resume=journal)
     new, old = Agent(bench), Agent(bench)
     again = interleaved(bench, new, old, resume=journal)
-    assert (new.asked, old.asked) == ([], [])
-    assert [told(found) for found in again] == [told(found) for found in first]
+    assert (new.messages, old.messages) == ([], [])
+    assert [repeats(found) for found in again] == [repeats(found) for found in first]
     with pytest.raises(ConfigError, match="this journal holds answers of the agent"):
-        asked(bench, Agent(bench), again[1], resume=journal)
+        compared(bench, Agent(bench), again[1], resume=journal)
 
 
 def test_both_versions_in_rounds(bench: Bench) -> None:
@@ -681,7 +681,7 @@ def test_both_versions_in_rounds(bench: Bench) -> None:
     assert (results.repeats, baseline.repeats, results.planned) == (1, 1, 3)
     new, old = Agent(bench, b=["no"] * 9), Agent(bench)
     results, baseline = interleaved(bench, new, old, **ROUNDS)
-    assert Counter(old.asked) == dict.fromkeys(NAMES, 3)
+    assert Counter(old.messages) == dict.fromkeys(NAMES, 3)
     assert [(r.scenario_id, r.attempt) for r in baseline.scenario_results] == [
         (name, at) for name in NAMES for at in range(3)
     ]

@@ -202,7 +202,7 @@ class AsyncUser(User):
 @pytest.mark.parametrize("user", [User(), AsyncUser()], ids=["plain", "async"])
 @pytest.mark.parametrize("options", [{}, {"concurrency": 2}], ids=["in turn", "at once"])
 def test_an_object_plays_the_user(bench: Bench, user: User, options: dict[str, Any]) -> None:
-    """It is told the scenario, the last answer and the exchanges before it."""
+    """It gets the scenario, the last answer and the exchanges before it."""
     user.heard.clear()
     scenario = EvalScenario("hi", [spans_named("step", 2)], id="s", simulated_user_persona="p")
     results = bench.orchestrator(scenario, simulated_user_fn=user).run(**options)
@@ -227,7 +227,7 @@ def rated(task_id: str, text: str) -> LLMJudgeTask:
 def test_judges_of_scenarios_and_aliases(options: dict[str, Any]) -> None:
     """One judge answers the tasks of both levels, in the loop of the agent."""
     loops: list[asyncio.AbstractEventLoop] = []
-    asked: list[str] = []
+    task_ids: list[str] = []
     profile = AgentEvalProfile([rated("per_record", "Rate the record ${n}")], alias="agent")
     queue = ScouterQueue.from_profile([profile], transport_config=MockConfig())
 
@@ -238,7 +238,7 @@ def test_judges_of_scenarios_and_aliases(options: dict[str, Any]) -> None:
 
     async def judge(request: JudgeRequest) -> JsonValue:
         loops.append(asyncio.get_running_loop())
-        asked.append(request.task_id)
+        task_ids.append(request.task_id)
         return {"score": 5 if request.messages[-1]["content"].endswith("good") else 1}
 
     scenarios = [
@@ -249,7 +249,7 @@ def test_judges_of_scenarios_and_aliases(options: dict[str, Any]) -> None:
     results = orch.run(judge=judge, repeats=2, **options)
     assert [r.passed for r in results.scenario_results] == [True, True, False, False]
     assert results.metrics.dataset_pass_rates == {"agent": 0.5}
-    assert sorted(asked) == ["per_record"] * 4 + ["whole"] * 4
+    assert sorted(task_ids) == ["per_record"] * 4 + ["whole"] * 4
     assert len(set(loops)) == 1
     without = orch.run(**options)
     assert {r.outcome for r in without.scenario_results} == {"errored"}

@@ -174,11 +174,11 @@ def test_provenance() -> None:
     """Versions, revision, times, digests and the collection's id."""
     scenario = EvalScenario("q", id="s")
     run = runner([at_least("x", 1)], scenario)
-    told = run.evaluate().provenance
-    assert told.profile_digests == {"a": run.profiles["a"].digest}
-    assert told.collection_id == run.scenarios.collection_id
-    assert 0 < told.started_ns <= told.ended_ns
-    assert told.python_version.startswith("3.")
+    origin = run.evaluate().provenance
+    assert origin.profile_digests == {"a": run.profiles["a"].digest}
+    assert origin.collection_id == run.scenarios.collection_id
+    assert 0 < origin.started_ns <= origin.ended_ns
+    assert origin.python_version.startswith("3.")
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_repeats_and_errors_of_ones_own() -> None:
 
 
 def test_a_judge_inside_and_outside_of_a_loop() -> None:
-    """The same results, asked in this loop or in another."""
+    """The same results, judged in this loop or in another."""
     rating = LLMJudgeTask(
         id="rating",
         prompt=Prompt("Rate ${response}", "m", "openai"),
@@ -415,9 +415,9 @@ def test_an_attempt_is_a_session_for_a_judge_too() -> None:
     scenario = EvalScenario("q", id="s")
     run = runner([whole], scenario)
     run.collect_scenario_data({"a": [EvalRecord({}), EvalRecord({})]}, None, scenario)
-    asked = run.evaluate(judge=lambda request: request.task_id)
+    judged = run.evaluate(judge=lambda request: request.task_id)
     plain = run.evaluate()
-    for results in (asked, plain):
+    for results in (judged, plain):
         [row] = results.dataset_results["a"].sessions
         assert row.outcome is Outcome.PASSED
         assert results.metrics.dataset_pass_rates == {"a": 1.0}

@@ -1,4 +1,4 @@
-"""The user that a language model plays: what it is told, what ends it, what cannot turn it."""
+"""The user that a language model plays: what it gets, what ends it, what cannot turn it."""
 
 import asyncio
 import json
@@ -71,7 +71,7 @@ def test_a_whole_conversation(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_the_user_speaks_first_where_nothing_is_asked(bench: Bench, concurrency: int) -> None:
+def test_the_user_speaks_first_where_there_is_no_question(bench: Bench, concurrency: int) -> None:
     """Each attempt has a first message of its own, which the model then knows as its own words."""
     judge = ScriptedJudge(
         lambda request: (
@@ -92,7 +92,7 @@ def test_the_user_speaks_first_where_nothing_is_asked(bench: Bench, concurrency:
 
 
 def test_a_first_message_that_nobody_says_is_empty(bench: Bench) -> None:
-    def silent(*told: object) -> None: ...
+    def silent(*given: object) -> None: ...
 
     scenario = DINNER.model_copy(update={"initial_query": ""})
     results = bench.orchestrator(scenario, simulated_user_fn=silent).run()
@@ -159,8 +159,8 @@ def test_only_done_ends(answer: Any, message: str) -> None:
     assert reply(SimulatedUser(ScriptedJudge([answer]))) == message
 
 
-def test_what_the_user_cannot_say_is_not_kept() -> None:
-    """An answer of no use is asked for again, where answers are kept."""
+def test_what_the_user_cannot_say_is_not_stored() -> None:
+    """An answer of no use is requested again, where answers are stored."""
     judge = ScriptedJudge([{"message": "", "done": False}, says("Thanks")])
     user = SimulatedUser(CachedJudge(judge, MemoryCache()))
     with pytest.raises(JudgeError, match="expected"):
@@ -184,11 +184,11 @@ def test_a_plain_function_of_query_answer_and_history() -> None:
     judge = ScriptedJudge([says("one"), says("two", done=True)])
     user = SimulatedUser(judge)
 
-    async def talk() -> list[str | None]:
+    async def converse() -> list[str | None]:
         first = await user("Hi", "hello", [])
         return [first, await user("Hi", "fine", [{"user": "Hi", "agent": "hello"}])]
 
-    assert asyncio.run(talk()) == ["one", None]
+    assert asyncio.run(converse()) == ["one", None]
     assert ORDINARY in judge.requests[0].messages[0]["content"]
     assert judge.requests[0].messages[2:] == (own("Hi"), heard("hello"))
     # Outside of a replay nobody tells it what it said last.
@@ -205,12 +205,12 @@ def test_an_answer_of_another_form_is_an_error(answer: Any) -> None:
     assert caught.value.reason is Reason.PARSE
 
 
-def test_a_failing_provider_is_asked_again() -> None:
+def test_a_failing_provider_is_called_again() -> None:
     busy = JudgeError(Reason.PROVIDER, "busy")
     backoff = Backoff(jitter=lambda: 0.0)
     judge = ScriptedJudge([busy, says("here")])
     assert reply(SimulatedUser(judge, backoff=backoff)) == "here"
-    with pytest.raises(JudgeError, match=r"simulated user: busy \(asked 2 times\)"):
+    with pytest.raises(JudgeError, match=r"simulated user: busy \(called 2 times\)"):
         reply(SimulatedUser(ScriptedJudge([busy, busy]), max_retries=1, backoff=backoff))
 
 

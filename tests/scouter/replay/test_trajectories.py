@@ -18,7 +18,7 @@ def call(name: str, **given: Any) -> dict[str, Any]:
 
 
 def test_scenarios_and_profiles_score_the_same_calls() -> None:
-    """The agent looks up whatever it is asked, and then books once more than anybody wanted."""
+    """The agent looks up every message, and then books once more than anybody wanted."""
     in_profile = TrajectoryTask("precision", "precision", "wanted")
     queue = ScouterQueue.from_profile(AgentEvalProfile([in_profile], alias="trips"), MockConfig())
     tracer = init_tracer("trips", scouter_queue=queue)

@@ -43,12 +43,12 @@ def test_without_baseline_and_gates_only_errors_stop(
     assert decide(run, None, (), Policy(allow_errors=True)).exit_code == 0
 
 
-def test_the_words_say_that_nothing_was_held_against_the_run() -> None:
+def test_the_words_say_that_nothing_was_compared_with_the_run() -> None:
     assert "neither a baseline nor a gate" in decide(BAD, None, (), Policy()).headline
 
 
 def test_errors_are_counted_and_the_examples_tell_them() -> None:
-    """Kind: one failure told several times. The counts are by scenario, not by attempt."""
+    """Kind: one failure reported several times. The counts are by scenario, not by attempt."""
     assert decide(RAISED, None, (), Policy()).reasons == (
         "1 of 2 scenarios did not run to the end",
     )
@@ -189,7 +189,7 @@ def test_what_asking_again_came_to() -> None:
     )
     run = again(many(6), **dict.fromkeys(("s0", "s1", "s2", "s3", "s4", "s5"), "+"))
     found = decide(run, run.compare_to(many(0)), (), Policy())
-    assert found.exit_code == 1, "6 of 20 fell: mid-p 1/128, whatever was asked again"
+    assert found.exit_code == 1, "6 of 20 fell: mid-p 1/128, whatever was repeated"
 
 
 def test_asking_that_ended_early_is_not_confirmed() -> None:

@@ -1,4 +1,4 @@
-"""Examples: which scenarios explain a decision, and what is told of each in every report."""
+"""Examples: which scenarios explain a decision, and what every report says of each."""
 
 import json
 
@@ -78,5 +78,9 @@ def test_every_report_tells_them_before_the_tables() -> None:
     assert text.index(shown) < text.index("| Rate |")
     page = html.render(report)
     assert page.index("What about s6?") < page.index("<h2>Rates</h2>")
-    (told,) = json.loads(json_report.render(report))["examples"]
-    assert (told["scenario_id"], told["expected"], told["got"]) == ("s6", '"Paris"', '"Soon."')
+    (written,) = json.loads(json_report.render(report))["examples"]
+    assert (written["scenario_id"], written["expected"], written["got"]) == (
+        "s6",
+        '"Paris"',
+        '"Soon."',
+    )

@@ -257,10 +257,10 @@ def looked_into() -> ScenarioEvalResults:
         replace(TRACE[1], attributes=chat),
         replace(TRACE[2], name="<refund>", attributes=call),
     ]
-    talk = JudgeExchange.of([{"role": "user", "content": "Rate <this>."}], {"score": 2})
+    exchange = JudgeExchange.of([{"role": "user", "content": "Rate <this>."}], {"score": 2})
     judged = EvalTaskResult.of(
         task_id="tone", task_type="LLMJudge", outcome="failed", message="too curt",
-    ).using(JudgeUsage(calls=1), talk)  # fmt: skip
+    ).using(JudgeUsage(calls=1), exchange)  # fmt: skip
     errors = EvalTaskResult.of(
         task_id="no_errors", task_type="TraceAssertion", outcome="failed",
         span_ids=[TRACE[2].span_id],

@@ -121,7 +121,7 @@ def test_a_failure_has_expected_actual_and_message() -> None:
     assert len(passed) == 0
 
 
-def test_the_agents_time_is_told_once() -> None:
+def test_the_agents_time_is_reported_once() -> None:
     root = parsed(Report(results([scenario("paris", {"a": True, "b": True})])))
     assert [case.get("time") for case in root.iter("testcase")] == ["0.100", "0.000"]
     assert root.get("time") == "0.100"
@@ -141,13 +141,13 @@ def test_errors_are_errors() -> None:
     ]
 
 
-def test_records_of_one_name_are_told_apart() -> None:
+def test_records_of_one_name_are_distinguished() -> None:
     twice = [("rome", record("r", {"t": True})), ("rome", record("r", {"t": True}))]
     root = parsed(Report(results([], {"answers": twice})))
     assert [case.get("name") for case in root.iter("testcase")] == ["rome: r: t", "rome: r #2: t"]
 
 
-def test_attempts_are_told_apart() -> None:
+def test_attempts_are_distinguished() -> None:
     run = results([scenario("rome", {"t": True}, attempt=at) for at in range(2)], repeats=2)
     root = parsed(Report(run))
     assert [case.get("name") for case in root.iter("testcase")] == [
