@@ -39,39 +39,41 @@ def turn_name(turn: int) -> str:
 class TurnOrchestrator(EvalOrchestrator, ABC):
     """Leads the cases of a dataset, and has a record made of each turn."""
 
-    def asked(self, scenario: EvalScenario, talk: LiveConversation, message: str) -> Any:  # noqa: ANN401 - as the dataset has it
-        """Give what the agent is asked with the next turn."""
-        del scenario, talk
+    def request(self, scenario: EvalScenario, conversation: LiveConversation, message: str) -> Any:  # noqa: ANN401 - as the dataset has it
+        """Give the message to the agent with the next turn."""
+        del scenario, conversation
         return message
 
     @abstractmethod
-    def answered(self, scenario: EvalScenario, talk: LiveConversation, response: object) -> object:
+    def answered(
+        self, scenario: EvalScenario, conversation: LiveConversation, response: object
+    ) -> object:
         """Make the record of the last turn; give its answer back in a form that has JSON."""
 
     def failed(
-        self, scenario: EvalScenario, talk: LiveConversation, times: Times, error: Exception
+        self, scenario: EvalScenario, conversation: LiveConversation, times: Times, error: Exception
     ) -> None:
         """Make records of the turn that raised, and of those behind it, if they are to have any."""
 
     def answering(self, scenario: EvalScenario, method: str) -> Callable[[Any], Any]:
         """Give the function that answers, and has the records made."""
-        talk = running_conversation()
-        if talk.agent is None:
+        conversation = running_conversation()
+        if conversation.agent is None:
             ask = super().answering(scenario, method)
 
             def fails(begin_ns: int, error: Exception) -> None:
-                self.failed(scenario, talk, (begin_ns, time.time_ns()), error)
+                self.failed(scenario, conversation, (begin_ns, time.time_ns()), error)
 
             def answer(message: str) -> object:
                 begin_ns = time.time_ns()
                 try:
-                    response = ask(self.asked(scenario, talk, message))
+                    response = ask(self.request(scenario, conversation, message))
                 except Exception as error:
                     fails(begin_ns, error)
                     raise
                 if inspect.isawaitable(response):
                     return later(begin_ns, response)
-                return self.answered(scenario, talk, response)
+                return self.answered(scenario, conversation, response)
 
             async def later(begin_ns: int, response: Awaitable[object]) -> object:
                 try:
@@ -79,20 +81,20 @@ class TurnOrchestrator(EvalOrchestrator, ABC):
                 except Exception as error:
                     fails(begin_ns, error)
                     raise
-                return self.answered(scenario, talk, found)
+                return self.answered(scenario, conversation, found)
 
-            talk.agent = answer
-        return talk.agent
+            conversation.agent = answer
+        return conversation.agent
 
 
-def spans_so_far(scenario_id: str, talk: LiveConversation) -> list[Span]:
+def spans_so_far(scenario_id: str, conversation: LiveConversation) -> list[Span]:
     """The spans of a conversation."""
     found = CAPTURE.spans_of_scenario(scenario_id)
-    return [span for span in found if span.attributes.get(SCENARIO_TRY) == talk.session]
+    return [span for span in found if span.attributes.get(SCENARIO_TRY) == conversation.session]
 
 
 def spans_within(spans: Sequence[Span], times: Times | None) -> list[Span]:
-    """Those spans that began in a turn; none of one that was not asked."""
+    """Those spans that began in a turn; none of one that did not run."""
     if times is None:
         return []
     return [span for span in spans if times[0] <= span.start_ns <= times[1]]

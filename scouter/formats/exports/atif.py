@@ -119,7 +119,7 @@ class _Trajectory:
         inner = items(value.get("subagent_trajectories"))
         self._inner = [each for each in inner if isinstance(each, dict)]
         self._history: list[JsonValue] = []
-        self._is_asked = False
+        self._has_question = False
         times = [_time(step) for step in steps]
         self._at_ns = next((time for time in times if time), at_ns)
         is_counted = any(field(step, "metrics") for step in steps)
@@ -146,17 +146,17 @@ class _Trajectory:
         said, parts = _content(step.get("message"))
         if (role := text(step["source"])) != "agent":
             self._history.append(message(role, said, *parts))
-            self._is_asked, self._at_ns = True, at_ns
+            self._has_question, self._at_ns = True, at_ns
             return
         calls = [call for call in items(step.get("tool_calls")) if isinstance(call, dict)]
         results, rest = _results(step)
         if thought := step.get("reasoning_content"):
             parts.insert(0, {"type": "reasoning", "content": thought})
-        asked = [
+        requests = [
             call_part(each.get("tool_call_id"), each.get("function_name"), each.get("arguments"))
             for each in calls
         ]
-        answer = message("assistant", said, *parts, *asked)
+        answer = message("assistant", said, *parts, *requests)
         if not step.get("is_copied_context"):
             self._act(step, at_ns, answer, calls, results, rest)
         self._history.append(answer)
@@ -177,14 +177,14 @@ class _Trajectory:
         made = self._made
         if step.get("llm_call_count") != 0:
             reported: Object = {
-                "gen_ai.input.messages": list(self._history) if self._is_asked else None,
+                "gen_ai.input.messages": list(self._history) if self._has_question else None,
                 "gen_ai.output.messages": [answer],
                 "atif.observation": rest,
                 **_usage(step.get("metrics"), ""),
             }
             model = text(step.get("model_name")) or self._model
             made.act("chat", model, self.root, (self._at_ns, at_ns), reported)
-            self._is_asked = False
+            self._has_question = False
         for call in calls:
             call_id = text(call.get("tool_call_id"))
             named = text(call.get("function_name")), call_id, call.get("arguments")

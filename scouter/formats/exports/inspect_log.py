@@ -90,9 +90,9 @@ def samples_of(path: Path, tell: Tell) -> Iterator[Sample]:
             names: list[str] = file.namelist()
             header = next((name for name in _HEADERS if name in names), None)
             if header is None:
-                held = ", ".join(names[:5])
+                first = ", ".join(names[:5])
                 raise DataError(
-                    f"it holds {held}; expected a log of Inspect, with {_HEADERS[0]}; unzip others"
+                    f"it holds {first}; expected a log of Inspect, with {_HEADERS[0]}; unzip others"
                 )
             log = field(_entry(file, header), "eval")
             if not any(name.startswith("samples/") for name in names):
@@ -130,8 +130,8 @@ def _entry(file: Any, name: str) -> JsonValue:  # noqa: ANN401 - of either modul
 
 def _of_json(path: Path, tell: Tell) -> Iterator[Sample]:
     for _, whole in read_values(path, tell):
-        held = cast("dict[str, object]", whole) if isinstance(whole, dict) else {}
-        log, samples = plain_texts(cast("JsonValue", held.get("eval"))), held.get("samples")
+        fields = cast("dict[str, object]", whole) if isinstance(whole, dict) else {}
+        log, samples = plain_texts(cast("JsonValue", fields.get("eval"))), fields.get("samples")
         if not isinstance(samples, list) or not samples:
             tell(FileFormatError(str(path), "the log has no samples"))
             continue
@@ -198,9 +198,9 @@ class _Sample:
         commit = text(field(log.get("revision"), "commit"))
         self._made = AgentSpans(name, resource_of(text(log.get("task")), commit))
         self._steps: list[str] = []
-        self._begun: dict[str, str] = {}
+        self._started: dict[str, str] = {}
         self._tools: dict[tuple[str, str], str] = {}
-        self._asked: JsonValue = None
+        self._questions: JsonValue = None
 
     def spans(self) -> list[Span]:
         made, value = self._made, self._value
@@ -209,8 +209,8 @@ class _Sample:
         events.sort(key=lambda each: text(each.get("timestamp")))
         first = next((each.get("timestamp") for each in events if each.get("timestamp")), None)
         at_ns = ns_of(value.get("started_at") or first or self._log.get("created"), "started_at")
-        asked, failed = value.get("input"), _fault(value)
-        asked = items(asked) or [{"role": "user", "content": asked}]
+        given, failed = value.get("input"), _fault(value)
+        given = items(given) or [{"role": "user", "content": given}]
         # What a solver without a model answered, and what a tool submitted, is nowhere else.
         answer = "" if failed else text(field(value.get("output"), "completion"))
         root = made.act(
@@ -219,7 +219,7 @@ class _Sample:
             None,
             (at_ns, at_ns),
             {
-                "gen_ai.input.messages": [each for each in map(_message, asked) if each],
+                "gen_ai.input.messages": [each for each in map(_message, given) if each],
                 "gen_ai.output.messages": [message("assistant", answer)] if answer else None,
                 "inspect.sample": value.get("id"),
                 "inspect.epoch": value.get("epoch"),
@@ -244,7 +244,7 @@ class _Sample:
             ns_of(start, "timestamp") if start else at_ns,
             ns_of(end, "completed") if end else at_ns,
         )
-        parent = self._begun.get(text(event.get("span_id")), self._steps[-1])
+        parent = self._started.get(text(event.get("span_id")), self._steps[-1])
         if kind == "model" and not event.get("pending"):
             self._model(event, parent, times)
         elif kind == "tool" and not event.get("pending"):
@@ -254,13 +254,13 @@ class _Sample:
             tool = self._made.tool(parent, times, call, event.get("result"), text(error))
             self._tools[parent, text(event.get("function"))] = tool
         elif kind == "span_begin" or (kind == "step" and event.get("action") == "begin"):
-            above = self._begun.get(text(event.get("parent_id")), parent)
+            above = self._started.get(text(event.get("parent_id")), parent)
             span = self._part(event, above, times)
             if kind == "step":
                 self._steps.append(span)
             else:
-                self._begun[text(event.get("id"))] = span
-        elif kind == "span_end" and (span := self._begun.get(text(event.get("id")))):
+                self._started[text(event.get("id"))] = span
+        elif kind == "span_end" and (span := self._started.get(text(event.get("id")))):
             self._made.close(span, times[1])
         elif kind == "step" and len(self._steps) > 1:
             self._made.close(self._steps.pop(), times[1])
@@ -285,7 +285,7 @@ class _Sample:
         answer = _message(field(choice, "message"))
         if answer is not None:
             answer["finish_reason"] = field(choice, "stop_reason")
-        asked = [each for each in given if field(each, "role") in _ASKING]
+        questions = [each for each in given if field(each, "role") in _ASKING]
         said: list[JsonValue] = [each for each in map(_message, given) if each is not None]
         self._made.act(
             "chat",
@@ -293,7 +293,7 @@ class _Sample:
             parent,
             times,
             {
-                "gen_ai.input.messages": None if asked == self._asked else said,
+                "gen_ai.input.messages": None if questions == self._questions else said,
                 "gen_ai.output.messages": None if answer is None else [answer],
                 "gen_ai.response.model": field(output, "model"),
                 "gen_ai.tool.definitions": event.get("tools") or None,
@@ -301,7 +301,7 @@ class _Sample:
             },
             text(event.get("error")) or text(field(output, "error")),
         )
-        self._asked = list(asked)
+        self._questions = list(questions)
 
 
 def _place(ref: JsonValue, at: int) -> int:
@@ -345,7 +345,7 @@ def _message(value: JsonValue) -> Object | None:
 
 
 def _usage(usage: JsonValue) -> Object:
-    """Tokens; Inspect counts what a cache held beside the input."""
+    """Tokens; Inspect counts what a cache had beside the input."""
     read, written = (field(usage, f"input_tokens_cache_{each}") for each in ("read", "write"))
     given = [number_of(each) for each in (field(usage, "input_tokens"), read, written)]
     whole = int(sum(each or 0.0 for each in given))

@@ -110,10 +110,10 @@ def _collect(
 
 
 def _question(value: Mapping[str, JsonValue]) -> str:
-    """What the sample asked: a text, or the last message of the user."""
+    """The question of the sample: a text, or the last message of the user."""
     given = value.get("input")
-    asked = [field(each, "content") for each in items(given) if field(each, "role") == "user"]
-    return text(given) or text(asked[-1] if asked else None)
+    questions = [field(each, "content") for each in items(given) if field(each, "role") == "user"]
+    return text(given) or text(questions[-1] if questions else None)
 
 
 def _task(name: str, *, is_scaled: bool) -> FunctionTask:

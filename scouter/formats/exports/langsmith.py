@@ -64,7 +64,9 @@ def traces(rows: Iterable[Row], tell: Tell) -> Iterator[list[Span]]:
         spans: list[Span] = []
         for run_id, row in members.items():
             try:
-                reported = list(_told(feedback.pop(run_id, {}), tell)) or _stats(row.value)
+                reported = list(_feedback_events(feedback.pop(run_id, {}), tell)) or _stats(
+                    row.value
+                )
                 spans.append(_span(name, row.value, reported))
             except DataError as error:
                 tell(row.fault(error))
@@ -85,7 +87,7 @@ def _sort(row: Row, runs: dict[str, dict[str, Row]], tell: Tell) -> None:
         tell(row.fault("a run without id, or without trace_id and dotted_order below another run"))
 
 
-def _span(trace: str, run: Object, told: Iterable[SpanEvent]) -> Span:
+def _span(trace: str, run: Object, events: Iterable[SpanEvent]) -> Span:
     failed = bool(run.get("error")) or run.get("status") == "error"
     return span_of(
         (trace, text(run["id"]), text(run.get("parent_run_id"))),
@@ -93,19 +95,19 @@ def _span(trace: str, run: Object, told: Iterable[SpanEvent]) -> Span:
         (ns_of(run.get("start_time"), "start_time"), run.get("end_time"), "end_time"),
         _attributes(run),
         error=text(run.get("error")) if failed else None,
-        events=told,
+        events=events,
         resource=resource_of(text(run.get("session_name")) or text(run.get("project_name"))),
     )
 
 
 def _attributes(run: Object) -> Attributes:
     kind, extra = text(run.get("run_type")), open_json(run.get("extra"))
-    metadata, asked = open_json(field(extra, "metadata")), field(extra, "invocation_params")
+    metadata, parameters = open_json(field(extra, "metadata")), field(extra, "invocation_params")
     metadata = metadata if isinstance(metadata, dict) else {}
     inputs, outputs = open_json(run.get("inputs")), open_json(run.get("outputs"))
-    asked = asked or open_json(field(metadata, "invocation_params"))
-    models = field(inputs, "model"), metadata.get("ls_model_name"), field(asked, "model")
-    model = next(filter(None, models), field(asked, "model_name"))
+    parameters = parameters or open_json(field(metadata, "invocation_params"))
+    models = field(inputs, "model"), metadata.get("ls_model_name"), field(parameters, "model")
+    model = next(filter(None, models), field(parameters, "model_name"))
     is_tool = kind == "tool"
     called = (
         field(extra, "tool_call_id")
@@ -120,7 +122,7 @@ def _attributes(run: Object) -> Attributes:
                 "gen_ai.request.model": model if kind in ("llm", "embedding") else None,
                 "gen_ai.tool.name": run.get("name") if is_tool else None,
                 "gen_ai.tool.call.id": called if is_tool else None,
-                "gen_ai.tool.definitions": field(asked, "tools"),
+                "gen_ai.tool.definitions": field(parameters, "tools"),
                 "gen_ai.prompt": inputs,
                 "gen_ai.completion": outputs,
                 "gen_ai.conversation.id": run.get("thread_id"),
@@ -161,7 +163,7 @@ def _find(value: JsonValue, name: str, depth: int = 6) -> JsonValue:
     return next((found for each in inner if (found := _find(each, name, depth - 1))), None)
 
 
-def _told(rows: Mapping[str, Row], tell: Tell) -> Iterator[SpanEvent]:
+def _feedback_events(rows: Mapping[str, Row], tell: Tell) -> Iterator[SpanEvent]:
     for row in rows.values():
         value = row.value
         time = value.get("created_at") or value.get("modified_at")

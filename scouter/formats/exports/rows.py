@@ -134,12 +134,12 @@ def _within(value: object, is_row: IsRow, depth: int = 0) -> Iterator[object]:
             yield from _within(item, is_row, depth + 1)
         return
     if isinstance(value, dict) and depth < _DEEPEST:
-        held = cast("dict[str, object]", value)
-        inner = _by_row(held, is_row)
-        is_known = not inner and is_row(held)
+        fields = cast("dict[str, object]", value)
+        inner = _by_row(fields, is_row)
+        is_known = not inner and is_row(fields)
         if is_known:
-            yield held
-        for each in inner or (held.get(name) for name in HOLDERS):
+            yield fields
+        for each in inner or (fields.get(name) for name in HOLDERS):
             if _is_list_of_objects(each) or (not is_known and isinstance(each, dict)):
                 inner = [each]
                 yield from _within(each, is_row, depth + 1)

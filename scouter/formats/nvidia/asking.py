@@ -23,7 +23,7 @@ from scouter.replay.collected import plain_turns
 from scouter.replay.conduct import error_text
 from scouter.replay.turn import LiveConversation
 
-NOT_CALLED: Final = "not asked: an earlier turn failed"
+NOT_CALLED: Final = "not called: an earlier turn failed"
 _NANO: Final = 1_000_000_000
 
 
@@ -35,7 +35,7 @@ class RowOrchestrator(TurnOrchestrator):
         queue: Takes the records.
         scenarios: From `cases.scenarios()`.
         agent_fn: The agent.
-        simulated_user_fn: Not asked, as rows have all their turns.
+        simulated_user_fn: Not called, as rows have all their turns.
     """
 
     def __init__(
@@ -49,30 +49,34 @@ class RowOrchestrator(TurnOrchestrator):
         super().__init__(queue, scenarios, agent_fn, simulated_user_fn)
         self._cases = cases
 
-    def answered(self, scenario: EvalScenario, talk: LiveConversation, response: object) -> object:
+    def answered(
+        self, scenario: EvalScenario, conversation: LiveConversation, response: object
+    ) -> object:
         """Make the record of the last turn."""
-        turn = len(talk.turns) - 1
-        [said] = plain_turns(talk.turns[turn:])
-        self._insert(scenario.id, talk, turn, talk.times_ns[turn], answer=said["agent"])
+        turn = len(conversation.turns) - 1
+        [said] = plain_turns(conversation.turns[turn:])
+        self._insert(
+            scenario.id, conversation, turn, conversation.times_ns[turn], answer=said["agent"]
+        )
         return response
 
     def failed(
-        self, scenario: EvalScenario, talk: LiveConversation, times: Times, error: Exception
+        self, scenario: EvalScenario, conversation: LiveConversation, times: Times, error: Exception
     ) -> None:
-        """Make the records of the turn that raised, and of those that nobody is asked any more.
+        """Make the records of the turn that raised, and of those that are not sent any more.
 
         They count in every mean.
         """
-        asked: Times | None = times
+        turn_times: Times | None = times
         failure = error_text(error)
-        for turn in range(len(talk.turns), len(self._cases.by_name[scenario.id].turns)):
-            self._insert(scenario.id, talk, turn, asked, failure=failure)
-            asked, failure = None, NOT_CALLED
+        for turn in range(len(conversation.turns), len(self._cases.by_name[scenario.id].turns)):
+            self._insert(scenario.id, conversation, turn, turn_times, failure=failure)
+            turn_times, failure = None, NOT_CALLED
 
     def _insert(
         self,
         name: str,
-        talk: LiveConversation,
+        conversation: LiveConversation,
         turn: int,
         times: Times | None,
         *,
@@ -80,20 +84,20 @@ class RowOrchestrator(TurnOrchestrator):
         failure: str = "",
     ) -> None:
         turns = self._cases.by_name[name].turns
-        item, own = turns[turn], spans_so_far(name, talk)
+        item, own = turns[turn], spans_so_far(name, conversation)
         spans, question = spans_within(own, times), as_text(item.question)
         item = replace(
             item,
             answer=answer,
             failure=failure,
             steps=steps_of(spans, question),
-            unreported="" if failure else _why_untold(spans, own),
+            unreported="" if failure else _why_unreported(spans, own),
             tools=tuple(tool_definitions(spans) or tool_definitions(own)),
         )
         if turn:
-            item = _with_history(item, talk, turns[:turn])
+            item = _with_history(item, conversation, turns[:turn])
         if has_refs(item.entry.get(EXPECTED_CALLS_KEY)):
-            pairs = zip(turns[:turn], talk.times_ns, strict=False)
+            pairs = zip(turns[:turn], conversation.times_ns, strict=False)
             earlier = {
                 turn_id(each, at): steps_of(spans_within(own, when), as_text(each.question))
                 for at, (each, when) in enumerate(pairs)
@@ -104,9 +108,11 @@ class RowOrchestrator(TurnOrchestrator):
         self.queue[ALIAS].insert(self._cases.record(name, turn, answered))
 
 
-def _with_history(item: EvalItem, talk: LiveConversation, before: Sequence[EvalItem]) -> EvalItem:
-    """Say what was asked and answered in the turns before."""
-    said = [each["agent"] for each in plain_turns(talk.turns[: len(before)])]
+def _with_history(
+    item: EvalItem, conversation: LiveConversation, before: Sequence[EvalItem]
+) -> EvalItem:
+    """Say the questions and answers in the turns before."""
+    said = [each["agent"] for each in plain_turns(conversation.turns[: len(before)])]
     said += [None] * (len(before) - len(said))
     history: list[JsonValue] = [
         {"turn_id": turn_id(each, at), "query": each.question, "answer": plain_answer(answer)}
@@ -115,7 +121,7 @@ def _with_history(item: EvalItem, talk: LiveConversation, before: Sequence[EvalI
     return replace(item, entry={**item.entry, HISTORY_KEY: history})
 
 
-def _why_untold(spans: Sequence[Span], own: Sequence[Span]) -> str:
+def _why_unreported(spans: Sequence[Span], own: Sequence[Span]) -> str:
     """Say why the calls of a turn are not all known; "" where they are.
 
     An agent whose spans tell of its work in the conversation has made no call in a turn without.

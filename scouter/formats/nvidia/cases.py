@@ -47,11 +47,11 @@ _ID_CHARS: Final = min(100, SCENARIO_ID_MAX_CHARS - 12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One item that an agent was asked, and how long it took."""
+    """One question to an agent, and how long it took."""
 
     item: EvalItem
     latency_s: float | None = None
-    """None where the agent was not asked."""
+    """None where the agent was not called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Cases:
         return Cases(by_name=named, structure=structure, id_key=id_key)
 
     def scenarios(self, references: Callable[[EvalItem], JsonValue]) -> EvalScenarios:
-        """Make the scenarios, with all that is asked and expected in their content.
+        """Make the scenarios, with all questions and expectations in their content.
 
         Args:
             references: Gives what an item expects beside its row; None for nothing.

@@ -218,7 +218,7 @@ EVALUATORS: Final[Mapping[str, type[EvaluatorConfig]]] = {
 
 
 class LlmConfig(BaseModel):
-    """One of the `llms`; fields that no judge is asked with are left unread."""
+    """One of the `llms`; fields that no judge uses are left unread."""
 
     model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
@@ -347,11 +347,11 @@ def _instead(evaluator: Mapping[str, JsonValue]) -> str:
 
 
 def _ignored(
-    told: Mapping[str, JsonValue], section: Mapping[str, JsonValue], general: _General
+    given: Mapping[str, JsonValue], section: Mapping[str, JsonValue], general: _General
 ) -> list[str]:
     """Say what is in the file and not used."""
     notes: list[str] = []
-    if others := sorted(set(told) - _READ):
+    if others := sorted(set(given) - _READ):
         blocks = ", ".join(f"{name}:" for name in others)
         notes.append(f"not read: {blocks} (the agent is the one that --agent names)")
     more = sorted({**(general.model_extra or {}), **_but(section, "general", "evaluators")})

@@ -136,7 +136,7 @@ CONVERSATION_KEY: Final = "conversation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """Number of times that each row is asked; `repeats` and `adjust` exclude each other."""
+    """Number of times that each row runs; `repeats` and `adjust` exclude each other."""
 
     repeats: int = 1
     """Runs of each row, each with an id of its own: `{id}_rep0`, `{id}_rep1` …"""
@@ -163,7 +163,7 @@ def read_dataset(
         config: Names of its columns, and a filter of its rows.
         compat: In `sound` values stay as in the file, and missing values are absent. The others
             give the values of the toolkit, which uses pandas.
-        sizing: Number of times that rows are asked.
+        sizing: Number of times that rows run.
         note: Is notified of rows that are left out.
         lost: Is notified of those of them whose id another row has, and that ask something else.
 
@@ -251,8 +251,8 @@ def _asking(
     if config.structure.disable:
         return list(rows)
     key = config.structure.question_key
-    asked = [row.get(key) for row in rows]
-    if compat != "sound" and asked and all(isinstance(each, int | float) for each in asked):
+    values = [row.get(key) for row in rows]
+    if compat != "sound" and values and all(isinstance(each, int | float) for each in values):
         raise AttributeError("Can only use .str accessor with string values!")
     found = [row for row in rows if _is_asking(row.get(key)) or row.get(CONVERSATION_KEY)]
     if len(found) < len(rows):

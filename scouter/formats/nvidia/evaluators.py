@@ -280,5 +280,5 @@ class _Scoring:
         return {"score": found.score, "reason": found.error or why}
 
     def at_once(self, row: Row) -> Mapping[str, JsonValue]:
-        """Score the record of a turn where nobody is asked."""
+        """Score the record of a turn where no judge is called."""
         return at_once(self.asking(row))

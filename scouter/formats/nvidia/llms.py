@@ -1,4 +1,4 @@
-"""Models that a config file names as judges, asked by the user's own provider entries."""
+"""Models that a config file names as judges, called by the user's own provider entries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _VENDORS: Final[Mapping[str, str]] = {"openai": "api.openai.com", "nim": "integr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLlms:
-    """The models of a config file, each with the provider entry that it is asked by."""
+    """The models of a config file, each with the provider entry that calls it."""
 
     llms: Mapping[str, LlmConfig]
     entries: ProviderEntries
@@ -39,7 +39,7 @@ class NamedLlms:
         """Find the entry for each model.
 
         An entry of the user's settings with the name of the model is used. Without one, a vendor's
-        own address is asked with that vendor's usual key. Any other address is asked without a
+        own address is called with that vendor's usual key. Any other address is called without a
         key: a file that somebody else wrote sends no key anywhere.
 
         Args:
@@ -67,7 +67,7 @@ class NamedLlms:
                 continue
             if entry.keyless:
                 note(
-                    f"llms.{name}: {entry.base_url} is asked without a key; to send one, write an "
+                    f"llms.{name}: {entry.base_url} is called without a key; to send one, write an "
                     f"entry {name!r} with its key_variable into the provider settings"
                 )
             added[name], providers[name] = entry, name
@@ -84,7 +84,7 @@ class NamedLlms:
         )  # fmt: skip
 
     def prompt(self, name: str, forms: Sequence[str]) -> Prompt:
-        """Say what a model is asked.
+        """Say how a model is called.
 
         Args:
             name: The model.

@@ -91,7 +91,7 @@ def evaluator_file(name: str) -> str:
 
 
 def latency_summary(answered: Sequence[Answered]) -> JsonValue:
-    """Write the seconds of each item and their mean; items that were not asked have none."""
+    """Write the seconds of each item and their mean; items that did not run have none."""
     known = [each.latency_s for each in answered if each.latency_s is not None]
     return {
         "average_latency_seconds": round(fmean(known), _DIGITS) if known else None,
@@ -272,7 +272,7 @@ def _conversations(
         found = conversations_of(items, wanted_methods(environ), config.structure)
     else:
         if FILTER_VARIABLE in environ:
-            note(f"{FILTER_VARIABLE} is not used: it says what an agent is asked")
+            note(f"{FILTER_VARIABLE} is not used: it says which rows an agent gets")
         found = stored_conversations(items)
         key = config.structure.generated_answer_key
         if items and not any(key in item.entry for item in items):

@@ -71,23 +71,27 @@ class RowOrchestrator(TurnOrchestrator):
             **dict.fromkeys(NAMES), **case.session, STATE: state, ATTACHMENTS: attachments or []
         }  # fmt: skip
 
-    def asked(self, scenario: EvalScenario, talk: LiveConversation, message: str) -> JsonValue:
+    def request(
+        self, scenario: EvalScenario, conversation: LiveConversation, message: str
+    ) -> JsonValue:
         """Give the prompt of the next turn, as its row has it."""
-        return self._cases.by_name[scenario.id].asked(len(talk.turns), message).get(PROMPT)
+        return self._cases.by_name[scenario.id].row_of(len(conversation.turns), message).get(PROMPT)
 
-    def answered(self, scenario: EvalScenario, talk: LiveConversation, response: object) -> object:
+    def answered(
+        self, scenario: EvalScenario, conversation: LiveConversation, response: object
+    ) -> object:
         """Make the record of the last turn; give its answer back in a form that has JSON.
 
         Calls are those that the answer has, or else those of the turn's spans.
         """
-        answer, turn = read_answer(response), len(talk.turns) - 1
-        begin_ns, end_ns = times = talk.times_ns[turn]
+        answer, turn = read_answer(response), len(conversation.turns) - 1
+        begin_ns, end_ns = times = conversation.times_ns[turn]
         calls = answer.get(PREDICTED)
         if calls is None and not (CAPTURE.overflow or CAPTURE.failed):
-            calls = _calls(spans_within(spans_so_far(scenario.id, talk), times))
+            calls = _calls(spans_within(spans_so_far(scenario.id, conversation), times))
         case = self._cases.by_name[scenario.id]
-        asked = case.asked(turn, talk.turns[turn]["user"])
-        row: Row = {name: cell for name, cell in asked.items() if name != FAULT}
+        given = case.row_of(turn, conversation.turns[turn]["user"])
+        row: Row = {name: cell for name, cell in given.items() if name != FAULT}
         row |= {name: cell for name, cell in answer.items() if name not in (*row, *GIVEN)}
         row |= {
             "response": answer["response"], LATENCY: (end_ns - begin_ns) / _NANO,
@@ -95,7 +99,7 @@ class RowOrchestrator(TurnOrchestrator):
         }  # fmt: skip
         self.queue[ALIAS].insert(self._cases.record(turn, row))
         if not isinstance(response, str):
-            talk.turns[turn]["agent"] = response = answer
+            conversation.turns[turn]["agent"] = response = answer
         return response
 
 

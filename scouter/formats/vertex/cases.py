@@ -82,7 +82,7 @@ NAMES: Final = (STATE, "app_name", "user_id", ATTACHMENTS)
 
 _ID, _TURN, _PLAN, _SESSION = "eval_id", "turn", "conversation_plan", "session_input"
 _SAID: Final = (PROMPT, "reference", "reference_trajectory", _SESSION, ATTACHMENTS)
-"""Columns that say what is asked and expected, whatever a run adds to a dataset."""
+"""Columns that say the question and the expectation, whatever a run adds to a dataset."""
 _SIGNAL: Final = "</finished>"
 """The word by which ADK's simulated users end a conversation."""
 _MOST_TURNS: Final = 20
@@ -114,14 +114,14 @@ class Case:
         given = found if isinstance(found, dict) else {}
         return {name: value for name, value in given.items() if name in NAMES}
 
-    def asked(self, turn: int, message: object) -> Row:
+    def row_of(self, turn: int, message: object) -> Row:
         """The row of a turn; of a simulated user's with its number and message."""
         if not self.is_played:
             return self.rows[turn]
         return {**self.rows[0], _TURN: turn, PROMPT: as_text(cast("JsonValue", message))}
 
     def scenario(self) -> EvalScenario:
-        """Make the scenario, with all that is asked and expected in its content."""
+        """Make the scenario, with all questions and expectations in its content."""
         first, *more = (as_text(row.get(PROMPT) or "") for row in self.rows)
         said = [{name: row[name] for name in _SAID if name in row} for row in self.rows]
         if not self.is_played:
@@ -142,7 +142,7 @@ class Cases:
     """The cases of a dataset, and the rows that came of them."""
 
     by_name: Mapping[str, Case]
-    kept: dict[str, Row] = field(default_factory=dict[str, Row])
+    stored: dict[str, Row] = field(default_factory=dict[str, Row])
     """Whole rows by the uid of their record; results cut long ones."""
 
     def scenarios(self, collection_id: str | None = None) -> EvalScenarios:
@@ -152,7 +152,7 @@ class Cases:
     def record(self, turn: int, row: Row) -> EvalRecord:
         """Make the record of a turn."""
         record = EvalRecord(context=row, id=turn_name(turn))
-        self.kept[record.uid] = row
+        self.stored[record.uid] = row
         return record
 
     def collect_stored(self, runner: EvalRunner) -> None:
@@ -190,7 +190,7 @@ def conversations_of(rows: Sequence[Row]) -> list[Conversation]:
 
 
 def cases_of(rows: Sequence[Row]) -> Cases:
-    """Make the cases of rows, called by their `eval_id` or else by what is asked."""
+    """Make the cases of rows, called by their `eval_id` or else by the question."""
     conversations = conversations_of(rows)
     key = _ID if conversations else PROMPT
     conversations = conversations or [[row] for row in rows]
@@ -204,7 +204,7 @@ def cases_of(rows: Sequence[Row]) -> Cases:
 
 
 def refuse_lost(agent: Callable[..., Any], cases: Cases, user: object) -> None:
-    """Refuse before the first question what would be asked without a part of its case.
+    """Refuse before the first question what would be sent without a part of its case.
 
     Raises:
         ConfigError: The agent does not take what a case begins with, or nobody plays its user.

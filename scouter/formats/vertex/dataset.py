@@ -45,7 +45,7 @@ def read_dataset(source: object) -> list[Row]:
             be read, or something that is no dataset.
         DataError: A value has no JSON form; names the row.
 
-    Cost: linear in the dataset, which is held in memory.
+    Cost: linear in the dataset, which is in memory.
     """
     if isinstance(source, str | Path):
         return _read_file(str(source))

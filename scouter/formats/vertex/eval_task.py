@@ -98,7 +98,7 @@ class EvalTask:
         """Score every row; a fault of one leaves the others as they are.
 
         Rows that are turns of a conversation (`eval_id` and `turn`, as `read_eval_set` gives them)
-        are asked as one, in their order. The agent is what every replay asks: parameters called
+        are led as one, in their order. The agent is what every replay asks: parameters called
         `session` and `history` get the conversation, `state`, `app_name`, `user_id` and
         `attachments` what the rows have, and a class is made once for each conversation. Calls
         that its answer does not tell are read from its spans.
@@ -110,7 +110,7 @@ class EvalTask:
             prompt_template: Makes the prompt of a row's columns, as in `Say {this}`.
             judge: Answers judge metrics; by default the models that they name.
             concurrency: Most cases, and most questions to the judge, at a time.
-            retries: Most times that a case whose agent failed is asked again.
+            retries: Most times that a case whose agent failed runs again.
             timeout_s: Seconds for each case; one that takes longer has failed.
             simulated_user: Plays the users of conversations that have a plan: a function or an
                 object, as for `EvalOrchestrator`.
@@ -192,7 +192,7 @@ class EvalTask:
 
 
 class PacedJudge:
-    """A judge that is asked so many questions a second at most.
+    """A judge that gets so many questions a second at most.
 
     Args:
         judge: Answers.

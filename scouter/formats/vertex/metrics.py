@@ -270,11 +270,11 @@ class RowMetric:
             return {"explanation": self.explain(row)}
         if isinstance(self.task, CodeTask):
             return {"explanation": result.message}
-        talk = result.exchange
-        given = result.actual if talk is None else talk.answer
+        exchange = result.exchange
+        given = result.actual if exchange is None else exchange.answer
         if not isinstance(given, dict):
             return {}
-        key = score_key(given, self.task.id) if talk is None else "score"
+        key = score_key(given, self.task.id) if exchange is None else "score"
         return {name: value for name, value in given.items() if name != key}
 
 

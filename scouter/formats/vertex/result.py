@@ -25,7 +25,7 @@ Summary: TypeAlias = dict[str, float]
 TABLE: Final = "metrics_table.jsonl"
 SUMMARY: Final = "summary_metrics.json"
 
-_NOT_ASKED = "not asked: an earlier turn failed"
+_NOT_CALLED = "not called: an earlier turn failed"
 _LOST = "its record is in no result"
 _FAILED: Row = {"response": None, LATENCY: None, "failure": 1, PREDICTED: None}
 _Judged: TypeAlias = tuple[Row, RecordResult | None]
@@ -88,7 +88,7 @@ def result_of(
         run: The run of the cases.
         cases: The cases, with the rows that came of them.
         metrics: In the order of their columns.
-        has_agent: Whether an agent was asked.
+        has_agent: Whether an agent was called.
     """
     judged = list(_judged(run, cases, has_agent=has_agent))
     rows = [row for row, _ in judged]
@@ -125,7 +125,7 @@ def _judged(run: ScenarioEvalResults, cases: Cases, *, has_agent: bool) -> Itera
                     row["attempt"] = attempt
                 if record is None or is_lost:
                     record = None
-                    fault = (error or _LOST) if is_lost or at == said else _NOT_ASKED
+                    fault = (error or _LOST) if is_lost or at == said else _NOT_CALLED
                     row |= {**_FAILED, FAULT: fault} if has_agent else {FAULT: before or fault}
                 elif any(errors.values()):
                     row[FAULT] = None
@@ -136,11 +136,11 @@ def _row(
     case: Case, at: int, record: RecordResult | None, run: ScenarioEvalResults, cases: Cases
 ) -> Row:
     """A row as its record has it, in the order of the dataset's columns."""
-    asked = dict(case.rows[0 if case.is_played else at])
+    row = dict(case.rows[0 if case.is_played else at])
     if record is None:
-        return asked
-    whole = cases.kept.get(record.record_uid) or run.whole_context(record.record_uid)
-    return {**asked, **whole} if isinstance(whole, dict) else asked
+        return row
+    whole = cases.stored.get(record.record_uid) or run.whole_context(record.record_uid)
+    return {**row, **whole} if isinstance(whole, dict) else row
 
 
 def _cells(metric: RowMetric, row: Row, record: RecordResult | None) -> _Cells:

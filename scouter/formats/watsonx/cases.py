@@ -95,7 +95,7 @@ def scenarios_of(
         cases: Their names are unique.
         config: Most user turns, and how fuzzy values are compared.
         compat: See `evaluate_journey`.
-        judge: The model that is asked about texts, fuzzy arguments and statements; None for none.
+        judge: The model that is called for texts, fuzzy arguments and statements; None for none.
 
     Raises:
         ConfigError: A case has statements, and there is no judge.

@@ -128,7 +128,7 @@ SUMMARY_GOAL: Final = "summarize"
 
 def dataset_of(
     name: str,
-    asked: Sequence[str],
+    questions: Sequence[str],
     calls: Iterable[ToolCall],
     answer: str | None,
     *,
@@ -142,7 +142,7 @@ def dataset_of(
 
     Args:
         name: Name of the dataset.
-        asked: The user's messages, at least one.
+        questions: The user's messages, at least one.
         calls: The calls of tools, in order.
         answer: The agent's last words.
         compat: `wxo-1.6.9` makes the dataset of that version of the original. A call without a
@@ -178,14 +178,14 @@ def dataset_of(
             "goals": {goal: [after] for goal, after in pairwise(names)} or {names[0]: []},
             "goal_details": list[JsonValue](details),
             "story": "N/A",
-            "starting_sentence": asked[0],
+            "starting_sentence": questions[0],
             "response_summary_version": "v1" if summary is None else "v2",
         }
     return {
         "dataset_name": name,
-        "story": "You say, one after the other: " + " / ".join(asked),
-        "starting_sentence": asked[0],
-        "user_prompts": list[JsonValue](asked[1:]),
+        "story": "You say, one after the other: " + " / ".join(questions),
+        "starting_sentence": questions[0],
+        "user_prompts": list[JsonValue](questions[1:]),
         "goals": {goal: list[JsonValue](names[at + 1 : at + 2]) for at, goal in enumerate(names)},
         "goal_details": list[JsonValue](details),
     }

@@ -46,7 +46,7 @@ def journeys_of(
 ) -> Iterator[JourneyRun]:
     """Read the journeys of a run, by case and attempt.
 
-    Nobody is asked: the answers of the judge are those of the run.
+    No judge is called: the answers of the judge are those of the run.
 
     Args:
         run: The run.
@@ -69,13 +69,13 @@ def _given(said: ScenarioResult) -> JsonValue:
     """The answers of the judge about an attempt; None without a judge."""
     if said.eval_results is None:
         return None
-    talks = (
+    exchanges = (
         task.exchange
         for record in said.eval_results.records
         for task in record.tasks
         if task.task_id == SUCCESS
     )
-    return next((talk.answer for talk in talks if talk is not None), None)
+    return next((exchange.answer for exchange in exchanges if exchange is not None), None)
 
 
 def _ended(found: JourneyResult, said: ScenarioResult) -> JourneyResult:

@@ -174,7 +174,7 @@ def test_thoughts_and_images_are_no_text(tmp_path: Path, is_camel: bool) -> None
     assert list(second) == ["fileData" if is_camel else "file_data"]
 
 
-def test_rubrics_and_the_end_of_a_session_are_kept(tmp_path: Path) -> None:
+def test_rubrics_and_the_end_of_a_session_are_stored(tmp_path: Path) -> None:
     """What asks for a check stands in the row, so that it can be judged, or named."""
     rubric = [{"rubric_id": "polite"}]
     turn = {"user_content": content("user", "Hi"), "rubrics": [{"rubric_id": "short"}]}

@@ -103,13 +103,13 @@ def test_messages_of_langchain_and_openai_are_one() -> None:
 
 
 def test_calls_of_one_message_are_a_step() -> None:
-    asked = [
+    messages = [
         {"role": "user", "content": "go"},
         *_messages([{"tool_name": "a"}, {"tool_name": "b"}], in_one=True),
         {"role": "tool", "content": "done"},
         *_messages([{"tool_name": "c"}]),
     ]
-    reference = trajectory_from_messages(asked)
+    reference = trajectory_from_messages(messages)
     assert [isinstance(step, list) for step in reference] == [True, False]
     predicted = [{"tool_name": name} for name in "bac"]
     assert trajectory_exact_match(predicted, reference) == 1

@@ -47,7 +47,7 @@ def seen(name: str, spans: list[Span]) -> dict[str, Any]:
         "calls": [[call.name, call.arguments, call.result, call.error] for call in work.tool_calls],
         "tokens": [work.input_tokens, work.output_tokens],
         "model": work.model,
-        "untold": bool(why_unreported(work)),
+        "unreported": bool(why_unreported(work)),
         "incomplete": bool(tree.gaps.spans),
         "session": derive_record(spans).session_id,
         "user": tree.spans[0].attributes.get("user.id"),

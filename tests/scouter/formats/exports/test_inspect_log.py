@@ -33,7 +33,7 @@ def test_a_real_log() -> None:
             ("length", 0.14 if at == 0 else 0.07, ""),
             ("model_graded_fact", 1.0, "C"),
         }
-    spans = found[1]["spans"]  # what the tool asked is inside of it
+    spans = found[1]["spans"]  # what the tool requested is inside of it
     assert spans[spans.index("execute_tool find_order") :][:3] == [
         "execute_tool find_order", "find_order", "chat mockllm/model",
     ]  # fmt: skip
@@ -48,11 +48,11 @@ def test_it_is_its_own_baseline() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kept", [200, 9_000])
-def test_a_cut_log(kept: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [200, 9_000])
+def test_a_cut_log(size: int, tmp_path: Path) -> None:
     """A log that was cut while it was copied is named, and nothing else."""
     path = tmp_path / "cut.eval"
-    path.write_bytes(LOG.read_bytes()[:kept])
+    path.write_bytes(LOG.read_bytes()[:size])
     faults: list[FileFormatError] = []
     assert not [*read_exports([path], faults.append)]
     assert "cut.eval" in str(faults[0])

@@ -163,7 +163,7 @@ def _tool(name, **arguments):
 
 
 def answer(message, history):
-    with Path("asked.txt").open("a") as file:
+    with Path("messages.txt").open("a") as file:
         file.write(f"{len(history)} {message}\\n")
     if "report" in message:
         return "Here it is: http://vss/r1.md"

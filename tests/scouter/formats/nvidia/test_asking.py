@@ -14,7 +14,7 @@ from scouter.evaluate.report.steps import tool_calls
 from scouter.formats.nvidia.turns import Conversation, conversations_of
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing import get_tracer
-from tests.scouter.formats.nvidia.asked import ask
+from tests.scouter.formats.nvidia.run_agent import ask
 
 TURNS: Final[list[Any]] = [
     {"turn_id": "a", "query": "first"}, {"query": "second"}, {"query": "third"},

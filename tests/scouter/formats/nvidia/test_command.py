@@ -59,8 +59,8 @@ def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
     def command(*more: str, agent: str = "vss_agent:answer", start: Sequence[str] = START) -> Done:
         capsys.readouterr()
-        asked = ["--agent", agent] if agent else []
-        monkeypatch.setattr(sys, "argv", ["scouter", *start, *asked, *more])
+        options = ["--agent", agent] if agent else []
+        monkeypatch.setattr(sys, "argv", ["scouter", *start, *options, *more])
         code = 0
         try:
             main()
@@ -175,7 +175,7 @@ def test_the_files_of_the_document(project: Path, run: Run) -> None:
     assert re.search(r"qa_evaluator +0\.2000 +0\.0000 +2 +0", done.output)
 
 
-def test_what_the_judge_is_asked(project: Path, run: Run) -> None:
+def test_the_question_to_the_judge(project: Path, run: Run) -> None:
     """The third row has no expected calls; the second turn has the first one as history."""
     assert run(*OWN_JUDGE).exit_code == 0
     lines = (project / "questions.txt").read_text("utf-8").splitlines()
@@ -195,8 +195,8 @@ def test_what_the_judge_is_asked(project: Path, run: Run) -> None:
     assert rows[4]["_conversation_history"] == [
         {"turn_id": "turn_1", "query": "Show the video example-video", "answer": "I see a street."}
     ]
-    asked = (project / "asked.txt").read_text("utf-8").splitlines()
-    assert "2 And what do you see in it?" in asked  # a question and an answer came before
+    messages = (project / "messages.txt").read_text("utf-8").splitlines()
+    assert "2 And what do you see in it?" in messages  # a question and an answer came before
 
 
 def test_a_filter_runs_whole_conversations(
@@ -208,7 +208,7 @@ def test_a_filter_runs_whole_conversations(
     assert [(item["id"], item["score"]) for item in qa] == [
         ("2", 0.2), ("mt_001_turn_1", None), ("mt_001_turn_2", 0.2),
     ]  # fmt: skip
-    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == 3
+    assert len((project / "messages.txt").read_text("utf-8").splitlines()) == 3
     trajectory = output(project, "trajectory_evaluator_output.json")
     assert trajectory["average_score"] is None
 
@@ -229,7 +229,7 @@ def test_a_filter_that_means_nothing(
     done = run(*OWN_JUDGE)
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
-    assert not (project / "asked.txt").exists()
+    assert not (project / "messages.txt").exists()
 
 
 def test_nothing_of_the_user_is_deleted(project: Path, run: Run) -> None:
@@ -281,14 +281,14 @@ def test_a_killed_run_goes_on(project: Path) -> None:
         [*command, *options], env=environ, capture_output=True, text=True, timeout=120
     )
     assert first.returncode == -signal.SIGKILL, first.stderr
-    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == 5
+    assert len((project / "messages.txt").read_text("utf-8").splitlines()) == 5
     assert not (project / "results/workflow_output.json").exists()
     second = subprocess.run(
         [*command, *options], env=environ, capture_output=True, text=True, timeout=120
     )
     assert second.returncode == 0, second.stderr
-    asked = (project / "asked.txt").read_text("utf-8").splitlines()
-    assert sorted(asked) == [f"0 What is in video {at}?" for at in range(10)]
+    messages = (project / "messages.txt").read_text("utf-8").splitlines()
+    assert sorted(messages) == [f"0 What is in video {at}?" for at in range(10)]
     assert "5 of 10 attempts taken from" in second.stderr
     qa = output(project, "qa_evaluator_output.json")
     assert [item["score"] for item in qa["eval_output_items"]] == [0.2] * 10
@@ -297,7 +297,7 @@ def test_a_killed_run_goes_on(project: Path) -> None:
 
 
 def test_a_conversation_that_was_killed_has_the_same_verdicts_per_turn(project: Path) -> None:
-    """The process dies in the second turn, so that the first one is asked again as well."""
+    """The process dies in the second turn, so that the first one runs again as well."""
     rows = [SINGLES[1], TALK, {**TALK, "id": "mt_002"}]
     (project / "dataset.json").write_text(json.dumps(rows), "utf-8")
     config = CONFIG.replace("max_concurrency: 10", "max_concurrency: 1")
@@ -323,16 +323,16 @@ def test_a_conversation_that_was_killed_has_the_same_verdicts_per_turn(project: 
     ids = ["2", "mt_001_turn_1", "mt_001_turn_2", "mt_002_turn_1", "mt_002_turn_2"]
     assert [name for name, _ in whole["qa_evaluator"]] == ids
     assert verdicts(5) == (-signal.SIGKILL, {})
-    asked = len((project / "asked.txt").read_text("utf-8").splitlines())
+    count = len((project / "messages.txt").read_text("utf-8").splitlines())
     assert verdicts(0) == (0, whole)
-    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == asked + 2
+    assert len((project / "messages.txt").read_text("utf-8").splitlines()) == count + 2
 
 
 def test_a_run_that_was_complete_asks_anew(project: Path, run: Run) -> None:
     (project / "dataset.json").write_text(json.dumps([SINGLES[2]]), "utf-8")
     for _ in range(2):
         assert run(*OWN_JUDGE).exit_code == 0
-    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == 2
+    assert len((project / "messages.txt").read_text("utf-8").splitlines()) == 2
 
 
 FAILING: Final = """
@@ -353,11 +353,11 @@ def test_an_agent_that_fails_leaves_the_others_their_scores(project: Path, run: 
     verdicts = output(project, "trajectory_evaluator_output.json")["eval_output_items"]
     assert [item["score"] for item in verdicts] == [None, 0.9, None, None, None]
     assert "RuntimeError: no video" in verdicts[2]["reasoning"]["error"]
-    assert verdicts[4]["reasoning"]["error"].endswith("not asked: an earlier turn failed")
+    assert verdicts[4]["reasoning"]["error"].endswith("not called: an earlier turn failed")
     rows = output(project, "workflow_output.json")
     assert rows[2]["generated_answer"] is None
     assert [row.get("error", "")[:12] for row in rows] == ["", "", "RuntimeError", "RuntimeError",
-                                                          "not asked: a"]  # fmt: skip
+                                                          "not called: "]  # fmt: skip
     assert output(project, "latency_summary.json")["items"][4]["latency_seconds"] is None
 
 
@@ -365,7 +365,7 @@ def test_an_agent_that_fails_leaves_the_others_their_scores(project: Path, run: 
 
 
 def write_config(project: Path, url: str) -> None:
-    """Have the models of the file asked at an address, about one row."""
+    """Have the models of the file called at an address, about one row."""
     config = CONFIG.replace("http://127.0.0.1:9/v1", url)
     (project / "config.yml").write_text(config, "utf-8")
     (project / "dataset.json").write_text(json.dumps([SINGLES[1]]), "utf-8")
@@ -385,7 +385,7 @@ def test_no_key_goes_to_a_foreign_address(
         assert "secret" not in json.dumps([server.headers, server.bodies])
         assert server.bodies[0]["model"] == "judge-model"
         assert (server.bodies[0]["max_tokens"], server.bodies[0]["temperature"]) == (2048, 0.0)
-        assert "is asked without a key" in done.output
+        assert "is called without a key" in done.output
         entry = {"kind": "openai", "base_url": server.url, "key_variable": "HOUSE_KEY"}
         providers = {"providers": {"eval_llm_judge": entry}}
         (project / "providers.json").write_text(json.dumps(providers), "utf-8")
@@ -437,13 +437,13 @@ def test_a_judge_that_has_no_number_is_an_error(project: Path, run: Run) -> None
         ("    qa_evaluator:", "    Workflow:", "evaluator 'Workflow': no file can be called so"),
     ],
 )  # fmt: skip
-def test_a_wrong_file_is_refused_before_anything_is_asked(
+def test_a_wrong_file_is_refused_before_any_call(
     project: Path, run: Run, old: str, new: str, said: str
 ) -> None:
     assert old in CONFIG
     (project / "config.yml").write_text(CONFIG.replace(old, new, 1), "utf-8")
     done = run(*OWN_JUDGE)
-    assert (done.exit_code, (project / "asked.txt").exists()) == (2, False), done.output
+    assert (done.exit_code, (project / "messages.txt").exists()) == (2, False), done.output
     assert said in " ".join(done.output.split())
 
 
@@ -592,7 +592,7 @@ def test_a_run_and_its_stored_answers_are_the_same(project: Path, run: Run) -> N
         name: output(project, f"{name}_output.json")
         for name in ("report_evaluator", "qa_evaluator", "trajectory_evaluator")
     }
-    asked = (project / "asked.txt").read_text("utf-8")
+    messages = (project / "messages.txt").read_text("utf-8")
     (project / "results/workflow_output.json").rename(project / "results.json")
     for path in (project / "results").iterdir():
         path.unlink()
@@ -603,7 +603,7 @@ def test_a_run_and_its_stored_answers_are_the_same(project: Path, run: Run) -> N
     )
     assert done.exit_code == 0, done.output
     assert "No regression seen. 4 of 4 scenarios passed, 4 of 4 in the baseline" in said(done)
-    assert (project / "asked.txt").read_text("utf-8") == asked
+    assert (project / "messages.txt").read_text("utf-8") == messages
     assert verdicts == {name: output(project, f"{name}_output.json") for name in verdicts}
     assert {path.name for path in (project / "results").iterdir()} == {
         f"{name}_output.json" for name in verdicts
@@ -631,7 +631,7 @@ def test_answers_that_are_not_there_are_no_answers(project: Path, run: Run) -> N
 
 
 def test_steps_that_the_toolkit_wrote(project: Path, run: Run) -> None:
-    """What only began is no step; the tool is the one that the model asked for."""
+    """What only began is no step; the tool is the one that the model requested."""
     calls = "Tool calls: [{'id': '1', 'function': {'name': 'look', 'arguments': {}}}]"
     steps = [
         {"parent_id": "root", "payload": {"event_type": kind, "name": name, "data": data}}
@@ -657,8 +657,8 @@ def test_a_stored_turn_refers_to_an_earlier_one(project: Path, run: Run) -> None
         "sensor_id": {"$ref": {"tool": "list_videos", "path": [0], "turn": "turn_1"}}
     }}]  # fmt: skip
     first, second = TALK["conversation"]
-    talk = TALK | {"conversation": [first, second | {"trajectory_ground_truth": expected}]}
-    (project / "dataset.json").write_text(json.dumps([talk]), "utf-8")
+    conversation = TALK | {"conversation": [first, second | {"trajectory_ground_truth": expected}]}
+    (project / "dataset.json").write_text(json.dumps([conversation]), "utf-8")
     assert run(*OWN_JUDGE).exit_code == 0
     rows = output(project, "workflow_output.json")
     rows[0]["intermediate_steps"] = [{"payload": {
@@ -674,13 +674,13 @@ def test_a_stored_turn_refers_to_an_earlier_one(project: Path, run: Run) -> None
     ]
 
 
-def test_calls_that_nobody_told_are_no_evidence(project: Path, run: Run) -> None:
+def test_calls_that_nobody_reported_are_no_evidence(project: Path, run: Run) -> None:
     """An agent without spans may have called anything; its answers are judged all the same."""
     (project / "worse.py").write_text(WORSE, "utf-8")
     (project / "dataset.json").write_text(json.dumps(SINGLES[1:2]), "utf-8")
     done = run(*OWN_JUDGE, agent="worse:answer")
     assert done.exit_code == 1, done.output
-    assert "not told: the agent has left no spans of its work" in said(done)
+    assert "not reported: the agent has left no spans of its work" in said(done)
     for _ in range(2):  # of the agent, and of its stored answers
         [item] = output(project, "trajectory_evaluator_output.json")["eval_output_items"]
         assert (item["score"], list(item["reasoning"])) == (None, ["error"])
@@ -694,11 +694,11 @@ def test_calls_that_nobody_told_are_no_evidence(project: Path, run: Run) -> None
 def test_a_check_is_planned_by_stored_runs(project: Path, run: Run) -> None:
     """Nothing runs, and the command to type is one of a config file."""
     assert run(*OWN_JUDGE, "--repeats", "2", "--save", "base.json").exit_code == 0
-    asked = (project / "asked.txt").read_text("utf-8")
+    messages = (project / "messages.txt").read_text("utf-8")
     done = run(*OWN_JUDGE, "--baseline", "base.json", "--plan")
     assert done.exit_code == 0, done.output
     assert "scouter eval --config config.yml --agent vss_agent:answer" in said(done)
-    assert (project / "asked.txt").read_text("utf-8") == asked
+    assert (project / "messages.txt").read_text("utf-8") == messages
 
 
 def test_a_run_is_pushed(project: Path, run: Run) -> None:
@@ -749,9 +749,9 @@ def test_a_conversation_needs_no_question_and_a_right_answer_may_be_long(
     project: Path, run: Run
 ) -> None:
     """The row of a conversation asks nothing itself; a long text is no path of a reference."""
-    talk = {name: value for name, value in TALK.items() if name != "query"}
+    conversation = {name: value for name, value in TALK.items() if name != "query"}
     row = {**SINGLES[1], "ground_truth": "a street " * 100, "evaluation_method": ["qa", "report"]}
-    (project / "dataset.json").write_text(json.dumps([talk, row]), "utf-8")
+    (project / "dataset.json").write_text(json.dumps([conversation, row]), "utf-8")
     assert run(*OWN_JUDGE).exit_code == 1
     assert len(output(project, "workflow_output.json")) == 3
     scores = [
@@ -795,7 +795,7 @@ def test_another_reference_is_another_question(project: Path, run: Run) -> None:
 
 
 def test_a_gate_that_came_since_judges_the_baseline_too(project: Path, run: Run) -> None:
-    """Nobody is asked again: the stored scores, 0.2, are compared with the new least one."""
+    """No judge is called again: the stored scores, 0.2, are compared with the new least one."""
     assert run(*OWN_JUDGE, "--save", "base.json").exit_code == 0
     lower = run(*OWN_JUDGE, "--baseline", "base.json", "--min-score", "qa_evaluator=0.1")
     assert lower.exit_code == 0, lower.output

@@ -18,7 +18,7 @@ from scouter.formats.nvidia.config import DatasetConfig
 from scouter.formats.nvidia.dataset import Sizing, read_dataset
 from scouter.formats.nvidia.run import latency_summary
 from scouter.formats.nvidia.turns import Conversation, conversations_of, wanted_methods
-from tests.scouter.formats.nvidia.asked import ask
+from tests.scouter.formats.nvidia.run_agent import ask
 from tests.support.nat_vectors import count_line, needed, raised, vectors
 
 AREAS: Final = (
@@ -28,7 +28,7 @@ AREAS: Final = (
 
 def test_how_many(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
-        print(count_line(*AREAS))  # noqa: T201 the counts are asked for
+        print(count_line(*AREAS))  # noqa: T201 the counts are requested
 
 
 def _structure(text: str) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def test_dataset_filter(vector: dict[str, Any] | None, tmp_path: Path) -> None:
 
 
 def test_latency() -> None:
-    """By hand: (2.3456 + 0) / 2; an item that was not asked has none."""
+    """By hand: (2.3456 + 0) / 2; an item that did not run has none."""
     seconds = [2.3456, None, 0.0]
     answered = [
         Answered(item=EvalItem(id=str(at), question=f"q{at}"), latency_s=each)
@@ -174,24 +174,24 @@ def test_what_pandas_makes_of_a_missing_column(tmp_path: Path) -> None:
         {"_type": "json", "structure": {"question_key": "query", "answer_key": "ground_truth"}}
     )
     second = read_dataset(file, config, compat="vss")[1]
-    asked: list[str] = []
+    questions: list[str] = []
 
     def judge(request: JudgeRequest) -> str:
-        asked.append(request.messages[-1]["content"])
+        questions.append(request.messages[-1]["content"])
         return "1"
 
     evaluator = TrajectoryEvaluator(
         judge, custom_prompt_template_with_reference="REF {reference}", compat="vss"
     )
     [verdict] = evaluator.evaluate([second]).items
-    assert (verdict.score, asked) == (1.0, ["REF NaN"])
+    assert (verdict.score, questions) == (1.0, ["REF NaN"])
     assert cast("Any", verdict.reasoning)["expected_tool_calls"] is None
     assert not read_dataset(file, config)[1].has_expected_calls
 
 
 @pytest.mark.parametrize("vector", vectors("vss.dataset_filter_env"))
 def test_dataset_filter_of_the_environment(vector: dict[str, Any] | None, tmp_path: Path) -> None:
-    """The agent is really asked; which of two conversations is first is the scheduler's affair."""
+    """The agent is really called; which of two conversations is first is the scheduler's affair."""
     vector = needed(vector)
     [expand] = [cast("Any", each.values[0]) for each in vectors("vss.multi_turn")]
     named, expected = vector["input"]["DATASET_FILTER"], vector["expected"]
@@ -203,18 +203,18 @@ def test_dataset_filter_of_the_environment(vector: dict[str, Any] | None, tmp_pa
     items = _items(expand["input"], tmp_path)
     conversations = conversations_of(items, wanted_methods(environ))
     ids = {turn.question: turn.id for each in conversations for turn in each.turns}
-    asked: list[str] = []
+    events: list[str] = []
 
     async def agent(query: str) -> str:
-        asked.append(f"start {ids[query]}")
+        events.append(f"start {ids[query]}")
         await asyncio.sleep(0)
-        asked.append(f"end {ids[query]}")
+        events.append(f"end {ids[query]}")
         return f"ans-{ids[query]}"
 
     answered = ask(conversations, agent)
     assert [each.item.id for each in answered] == expected["final"]
-    assert sorted(asked) == sorted(expected["executed"])
-    turns = [line for line in asked if "mt_001" in line]
+    assert sorted(events) == sorted(expected["executed"])
+    turns = [line for line in events if "mt_001" in line]
     assert turns == [line for line in expected["executed"] if "mt_001" in line]
     history = {
         str(each.item.id): each.item.entry[HISTORY_KEY]

@@ -1,4 +1,4 @@
-"""Rows that are turns: the agent is asked them as one conversation."""
+"""Rows that are turns: the agent gets them as one conversation."""
 
 import json
 from collections.abc import Callable
@@ -57,8 +57,8 @@ class Counting:
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_conversation_is_asked_as_one(concurrency: int) -> None:
-    """Kind: each turn asked alone. Two conversations hear nothing of each other."""
+def test_a_conversation_is_led_as_one(concurrency: int) -> None:
+    """Kind: each turn put alone. Two conversations hear nothing of each other."""
     seen: list[tuple[str, str, list[Any]]] = []
 
     def agent(message: str, session: str, history: list[Any]) -> str:
@@ -113,11 +113,11 @@ def test_calls_are_read_from_the_spans_of_each_turn() -> None:
     assert silent.summary_metrics["trajectory_exact_match/n_error"] == 2
 
 
-def test_after_a_failure_no_turn_is_asked() -> None:
-    asked: list[str] = []
+def test_after_a_failure_no_turn_runs() -> None:
+    messages: list[str] = []
 
     def agent(message: str) -> str:
-        asked.append(message)
+        messages.append(message)
         if message == "b":
             raise LookupError("no order")
         return message.upper()
@@ -126,8 +126,8 @@ def test_after_a_failure_no_turn_is_asked() -> None:
     assert column(result, "failure") == [0, 1, 1, 0]
     faults = column(result, "failure_explanation")
     assert "LookupError: no order" in faults[1]
-    assert faults[2] == "not asked: an earlier turn failed"
-    assert sorted(asked) == ["a", "b", "d"]
+    assert faults[2] == "not called: an earlier turn failed"
+    assert sorted(messages) == ["a", "b", "d"]
     assert column(result, "exact_match/score") == [1.0, None, None, 1.0]
 
 
@@ -187,11 +187,11 @@ def len_of_prompt(row: dict[str, Any]) -> int:
 
 
 def takes_state(message: str, state: Any) -> str:
-    raise AssertionError("asked, although a part of its case would be lost")
+    raise AssertionError("called, although a part of its case would be lost")
 
 
 def takes_images(message: str, attachments: Any) -> str:
-    raise AssertionError("asked, although a part of its case would be lost")
+    raise AssertionError("called, although a part of its case would be lost")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def takes_images(message: str, attachments: Any) -> str:
 def test_what_an_agent_does_not_take_is_refused(
     tmp_path: Path, agent: Callable[..., str], said: str
 ) -> None:
-    """Kind: a case is asked without a part of it, and its score is about another question."""
+    """Kind: a case is put without a part of it, and its score is about another question."""
     task = EvalTask(read_eval_set(write(tmp_path, CASE)), [len_of_prompt])
     with pytest.raises(ConfigError, match=said):
         task.evaluate(agent)

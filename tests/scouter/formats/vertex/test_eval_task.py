@@ -151,8 +151,8 @@ def says_x(row: Row) -> Row:
 
 
 def answer(request: JudgeRequest) -> Row:
-    asked = request.messages[-1]["content"]
-    return {"explanation": "as asked", "score": 5 if "mild" in asked else 2}
+    question = request.messages[-1]["content"]
+    return {"explanation": "as asked", "score": 5 if "mild" in question else 2}
 
 
 DATA: Final = [
@@ -449,7 +449,7 @@ def test_a_template_in_parts() -> None:
     metric = PointwiseMetric("follows", template)
     (row,) = rows_of(EvalTask(rows, [metric]).evaluate(judge=judge))
     assert (row["follows/score"], row["follows/explanation"]) == (1, "they do")
-    asked = judge.requests[0].messages[-1]["content"]
+    question = judge.requests[0].messages[-1]["content"]
     for part in (
         "## Metric Definition\nWhether the calls make sense together.",
         "## Criteria\nFollows: Does each call follow from the one before?",
@@ -457,7 +457,7 @@ def test_a_template_in_parts() -> None:
         "## Evaluation Examples\nsearch, then book: 1",
         '"city": "Oslo"',
     ):
-        assert part in asked
+        assert part in question
     with pytest.raises(ConfigError, match="follows: needs the column 'prompt'"):
         EvalTask([{"predicted_trajectory": "[]"}], [metric]).evaluate(judge=judge)
 
@@ -486,9 +486,9 @@ def test_metrics_of_google_s_models_are_ready_judges(name: str, judged: str) -> 
     task: LLMJudgeTask = AgentEvalProfile.from_file(judged).llm_judge_tasks[0]
 
     def judge(request: JudgeRequest) -> Any:
-        asked = json.dumps(request.messages)
-        assert "Who was it?" in asked
-        assert "It was Ada." in asked
+        question = json.dumps(request.messages)
+        assert "Who was it?" in question
+        assert "It was Ada." in question
         if task.rubric is None:
             return {"score": 4, "reason": "to the point"}
         return {each.id: {"reason": "so", "verdict": "yes"} for each in task.rubric}

@@ -65,8 +65,8 @@ def test_a_plain_function_that_hangs(concurrency: int) -> None:
     finally:
         release.set()
     assert seen(others) == ANSWERED
-    told = "TimeoutError: scenario 'bad' took longer than timeout_s=1"
-    assert (bad["failure"], bad["failure_explanation"]) == (1, told)
+    message = "TimeoutError: scenario 'bad' took longer than timeout_s=1"
+    assert (bad["failure"], bad["failure_explanation"]) == (1, message)
 
 
 def test_a_coroutine_that_hangs_is_cancelled() -> None:
@@ -82,8 +82,8 @@ def test_a_coroutine_that_hangs_is_cancelled() -> None:
 
     bad, *others = evaluated(agent, timeout_s=1.0)
     assert seen(others) == ANSWERED
-    told = "TimeoutError: scenario 'bad' took longer than timeout_s=1"
-    assert bad["failure_explanation"] == told
+    message = "TimeoutError: scenario 'bad' took longer than timeout_s=1"
+    assert bad["failure_explanation"] == message
     assert ended.wait(120)
 
 
@@ -100,7 +100,7 @@ def test_a_cancelled_agent_loses_no_other_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"retries": -1}, "retries is -1; expected a whole number from 0"),
         ({"retries": True}, "retries"),
@@ -109,6 +109,6 @@ def test_a_cancelled_agent_loses_no_other_row() -> None:
         ({"timeout_s": float("inf")}, "timeout_s"),
     ],
 )
-def test_numbers_that_are_none(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_numbers_that_are_none(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         evaluated(str.strip, **options)

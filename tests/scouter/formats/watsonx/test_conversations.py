@@ -90,8 +90,8 @@ def test_whether_the_end_was_seen(
     tmp_path: Path, users: list[str], script: list[str] | None, *, is_cut: bool
 ) -> None:
     """By the messages alone, of at most two turns."""
-    talk = [part for said in users for part in (user(said), says("Yes."))]
-    (tmp_path / "a.messages.json").write_text(json.dumps(talk), encoding="utf-8")
+    messages = [part for said in users for part in (user(said), says("Yes."))]
+    (tmp_path / "a.messages.json").write_text(json.dumps(messages), encoding="utf-8")
     case = read_case(hr(dataset_name="a", user_prompts=script))
     (found,) = read_conversations(tmp_path, [case])["a"]
     assert (found.cut_after(2) is not None) == is_cut

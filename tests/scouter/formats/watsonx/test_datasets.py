@@ -91,7 +91,7 @@ def test_files_are_found_as_the_original_finds_them(
         found, _ = find_datasets(case["paths"], is_recursive=case["recursive"])
         assert [str(file) for file in found] == case["result"], case
     with capsys.disabled():
-        print(f"\nwatsonx discover_tests: {len(cases)}")  # noqa: T201 asked for
+        print(f"\nwatsonx discover_tests: {len(cases)}")  # noqa: T201 requested
 
 
 def test_what_is_left_out_is_noted(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_how_often_the_user_speaks(
 
 
 @pytest.mark.parametrize(
-    ("told", "options", "success"),
+    ("first_answer", "options", "success"),
     [
         pytest.param("the first", {}, None, id="went well and never ended"),
         pytest.param("the second", {}, False, id="went wrong and never ended"),
@@ -133,12 +133,14 @@ def test_how_often_the_user_speaks(
     ],
 )
 def test_a_journey_that_never_ended(
-    told: str, options: dict[str, Any], success: bool | None
+    first_answer: str, options: dict[str, Any], success: bool | None
 ) -> None:
     """Kind: an end that is no end. Out of turns, a failure stands and a success is undecided."""
 
     def user(first: str, last: object, history: list[Any]) -> str:
-        return f"{told}, please" if history and told != "the first" else told
+        return (
+            f"{first_answer}, please" if history and first_answer != "the first" else first_answer
+        )
 
     case: dict[str, Any] = {
         "user_prompts": None,
@@ -147,7 +149,7 @@ def test_a_journey_that_never_ended(
     result = journey(user=user, **{**case, **options})
     assert result.success is success, result.message
     is_cut = "used up its" in " ".join(result.problems)
-    assert is_cut == (success is None or told == "the second" or "compat" in options)
+    assert is_cut == (success is None or first_answer == "the second" or "compat" in options)
 
 
 @pytest.mark.parametrize(
@@ -169,13 +171,13 @@ def test_the_word_that_ends_a_story(said: str, turns: int) -> None:
 
 @pytest.mark.parametrize(("verdict", "success"), [(True, True), (False, False)])
 def test_a_statement_about_the_last_answer(verdict: bool, success: bool) -> None:
-    asked: list[dict[str, Any]] = []
+    statements: list[dict[str, Any]] = []
 
     def judge(request: JudgeRequest) -> Any:
         said = json.loads(str(request.messages[-1]["content"]))
         if request.task_id != "journey_assert":
             return {"verdict": True, "reason": "the same"}
-        asked.append(said)
+        statements.append(said)
         return {"verdict": verdict, "reason": "so"}
 
     check = {
@@ -187,4 +189,4 @@ def test_a_statement_about_the_last_answer(verdict: bool, success: bool) -> None
     result = journey(judge=judge, checks=[check])
     assert (result.success, result.metrics["assert_llm"]) == (success, float(verdict))
     assert result.links == ("judge",)
-    assert asked == [{"check": "It is booked.", "context": "Booked.", "kind": "observed"}]
+    assert statements == [{"check": "It is booked.", "context": "Booked.", "kind": "observed"}]

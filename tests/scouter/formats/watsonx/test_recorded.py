@@ -25,9 +25,9 @@ def test_a_chain_of_what_was_done() -> None:
         "b-1": ["a-1"], "a-1": ["a-2"], "a-2": ["summarize"], "summarize": [],
     }  # fmt: skip
     assert (dataset["starting_sentence"], dataset["user_prompts"]) == ("hi", ["and now?"])
-    talk = [user("hi"), calls(("b", {})), calls(("a", {"x": 2})), calls(("a", {"x": 1}))]
-    assert evaluate_journey(dataset, [*talk, says("Done.")]).success is True
-    assert evaluate_journey(dataset, [*talk[::-1], says("Done.")]).success is False
+    messages = [user("hi"), calls(("b", {})), calls(("a", {"x": 2})), calls(("a", {"x": 1}))]
+    assert evaluate_journey(dataset, [*messages, says("Done.")]).success is True
+    assert evaluate_journey(dataset, [*messages[::-1], says("Done.")]).success is False
 
 
 def test_a_tool_that_is_called_as_the_summary() -> None:
@@ -53,7 +53,7 @@ def test_nothing_done_is_nothing_wanted() -> None:
     assert dataset_of("n", ["hi"], [call("a", error="no")], None) is None
 
 
-def test_files_are_not_replaced_unasked(tmp_path: Path) -> None:
+def test_files_are_not_replaced_without_a_request(tmp_path: Path) -> None:
     dataset = dataset_of("u/1", ["hi"], [call("a")], "Done.")
     assert dataset is not None
     folder = tmp_path / "sets"

@@ -50,7 +50,7 @@ def test_the_files_of_the_original(capsys: pytest.CaptureFixture[str]) -> None:
     assert averages == wanted["average_metrics_json"]
     assert list(averages) == list(wanted["average_metrics_json"])
     with capsys.disabled():
-        print(f"\nwatsonx files: {len(rows)} rows, {len(averages)} averages")  # noqa: T201 asked for
+        print(f"\nwatsonx files: {len(rows)} rows, {len(averages)} averages")  # noqa: T201 requested
 
 
 def ran(messages: list[dict[str, Any]], attempt: int = 0, error: str | None = None) -> JourneyRun:
@@ -100,19 +100,19 @@ def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
     assert (metrics["is_success"], metrics["verdict"]) == (True, "every goal is met, in order")
 
 
-def test_what_is_wrong_with_a_message_is_told_argument_by_argument(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_message_is_reported_argument_by_argument(tmp_path: Path) -> None:
     wrong = json.loads(json.dumps(GOOD))
     wrong[1]["tool_calls"][0]["function"]["arguments"] = '{"username": "other"}'
     write_results(tmp_path, [ran(wrong)], CONFIG, "sound")
-    told = json.loads((tmp_path / "messages/hr_.._x.messages.analyze.json").read_text())
-    assert [each["reason"] and each["reason"]["reason"] for each in told] == [
+    written = json.loads((tmp_path / "messages/hr_.._x.messages.analyze.json").read_text())
+    assert [each["reason"] and each["reason"]["reason"] for each in written] == [
         None, "incorrect parameter", None, None,
     ]  # fmt: skip
-    assert told[1]["reason"]["parameters"] == [
+    assert written[1]["reason"]["parameters"] == [
         {"name": "username", "expected": "nwaters", "actual": "other", "match_type": "Exact",
          "matched": False}
     ]  # fmt: skip
-    assert told[1]["message"] == {**GOOD[1], "tool_calls": wrong[1]["tool_calls"]} | {
+    assert written[1]["message"] == {**GOOD[1], "tool_calls": wrong[1]["tool_calls"]} | {
         "tool_calls": [{**wrong[1]["tool_calls"][0], "type": "function"}]
     }
 

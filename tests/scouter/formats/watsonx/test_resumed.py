@@ -1,4 +1,4 @@
-"""A run that was killed and taken up cannot be told from one that nobody interrupted."""
+"""A run that was killed and taken up cannot be distinguished from one that nobody interrupted."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ def killed_at(kind):
     counts[kind] = counts.get(kind, 0) + 1
     if (kind, counts[kind]) == (KIND, int(AT)):
         if os.path.exists("hold"):  # a pipe, of which nobody writes the other end
-            print("held", file=sys.stderr, flush=True)
+            print("waiting", file=sys.stderr, flush=True)
             open("hold").read()
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -46,8 +46,8 @@ def tool(name, **arguments):
 
 
 def answer(message):
-    with open("asked.txt", "a") as asked:
-        asked.write(f"{message}\\n")
+    with open("messages.txt", "a") as messages:
+        messages.write(f"{message}\\n")
     if "nwaters" in message:
         tool("get_id", username="nwaters")
         tool("log", text="seen")
@@ -108,7 +108,7 @@ def interrupted(folder: Path, *options: str, at: str) -> "tuple[int, str]":
         cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     ) as running:  # fmt: skip
         assert running.stderr is not None
-        before = "".join(iter(running.stderr.readline, "held\n"))
+        before = "".join(iter(running.stderr.readline, "waiting\n"))
         running.send_signal(signal.SIGINT)
         _, after = running.communicate(timeout=120)
     (folder / "hold").unlink()
@@ -126,7 +126,7 @@ def project(folder: Path) -> Path:
 TIMES: Final = ("response_time", "average_agent_response_time")
 
 
-def told(folder: Path) -> dict[str, Any]:
+def results_of(folder: Path) -> dict[str, Any]:
     """The files of a run, with each duration replaced by whether there was one."""
     (found,) = (folder / "out").iterdir()
 
@@ -149,7 +149,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The run that nobody interrupted."""
     folder = project(tmp_path_factory.mktemp("whole"))
     assert run(folder, "--output", "out").returncode == 1
-    return told(folder)
+    return results_of(folder)
 
 
 def test_the_whole_run_by_hand(whole: dict[str, Any]) -> None:
@@ -179,7 +179,7 @@ def test_the_whole_run_by_hand(whole: dict[str, Any]) -> None:
     ],
 )
 def test_kill_9_and_take_up(tmp_path: Path, whole: dict[str, Any], kill: str, done: int) -> None:
-    """Conversations that had ended are taken up with their turns; the others are asked anew."""
+    """Conversations that had ended are taken up with their turns; the others run anew."""
     folder = project(tmp_path / "killed")
     journal = ("--resume", "j.jsonl", "--output", "out")
     first = run(folder, *journal, kill=kill)
@@ -187,7 +187,7 @@ def test_kill_9_and_take_up(tmp_path: Path, whole: dict[str, Any], kill: str, do
     second = run(folder, *journal)
     assert second.returncode == 1, second.stderr
     assert f"{done} of 4 attempts taken from j.jsonl" in second.stderr
-    assert told(folder) == whole
+    assert results_of(folder) == whole
 
 
 def test_ctrl_c_and_take_up(tmp_path: Path, whole: dict[str, Any]) -> None:
@@ -200,4 +200,4 @@ def test_ctrl_c_and_take_up(tmp_path: Path, whole: dict[str, Any]) -> None:
     assert "Traceback" not in said
     second = run(folder, *journal)
     assert "1 of 4 attempts taken from j.jsonl" in second.stderr
-    assert told(folder) == whole
+    assert results_of(folder) == whole

@@ -17,7 +17,7 @@ TALK = EvalScenario("hi", id="talk", simulated_user_persona="p")
 def play(user: StoryUser, turns: int) -> list[str | None]:
     """Let a user answer so many times."""
 
-    async def talk() -> list[str | None]:
+    async def converse() -> list[str | None]:
         said: list[str | None] = []
         history: list[dict[str, Any]] = []
         for _ in range(turns):
@@ -25,7 +25,7 @@ def play(user: StoryUser, turns: int) -> list[str | None]:
             history.append({"user": "x", "agent": "well?"})
         return said
 
-    return asyncio.run(talk())
+    return asyncio.run(converse())
 
 
 def test_a_script_is_said_to_its_end() -> None:
