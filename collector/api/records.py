@@ -46,7 +46,7 @@ from collector.store.span_queries import TraceTotals
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, need_of
-from scouter.client.expectation import asked_of_context, read_conversation
+from scouter.client.expectation import questions_of_context, read_conversation
 from scouter.client.harvest import harvested, scenario_yaml
 from scouter.client.models.answer import Searched
 from scouter.client.models.records import (
@@ -301,7 +301,7 @@ def _question(beginning: str) -> str:
             context = from_json(beginning, allow_partial="trailing-strings")
         if isinstance(context, dict):  # a list may lack its last items
             context = {name: each for name, each in context.items() if isinstance(each, str)}
-    asked = asked_of_context(context)
+    asked = questions_of_context(context)
     text = " ".join(asked[-1][:_BEGINNING].split()) if asked else ""
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 

@@ -210,10 +210,10 @@ class Connection:
             raise ConfigError(f"{self._where(request)}: {error}; check the address") from error
         was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         if tried >= self._tries(request) or (was_sent and not request.is_repeatable):
-            begun = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+            was_cut = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
             advice = (
                 "the answer was cut off each time"
-                if begun
+                if was_cut
                 else "does a collector listen there? Give its address with --url (url= in Python) "
                 f"or {URL_VARIABLE}"
             )

@@ -43,7 +43,7 @@ _ANSWERS: Final = ("response", "answer", "output", "final_answer", "reply", "res
 class Conversation:
     """One conversation up to the record in question."""
 
-    asked: tuple[str, ...]
+    questions: tuple[str, ...]
     """The user's messages, at least one."""
     answer: str | None
     """The agent's last words; None where its last message has none, or nothing has it."""
@@ -65,38 +65,38 @@ def read_conversation(spans: Sequence[Span], context: JsonValue) -> Conversation
 
     Cost: linear in the size of the messages.
     """
-    asked = _asked_of_spans(spans) or asked_of_context(context)
-    if not asked:
+    questions = _questions_of_spans(spans) or questions_of_context(context)
+    if not questions:
         return None
     work: AgentWork = agent_work(spans)
-    is_told = work.content is not None or any(kind_of(span) is Kind.MODEL for span in spans)
+    is_known = work.content is not None or any(kind_of(span) is Kind.MODEL for span in spans)
     return Conversation(
-        asked=tuple(asked),
-        answer=work.content if is_told else _text_under(context, _ANSWERS),
+        questions=tuple(questions),
+        answer=work.content if is_known else _text_under(context, _ANSWERS),
         tool_calls=work.tool_calls,
     )
 
 
-def _asked_of_spans(spans: Sequence[Span]) -> list[str]:
+def _questions_of_spans(spans: Sequence[Span]) -> list[str]:
     """The user's messages as the model calls got them, or else the agents.
 
     The first model call is the agent's own. A later one goes on with that conversation if it
     begins with the same messages of the user; others are of agents inside of the agent.
     """
-    return _asked_of_kinds(spans, _MODELS) or _asked_of_kinds(spans, _AGENTS)
+    return _questions_of_kinds(spans, _MODELS) or _questions_of_kinds(spans, _AGENTS)
 
 
-def _asked_of_kinds(spans: Sequence[Span], kinds: Collection[Kind]) -> list[str]:
-    asked: list[str] = []
+def _questions_of_kinds(spans: Sequence[Span], kinds: Collection[Kind]) -> list[str]:
+    questions: list[str] = []
     for span in spans:
         if kind_of(span) in kinds:
-            said = _asked_of_messages(read_facts(span).input_messages or [])
-            if said[: len(asked)] == asked:
-                asked = said
-    return asked
+            said = _questions_of_messages(read_facts(span).input_messages or [])
+            if said[: len(questions)] == questions:
+                questions = said
+    return questions
 
 
-def asked_of_context(context: JsonValue) -> list[str]:
+def questions_of_context(context: JsonValue) -> list[str]:
     """The user's messages under the usual names of a context; empty where it has none."""
     if not isinstance(context, Mapping):
         return []
@@ -104,12 +104,12 @@ def asked_of_context(context: JsonValue) -> list[str]:
         value = context.get(name)
         if isinstance(value, str) and value.strip():
             return [value]
-        if isinstance(value, list) and (asked := _asked_of_messages(value)):
-            return asked
+        if isinstance(value, list) and (questions := _questions_of_messages(value)):
+            return questions
     return []
 
 
-def _asked_of_messages(messages: list[JsonValue]) -> list[str]:
+def _questions_of_messages(messages: list[JsonValue]) -> list[str]:
     log = MessageLog()
     log.read(messages)
     return log.questions

@@ -280,14 +280,16 @@ def harvested(
         wanted = [task.task_id for task in failed]
         carried = carry(profile.tasks, wanted, context, conversation.answer)
     was_right = all(each.outcome is Outcome.PASSED for each, _ in turns)
-    of_traces = {each.trace_id or each.uid: talk for each, talk in turns}
-    calls = tuple(call for talk in of_traces.values() for call in talk.tool_calls)
+    of_traces = {each.trace_id or each.uid: exchange for each, exchange in turns}
+    calls = tuple(call for exchange in of_traces.values() for call in exchange.tool_calls)
     tools = _expected_tools(calls, {task.id for task in carried})
     tasks = () if profile is None else profile.tasks
     in_file = {task.id for task in carried}
     # Records of one trace read the same words there.
-    words = dict.fromkeys((each.trace_id or each.uid, talk.asked) for each, talk in turns)
-    asked = _words_of_all([each for _, each in words])
+    words = dict.fromkeys(
+        (each.trace_id or each.uid, exchange.questions) for each, exchange in turns
+    )
+    questions = _words_of_all([each for _, each in words])
     metadata: dict[str, JsonValue] = {
         "record_id": evaluation.record_id,
         "session_id": evaluation.session_id,
@@ -313,14 +315,14 @@ def harvested(
                 "uid": each.uid,
                 "trace_id": each.trace_id,
                 "outcome": each.outcome.value,
-                "observed_answer": talk.answer,
+                "observed_answer": exchange.answer,
             }
-            for each, talk in turns[:-1]
+            for each, exchange in turns[:-1]
         ]
     scenario = EvalScenario(
         id=evaluation.uid,
-        initial_query=asked[0],
-        predefined_turns=asked[1:],
+        initial_query=questions[0],
+        predefined_turns=questions[1:],
         expected_outcome=expected_answer(tasks, context, conversation.answer),
         tasks=[*carried, *(tools if was_right else ())],
         metadata=metadata,
@@ -334,7 +336,7 @@ def harvested(
     )
 
 
-def _words_of_all(asked: Sequence[Sequence[str]]) -> list[str]:
+def _words_of_all(questions: Sequence[Sequence[str]]) -> list[str]:
     """The user's words in a session, from those that each record has.
 
     Most agents send the conversation so far with each question, some its last messages, and some
@@ -342,7 +344,7 @@ def _words_of_all(asked: Sequence[Sequence[str]]) -> list[str]:
     last message: who says the same twice has said it twice.
     """
     words: list[str] = []
-    for each in asked:
+    for each in questions:
         longest = min(len(words), len(each) - 1)
         again = next((n for n in range(longest, 0, -1) if words[-n:] == list(each[:n])), 0)
         words += each[again:]
@@ -389,10 +391,10 @@ def write_scenarios(path: Path, items: Sequence[Harvested]) -> None:
         ConfigError: The file would be larger than YAML files may be, or cannot be written.
     """
     is_plain = check_scenario_path(path) == ".jsonl"
-    told: list[JsonValue] = [
+    written: list[JsonValue] = [
         item.scenario.model_dump(mode="json", exclude_defaults=True) for item in items
     ]
-    if not is_plain and is_longer(told, MAX_YAML_BYTES):  # to write it takes half a minute
+    if not is_plain and is_longer(written, MAX_YAML_BYTES):  # to write it takes half a minute
         raise too_large(path)
     write_scenario_text(path, _json_lines(items) if is_plain else scenario_yaml(path.stem, items))
 

@@ -21,7 +21,7 @@ from scouter.model.otlp_json import spans_from_otlp_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PromptMessage:
     """One message to a judge."""
 
     role: str
@@ -35,7 +35,9 @@ class RecordLook:
     record: Record
     paths: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """By task id what it looks at: a path, or the assertion in its wire form."""
-    prompts: Mapping[str, Sequence[Asked]] = field(default_factory=dict[str, Sequence[Asked]])
+    prompts: Mapping[str, Sequence[PromptMessage]] = field(
+        default_factory=dict[str, Sequence[PromptMessage]]
+    )
     """By task id the messages of a judge task's first question; none of one that was not called."""
     missing: str = ""
     """Reason that there are neither; empty where there are."""
@@ -64,9 +66,9 @@ def look_at_record(client: ScouterClient, uid: str) -> RecordLook:
         return RecordLook(record=record, missing=f"no profile of the version {version} is known")
     spans = _spans_of(client, plan, record)
     prompts = {
-        plan.specs[at].task_id: asked
+        plan.specs[at].task_id: prompt
         for at, judge in plan.judges.items()
-        if (asked := _asked(plan, at, judge, record, latest, spans))
+        if (prompt := _prompt_of(plan, at, judge, record, latest, spans))
     }
     paths = {spec.task_id: spec.assertion for spec in plan.specs}
     return RecordLook(record=record, paths=paths, prompts=prompts)
@@ -90,14 +92,14 @@ def _spans_of(client: ScouterClient, plan: Plan, record: Record) -> SpanTree | N
     return SpanTree(spans_from_otlp_json([*trace.spans, *trace.spanless_events]).spans)
 
 
-def _asked(
+def _prompt_of(
     plan: Plan,
     at: int,
     judge: AskingTask,
     record: Record,
     evaluation: Evaluation,
     spans: SpanTree | None,
-) -> Sequence[Asked]:
+) -> Sequence[PromptMessage]:
     """Rebuild the first question to the judge; empty if it was not sent for lack of its inputs."""
     found = {task.task_id: task for task in evaluation.tasks}
     own = found.get(plan.specs[at].task_id)
@@ -115,4 +117,4 @@ def _asked(
         (first, *_) = next(judge.ask(context, record.uid, record.context, spans))
     except TaskFault:
         return ()
-    return [Asked(role=each["role"], content=each["content"]) for each in first.messages]
+    return [PromptMessage(role=each["role"], content=each["content"]) for each in first.messages]

@@ -248,7 +248,7 @@ class Alerts(Answer):
 
 
 class DriftSeries(Answer):
-    """The standing of one task, or a slice, of an active profile in the version that ran last."""
+    """The state of one task, or a slice, of an active profile in the version that ran last."""
 
     profile: str = Field(description="Alias of the profile.")
     profile_version: str

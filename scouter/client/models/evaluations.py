@@ -199,7 +199,7 @@ class RatedTask(TaskRate):
     line: RateLine | None = Field(description="Null without `bucket`.")
     usage: TaskUsage | None = Field(
         description="What judges took for the latest result of each record or session; null "
-        "without `usage=true`, or where no judge was asked."
+        "without `usage=true`, or where no judge was called."
     )
 
 

@@ -103,7 +103,7 @@ def test_a_profile_is_registered_and_activated(script: Script) -> None:
     with pytest.raises(ConfigError, match="leave the alias without a profile"):
         register(deactivate_others=True)
     known, activated = "/api/v1/profiles", "/api/v1/profiles?activate=true"
-    assert [asked.path for asked in script.asked] == [known, activated, activated]
+    assert [request.path for request in script.asked] == [known, activated, activated]
     assert script.asked[0].body == {"alias": "a"}
 
 
@@ -170,7 +170,7 @@ def test_the_token_is_sent_and_never_shown(script: Script, monkeypatch: pytest.M
         with pytest.raises(ApiError) as caught:
             ask.alerts()
         shown = f"{caught.value} {caught.value!r} {vars(ask)}"
-    sent = [asked.headers["authorization"] for asked in script.asked]
+    sent = [request.headers["authorization"] for request in script.asked]
     assert sent == ["Bearer sct_from_environment", "Bearer sct_given"]
     assert "sct_given" not in shown
     assert "`scouter token create`" in str(caught.value)
@@ -222,7 +222,7 @@ def test_pages_are_read_one_after_the_other_and_only_when_needed(script: Script)
         first = [next(letters).letter_id, next(letters).letter_id]
         assert len(script.asked) == 1
         assert [*first, *(each.letter_id for each in letters)] == ["1", "2", "3"]
-    assert [asked.path for asked in script.asked] == [
+    assert [request.path for request in script.asked] == [
         "/api/v1/dead-letters?reason=r",
         "/api/v1/dead-letters?reason=r&cursor=x%3D%3D",
     ]
@@ -252,7 +252,7 @@ def test_times_are_read_and_unknown_fields_passed_over(script: Script) -> None:
         ([(302, "1")], 1, []),
     ],
 )
-def test_what_is_asked_again(
+def test_what_is_tried_again(
     script: Script, answers: list[tuple[int, str | None]], deliveries: int, pauses: list[float]
 ) -> None:
     """The script ends with a failure where there is no 200."""
@@ -301,7 +301,9 @@ def test_an_order_that_must_not_be_given_twice(
     with client(script) as ask, suppress(BusyError):
         ask.replay_letter("a/b")
     path = "/api/v1/dead-letters/a%2Fb/replay"
-    assert [(asked.method, asked.path) for asked in script.asked] == [("POST", path)] * deliveries
+    assert [(request.method, request.path) for request in script.asked] == [
+        ("POST", path)
+    ] * deliveries
 
 
 ERASED: dict[str, Any] = {
@@ -338,7 +340,7 @@ def test_an_order_that_takes_long_is_waited_for(
         assert done.model_dump(mode="json") == answer
 
 
-def test_a_question_is_given_up_as_the_client_was_told(script: Script) -> None:
+def test_a_question_is_given_up_as_the_client_was_configured(script: Script) -> None:
     """The client waits whole seconds."""
     options: dict[str, Any] = {"timeout_s": 0.1, "retry": Retry(tries=1)}
     script.answers = [Say(body=NONE, delay_s=1.5)]
@@ -366,7 +368,7 @@ def test_an_answer_of_somebody_else(script: Script, body: bytes) -> None:
             list(ask.records())
 
 
-def test_an_export_is_read_in_parts_and_a_broken_one_is_asked_for_again(script: Script) -> None:
+def test_an_export_is_read_in_parts_and_a_broken_one_is_requested_again(script: Script) -> None:
     """Of a part that was cut off nothing is used; the client goes on at its cursor."""
     script.answers = [
         Say(503, PROBLEM, {"Retry-After": "0"}),
@@ -380,14 +382,14 @@ def test_an_export_is_read_in_parts_and_a_broken_one_is_asked_for_again(script: 
         assert list(ask.export("records", since=1)) == [b"a\n", b"b\nc\n", b"d\n"]
     first = "/api/v1/export/records?format=jsonl&since=1&part_bytes=4194304"
     cursors = ["", "", "&cursor=c1", "&cursor=c1", "&cursor=c1", "&cursor=c2"]
-    assert [asked.path for asked in script.asked] == [first + each for each in cursors]
+    assert [request.path for request in script.asked] == [first + each for each in cursors]
 
 
 @pytest.mark.parametrize(("tries", "deliveries"), [(1, 1), (2, 6)])
 def test_an_export_that_cannot_go_on_says_that_it_was_cut_off(
     script: Script, tries: int, deliveries: int
 ) -> None:
-    """A part behind the first is asked for three times as often; `tries=1` never asks again."""
+    """A part behind the first is requested three times as often; `tries=1` never asks again."""
     script.answers = [Say(body=b"a\n", headers={"Scouter-Next-Cursor": "c1"})]
     script.answers += [Say(body=b"b\n", is_cut_off=True)] * deliveries
     with client(script, retry=Retry(tries=tries)) as ask:
@@ -417,7 +419,7 @@ def test_errors_cross_a_process_boundary() -> None:
 
 @pytest.mark.parametrize("packing", ENDLESS)
 def test_an_answer_without_an_end_is_refused(packing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not asked again: it would be no shorter."""
+    """Not sent again: it would be no shorter."""
     monkeypatch.setattr("scouter.client.connection.MOST_BYTES", 2**20)
     with far_side(ENDLESS[packing]) as far:
         with ScouterClient(far.url) as ask, pytest.raises(DataError, match="larger than"):

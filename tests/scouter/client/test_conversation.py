@@ -123,14 +123,14 @@ PICTURE = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
         ),
     ],
 )
-def test_what_was_asked(spans: list[Span]) -> None:
+def test_the_questions(spans: list[Span]) -> None:
     found = read_conversation(spans, {"question": "not this"})
     assert found is not None
-    assert found.asked == ("a", "b")
+    assert found.questions == ("a", "b")
 
 
 @pytest.mark.parametrize(
-    ("context", "asked", "answer"),
+    ("context", "questions", "answer"),
     [
         ({"question": "a", "answer": "x"}, ("a",), "x"),
         ({"input": " ", "query": "a", "response": {"not": "a text"}, "output": "y"}, ("a",), "y"),
@@ -142,10 +142,10 @@ def test_what_was_asked(spans: list[Span]) -> None:
     ],
 )
 def test_without_model_calls_the_context_is_read(
-    context: Any, asked: tuple[str, ...] | None, answer: str | None
+    context: Any, questions: tuple[str, ...] | None, answer: str | None
 ) -> None:
     found = read_conversation([span(1, {})], context)
-    assert (found and found.asked, found and found.answer) == (asked, answer)
+    assert (found and found.questions, found and found.answer) == (questions, answer)
 
 
 def test_the_answer_is_that_of_the_last_model_call_even_where_it_has_no_words() -> None:
@@ -168,4 +168,4 @@ def test_an_agent_whose_models_nobody_traced() -> None:
     )
     found = read_conversation([agent], {"response": "of the context"})
     assert found is not None
-    assert (found.asked, found.answer) == (("What is up?",), "All is well.")
+    assert (found.questions, found.answer) == (("What is up?",), "All is well.")

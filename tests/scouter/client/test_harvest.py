@@ -1,4 +1,4 @@
-"""Evaluations that become scenarios, asked of a scripted collector."""
+"""Evaluations that become scenarios, from a scripted collector."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -65,7 +65,7 @@ def in_session(uid: str, second: int, outcome: str = "passed") -> dict[str, Any]
     return verdict(uid, outcome, second) | {"session_id": "s"}
 
 
-def asked(uid: str, *words: str) -> Say:
+def record_of(uid: str, *words: str) -> Say:
     """A record whose context has the conversation so far."""
     messages = [{"role": "user", "content": each} for each in words]
     return record(uid, {"messages": messages, "answer": f"to {uid}"})
@@ -85,12 +85,12 @@ def asked(uid: str, *words: str) -> Say:
 def test_a_whole_session_is_one_scenario(
     script: Script, words: list[list[str]], expected: list[str]
 ) -> None:
-    """The newest record is found first, and the session is asked for once, oldest first."""
+    """The newest record is found first, and the session is requested once, oldest first."""
     uids = [f"u{n}" for n in range(len(words))]
     newest = [in_session(uid, n) for n, uid in reversed(list(enumerate(uids)))]
     profiles = Say(body={"items": [], "next_cursor": None})
     found_all = Say(body={"items": newest, "next_cursor": None})
-    records = [asked(uid, *each) for uid, each in zip(uids, words, strict=True)]
+    records = [record_of(uid, *each) for uid, each in zip(uids, words, strict=True)]
     script.answers = [found_all, found_all, *records, profiles]
     with ScouterClient(script.url) as client:
         (item,) = harvest(client, Wanted(whole_sessions=True, limit=5)).items
@@ -111,7 +111,7 @@ def test_of_profiles_that_judge_the_same_traces_one_counts(script: Script) -> No
     ]
     lists = [Say(body={"items": each, "next_cursor": None}) for each in (session[3:4], session)]
     trace = Say(body=whole(Trace))
-    read = [say for uid in ("p0", "q1", "p2") for say in (asked(uid, uid), trace)]
+    read = [say for uid in ("p0", "q1", "p2") for say in (record_of(uid, uid), trace)]
     script.answers = [*lists, *read, Say(body={"items": [], "next_cursor": None})]
     with ScouterClient(script.url) as client:
         (item,) = harvest(client, Wanted(profile="p", whole_sessions=True)).items
@@ -121,9 +121,9 @@ def test_of_profiles_that_judge_the_same_traces_one_counts(script: Script) -> No
 
 
 def test_records_of_one_trace_have_its_words_and_calls_once() -> None:
-    talk = Conversation(asked=("find",), answer=None, tool_calls=(ToolCall(name="find"),))
+    exchange = Conversation(questions=("find",), answer=None, tool_calls=(ToolCall(name="find"),))
     verdicts = [in_session(f"u{n}", n) | {"trace_id": "1" * 32} for n in range(2)]
-    item = harvested([(Evaluation.model_validate(each), talk) for each in verdicts], None, None)
+    item = harvested([(Evaluation.model_validate(each), exchange) for each in verdicts], None, None)
     assert (item.scenario.initial_query, item.scenario.predefined_turns) == ("find", [])
     assert [each.name for each in item.tool_calls] == ["find"]
 
@@ -132,7 +132,7 @@ def test_a_session_has_the_words_of_a_record_that_is_still_judged(script: Script
     session = [in_session("u1", 1), in_session("u0", 0, "pending")]
     found_all = Say(body={"items": session, "next_cursor": None})
     profiles = Say(body={"items": [], "next_cursor": None})
-    script.answers = [found_all, found_all, asked("u0", "a"), asked("u1", "b"), profiles]
+    script.answers = [found_all, found_all, record_of("u0", "a"), record_of("u1", "b"), profiles]
     with ScouterClient(script.url) as client:
         (item,) = harvest(client, Wanted(whole_sessions=True)).items
     assert [item.scenario.initial_query, *item.scenario.predefined_turns] == ["a", "b"]
@@ -141,7 +141,7 @@ def test_a_session_has_the_words_of_a_record_that_is_still_judged(script: Script
 def test_a_session_is_left_out_with_the_words_that_nobody_knows(script: Script) -> None:
     silent = record("u0", {"mood": "good"})
     found_all = Say(body={"items": [in_session("u1", 1), in_session("u0", 0)], "next_cursor": None})
-    script.answers = [found_all, found_all, silent, asked("u1", "b")]
+    script.answers = [found_all, found_all, silent, record_of("u1", "b")]
     with ScouterClient(script.url) as client:
         found = harvest(client, Wanted(whole_sessions=True))
     assert (found.items, [each.uid for each in found.silent]) == ([], ["u0"])
@@ -149,12 +149,12 @@ def test_a_session_is_left_out_with_the_words_that_nobody_knows(script: Script) 
 
 @pytest.mark.parametrize("first", ["passed", "failed"])
 def test_the_tools_of_a_session_are_expected_only_if_all_of_it_passed(first: str) -> None:
-    talk = [
-        Conversation(asked=(name,), answer=None, tool_calls=(ToolCall(name=name),))
+    exchanges = [
+        Conversation(questions=(name,), answer=None, tool_calls=(ToolCall(name=name),))
         for name in ("find", "book")
     ]
     verdicts = [in_session("u0", 0, first), in_session("u1", 1)]
-    turns = zip(map(Evaluation.model_validate, verdicts), talk, strict=True)
+    turns = zip(map(Evaluation.model_validate, verdicts), exchanges, strict=True)
     item = harvested(list(turns), None, None)
     tasks = item.scenario.tasks if first == "passed" else item.draft
     (assertion,) = [each.assertion for each in tasks if isinstance(each, AgentAssertionTask)]

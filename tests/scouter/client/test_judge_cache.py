@@ -64,7 +64,7 @@ def apart(tmp_path: Path) -> Iterator[CollectorProcess]:
 def test_who_may_read_and_who_may_write(
     apart: CollectorProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A token that only reads is told once; one of another space has nothing; ingest is refused."""
+    """A token that only reads is named once; one of another space none; ingest is refused."""
     apart.stop()
     tokens = TokenFile(apart.folder / "data")
 
@@ -90,7 +90,7 @@ def test_who_may_read_and_who_may_write(
 def test_a_collector_that_is_away_costs_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every question is asked; nothing fails."""
+    """Every question is put; nothing fails."""
     (port,) = free_ports(1)
     calls: list[str] = []
 
@@ -106,11 +106,11 @@ def test_a_collector_that_is_away_costs_one_warning(
 
     assert asyncio.run(run()) == [False] * 3
     assert len(calls) == 3
-    (told,) = caplog.records
-    assert f"127.0.0.1:{port} cannot be used" in told.getMessage()
+    (warning,) = caplog.records
+    assert f"127.0.0.1:{port} cannot be used" in warning.getMessage()
 
 
-def test_one_that_dies_meanwhile_is_told_once(
+def test_one_that_dies_meanwhile_is_reported_once(
     apart: CollectorProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = CollectorCache(apart.url)
@@ -123,7 +123,7 @@ def test_one_that_dies_meanwhile_is_told_once(
     apart.start()
 
 
-def test_what_is_too_large_is_not_kept_and_all_else_goes_on(apart: CollectorProcess) -> None:
+def test_what_is_too_large_is_not_stored_and_all_else_goes_on(apart: CollectorProcess) -> None:
     cache = CollectorCache(apart.url)
 
     async def run() -> str:
@@ -135,15 +135,15 @@ def test_what_is_too_large_is_not_kept_and_all_else_goes_on(apart: CollectorProc
 
 
 def test_a_collector_without_a_cache(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It says so when something is put there, and is asked no more."""
+    """It says so when something is put there, and is called no more."""
     process = CollectorProcess(tmp_path, "--judge-cache-bytes", "off")
     process.start()
     try:
         cache = CollectorCache(process.url)
         put(cache, "a")
         assert asyncio.run(stored_in(cache, "a")) == ""
-        (told,) = caplog.records
-        assert told.getMessage().endswith("keeps no answers of judges")
+        (warning,) = caplog.records
+        assert warning.getMessage().endswith("keeps no answers of judges")
         assert not (tmp_path / "data" / "judge_cache.db").exists()
     finally:
         process.close()
