@@ -100,7 +100,7 @@ class ModelProtocol(Protocol):
     """Headers in which a key may come."""
 
     def read(self, path: str, body: Json) -> Question:
-        """Find what is asked."""
+        """Find the question."""
         ...
 
     def answer(self, request: LLMRequest, text: str, ending: Ending) -> Json:
@@ -119,7 +119,7 @@ class OpenAIChat:
     key_headers: tuple[str, ...] = ("authorization",)
 
     def read(self, path: str, body: Json) -> Question:
-        """Find what is asked."""
+        """Find the question."""
         wanted = _object(_object(body.get("response_format")).get("json_schema"))
         schema, tool = wanted.get("schema"), ""
         if schema is None and body.get("tools") and body.get("tool_choice") not in (None, "auto"):
@@ -145,7 +145,7 @@ class OpenAIChat:
             call = {"id": f"call_{request.number}", "type": "function", "function": function}
             message |= {"content": None, "tool_calls": [call]}
             reason = "tool_calls" if ending == "stop" else reason
-        asked, said = tokens_of(request.text), tokens_of(text)
+        given, said = tokens_of(request.text), tokens_of(text)
         return {
             "id": f"chatcmpl-{request.number}",
             "object": "chat.completion",
@@ -153,9 +153,9 @@ class OpenAIChat:
             "model": request.model,
             "choices": [{"index": 0, "message": message, "finish_reason": reason}],
             "usage": {
-                "prompt_tokens": asked,
+                "prompt_tokens": given,
                 "completion_tokens": said,
-                "total_tokens": asked + said,
+                "total_tokens": given + said,
             },
         }
 
@@ -178,7 +178,7 @@ class AnthropicMessages:
     key_headers: tuple[str, ...] = ("x-api-key", "authorization")
 
     def read(self, path: str, body: Json) -> Question:
-        """Find what is asked."""
+        """Find the question."""
         wanted = _object(_object(body.get("output_config")).get("format"))
         schema, tool = wanted.get("schema"), ""
         choice = _object(body.get("tool_choice")).get("type")
@@ -237,7 +237,7 @@ class GoogleGenerate:
     key_headers: tuple[str, ...] = ("x-goog-api-key", "authorization")
 
     def read(self, path: str, body: Json) -> Question:
-        """Find what is asked."""
+        """Find the question."""
         config = _object(body.get("generationConfig"))
         schema, tool = config.get("responseJsonSchema") or config.get("responseSchema"), ""
         calling = _object(_object(body.get("toolConfig")).get("functionCallingConfig"))
@@ -258,11 +258,11 @@ class GoogleGenerate:
 
     def answer(self, request: LLMRequest, text: str, ending: Ending) -> Json:
         """Write an answer."""
-        asked, said = tokens_of(request.text), tokens_of(text)
+        given, said = tokens_of(request.text), tokens_of(text)
         usage = {
-            "promptTokenCount": asked,
+            "promptTokenCount": given,
             "candidatesTokenCount": said,
-            "totalTokenCount": asked + said,
+            "totalTokenCount": given + said,
         }
         whole: Json = {"modelVersion": request.model, "responseId": f"r-{request.number}"}
         if ending == "blocked":
@@ -298,7 +298,7 @@ _RATINGS: Final = [
 
 
 def protocol_of(path: str) -> ModelProtocol | None:
-    """The protocol in which a path is asked; None if in none."""
+    """The protocol of a path; None if in none."""
     if path == "/v1/chat/completions":
         return OpenAIChat()
     if path == "/v1/messages":

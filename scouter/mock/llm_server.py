@@ -113,12 +113,12 @@ class HttpServer:
         try:
             # CancelledError too: streams of Python 3.11 would log it as an error of this callback.
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                await self._talk(reader, writer)
+                await self._exchange(reader, writer)
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request after the other until one side has enough."""
         while True:
             try:
@@ -295,9 +295,9 @@ class LLMTestServer:
             if path == "/v1/embeddings":
                 return _json(200, _embeddings(found))
             return _json(404, OpenAIChat().error(404, f"no such endpoint: {path}"))
-        return await self._asked(protocol, path, given, found)
+        return await self._to_model(protocol, path, given, found)
 
-    async def _asked(
+    async def _to_model(
         self, protocol: ModelProtocol, path: str, given: HttpRequest, body: dict[str, Any]
     ) -> HttpResponse:
         question = protocol.read(path, body)

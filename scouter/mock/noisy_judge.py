@@ -63,7 +63,7 @@ class NoisyJudge:
     inconsistency: float = 0.0
     say: Callable[[Word], JsonValue] = _as_object
     seed: int = 0
-    _asked: Counter[bytes] = field(default_factory=Counter[bytes], init=False, repr=False)
+    _calls: Counter[bytes] = field(default_factory=Counter[bytes], init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in (
@@ -78,11 +78,11 @@ class NoisyJudge:
         return self.say(self.verdict(request))
 
     def verdict(self, request: LLMRequest) -> Word:
-        """The verdict on a question; counts how often it was asked."""
+        """The verdict on a question; counts how often it came."""
         texts = "\x00".join(f"{each['role']}\x01{each['content']}" for each in request.messages)
         digest = hashlib.sha256(f"{self.seed}\x02{texts}".encode("utf-8", "surrogatepass")).digest()
-        times = self._asked[digest]
-        self._asked[digest] += 1
+        times = self._calls[digest]
+        self._calls[digest] += 1
         if _draw(digest, "abstain") < self.abstention_rate:
             return "abstain"
         word = self._first(request, digest)

@@ -1,4 +1,4 @@
-"""The provider for tests, asked by the vendors' own clients, without anything of ours between."""
+"""The provider for tests, called by the vendors' own clients, without anything of ours between."""
 
 import json
 from typing import Any
@@ -74,18 +74,20 @@ def test_a_client_finds_the_server_by_its_usual_variables(name: str) -> None:
         text = CLIENTS[name]("You judge.", "Is it good?")
 
     assert json.loads(text) == {"score": 3}
-    (asked,) = server.questions
-    assert (asked.protocol, asked.model, asked.tool) == (name, "m", "")
-    assert asked.messages == (
+    (question,) = server.questions
+    assert (question.protocol, question.model, question.tool) == (name, "m", "")
+    assert question.messages == (
         {"role": "system", "content": "You judge."},
         {"role": "user", "content": "Is it good?"},
     )
-    assert asked.schema is not None
-    assert asked.schema["required"] == ["score"]
+    assert question.schema is not None
+    assert question.schema["required"] == ["score"]
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_wrong_keys_and_models_are_told_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_keys_and_models_are_distinguished(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import anthropic
     from google.genai import errors as google_errors
 
