@@ -127,8 +127,8 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
             item.length = length_of(item.context, wanted.length_of)
     judge = _judge(wanted, profile, task, items)
     known = _known(items, profile, task, wanted.results)
-    asked = [at for at, item in enumerate(items) if judge and item.context is not None]
-    contexts = [items[at].context for at in asked]
+    judged = [at for at, item in enumerate(items) if judge and item.context is not None]
+    contexts = [items[at].context for at in judged]
     exchanged = [swapped(each, wanted.swap) for each in contexts] if wanted.swap else []
     begin(len(contexts) * wanted.repeats + len(exchanged))
     other: list[JudgeOutcome] = [_NO_OUTCOME] * len(items)
@@ -137,15 +137,15 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
             profile, task, contexts, judge,
             repeats=wanted.repeats, concurrency=wanted.concurrency, tick=tick,
         )  # fmt: skip
-        for at, outcomes in zip(asked, found, strict=True):
+        for at, outcomes in zip(judged, found, strict=True):
             known[at] = outcomes
         again = ask_judge(
             profile, task, exchanged, judge, concurrency=wanted.concurrency, tick=tick
         )
-        for at, outcomes in zip(asked if exchanged else (), again, strict=True):
+        for at, outcomes in zip(judged if exchanged else (), again, strict=True):
             other[at] = outcomes[0]
     if all(each[0].passed is None for each in known):
-        raise ConfigError(_nothing(known, wanted, is_asked=judge is not None))
+        raise ConfigError(_nothing(known, wanted, has_judge=judge is not None))
     evidence = Evidence(
         items=items,
         outcomes=known,
@@ -155,7 +155,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
         labels=len(file.labels),
         bad_lines=len(problems),
     )
-    identity = identify(profile, task, _who(wanted, is_asked=judge is not None))
+    identity = identify(profile, task, _who(wanted, has_judge=judge is not None))
     return calibrate(identity, evidence, datetime.datetime.now(datetime.UTC))
 
 
@@ -249,9 +249,9 @@ def _answered_by(wanted: Wanted, task: LLMJudgeTask, judge: "_Watched | None") -
     return str(wanted.results or wanted.labels)
 
 
-def _who(wanted: Wanted, *, is_asked: bool) -> str | None:
+def _who(wanted: Wanted, *, has_judge: bool) -> str | None:
     """Name of the judge that was called in place of the provider entry; see `Identity.judge`."""
-    if wanted.judge is not None or is_asked:
+    if wanted.judge is not None or has_judge:
         return wanted.judge or ""
     return None if wanted.results is None else load_results(wanted.results).judge
 
@@ -312,17 +312,17 @@ def _known(
     return found
 
 
-def _nothing(known: Sequence[Sequence[JudgeOutcome]], wanted: Wanted, *, is_asked: bool) -> str:
+def _nothing(known: Sequence[Sequence[JudgeOutcome]], wanted: Wanted, *, has_judge: bool) -> str:
     reasons = Counter(each[0].why for each in known)
     shown = ", ".join(f"{why} ({count})" for why, count in reasons.most_common(3))
-    if not is_asked and wanted.results is None:
+    if not has_judge and wanted.results is None:
         return (
             f"{wanted.labels}: the lines hold neither outcomes of a judge nor contexts to ask one "
             "about; add contexts, or name a file of results with --results"
         )
     first = next((each[0].message for each in known if each[0].message), "")
     text = f"the judge decided none of the {len(known)} labelled records: {shown}"
-    if not is_asked and _NO_NAME.why in reasons:
+    if not has_judge and _NO_NAME.why in reasons:
         return (
             f"{wanted.labels}: {text}. Records are found in --results by `uid` or `record_id`: "
             "give the labels one of them, or leave --results out to have the judge called"
@@ -395,8 +395,8 @@ def _draw_from(
     lines: dict[str, dict[str, JsonValue]] = {}
     for record, result in judged_results(results, profile, task):
         if result.outcome in (Outcome.PASSED, Outcome.FAILED):
-            asked = () if result.exchange is None else result.exchange.messages
-            question: JsonValue = "\n\n".join(each["content"] for each in asked)
+            messages = () if result.exchange is None else result.exchange.messages
+            question: JsonValue = "\n\n".join(each["content"] for each in messages)
             outcomes[record.record_uid] = result.passed
             lines[record.record_uid] = {
                 "question": question, "record_id": record.record_id, "task": task.id,

@@ -102,9 +102,9 @@ def _on_github(http: "httpx.Client", env: Mapping[str, str], mark: str, body: st
             {"query": query, "variables": variables},
         ).json()  # fmt: skip
         if faults := answer.get("errors"):
-            told = "; ".join(str(fault.get("message")) for fault in faults)
+            reasons = "; ".join(str(fault.get("message")) for fault in faults)
             raise ConfigError(
-                f"no comment: GitHub: {told[:_SHOWN]}; the job needs permissions: "
+                f"no comment: GitHub: {reasons[:_SHOWN]}; the job needs permissions: "
                 "{pull-requests: write}, which a pull request from a fork does not get"
             )
         return answer["data"]

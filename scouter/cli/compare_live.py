@@ -81,7 +81,7 @@ def comparison_of(
     Raises:
         ConfigError: A side is in none of the forms.
     """
-    old, new = _asked(before, "A"), _asked(after, "B")
+    old, new = _parameters(before, "A"), _parameters(after, "B")
     return client.comparison(
         profile,
         before_version=old.get("version"),
@@ -97,7 +97,7 @@ def comparison_of(
     )
 
 
-def _asked(side: str, name: str) -> dict[str, str | None]:
+def _parameters(side: str, name: str) -> dict[str, str | None]:
     """A side as parameters of the API."""
     match = _SIDE.fullmatch(side)
     if match is None:

@@ -115,8 +115,8 @@ def _decision(report: Report, reasons: Sequence[str], most: int) -> Text:
 def _example(example: Example, limit: int) -> Text:
     """One failure: where, expected, got and trace."""
     text = Text(f"  {example.why or _names(example)}", style="bold")
-    asked = clip(example.asked, limit)
-    text.append(f"\n    asked    {asked}" if example.why else f"  {asked}", "not bold dim")
+    question = clip(example.asked, limit)
+    text.append(f"\n    asked    {question}" if example.why else f"  {question}", "not bold dim")
     for name in FIELDS[1:]:
         if value := getattr(example, name):
             text.append(f"\n    {name:<9}", style="not bold dim")
@@ -154,12 +154,12 @@ def _next(report: Report, html: Path | None, *, verbose: bool) -> Text:
 def _tables(report: Report) -> Iterator[RenderableType]:
     yield from _flaky(report)
     if report.reasked is not None and report.reasked.rows:
-        yield _asked_again(report.reasked)
+        yield _again_table(report.reasked)
     if report.gate_checks:
         yield _gates(report)
 
 
-def _asked_again(found: Reasked) -> Table:
+def _again_table(found: Reasked) -> Table:
     table = table_of("Asked again", "Scenario", "Result")
     for row in found.rows[:_MOST]:
         table.add_row(Text(row.confirmation.scenario_id), Text(row.text))

@@ -86,8 +86,10 @@ def check_config(check: ConfigCheck, outputs: Outputs, refused: Sequence[str] = 
     )
     if not evaluation.evaluators:
         left_out = evaluation.file.left_out
-        told = f"failed: {unjudged_reason(left_out)}\n" if left_out else ""
-        typer.echo(f"{told}failed: nothing was judged, as no evaluator of {path} is one of ours")
+        unjudged = f"failed: {unjudged_reason(left_out)}\n" if left_out else ""
+        typer.echo(
+            f"{unjudged}failed: nothing was judged, as no evaluator of {path} is one of ours"
+        )
         raise typer.Exit(1)
     standard.policy.check(len(evaluation.cases.by_name))
     if check.plan:

@@ -44,7 +44,7 @@ def check_traces(check: TraceCheck, outputs: Outputs) -> None:
     """
     refuse_without_agent(
         replace(check, run=replace(check.run, profiles=())),
-        "traces were recorded once, and no agent is asked; give --agent in place of --traces",
+        "traces were recorded once, and no agent is called; give --agent in place of --traces",
     )
     check_together(check, outputs)
     baseline, since_ns = check.standard.read_baseline(), moment_ns(check.since, "--since")

@@ -56,11 +56,11 @@ def of_time(
         if version in (None, each.version)
     ]
     name = f"live results since {begin}" + (f" until {end}" if end else "")
-    kept = SavedRun.of_units(counted, name, 0.0)
-    if not kept.tasks:
+    saved = SavedRun.of_units(counted, name, 0.0)
+    if not saved.tasks:
         of_version = f" of version {version!r}" if version is not None else ""
         raise ConfigError(
             f"the collector has no results{of_version} of {profile.alias!r} with these tasks "
             f"(digest {profile.digest[:12]}) in that time; see `scouter profile list`"
         )
-    return kept
+    return saved

@@ -67,8 +67,8 @@ def trace_lines(
 def _span(span: "SpanView", most: int) -> Iterator[str]:
     indent = "  " * min(span.depth, MAX_INDENT)
     parts = [f"{indent}{span.name}", duration(span.duration_ns), span.kind]
-    if told := detail(span):
-        parts.append(told)
+    if shown := detail(span):
+        parts.append(shown)
     if span.is_orphan:
         parts.append(f"below {span.parent_span_id}, which is not here")
     if span.error:
@@ -173,10 +173,10 @@ def session_lines(session: "Session", most: int) -> Iterator[str]:
     counts = {name: getattr(session, name) for name in (
         "passed", "failed", "errored", "skipped", "undecided",
     )}  # fmt: skip
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    decided = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     yield (
         f"session {session.session_id}, {counted(session.records, 'record')}"
-        f" in {counted(session.traces, 'trace')}: {told or 'nothing decided'}"
+        f" in {counted(session.traces, 'trace')}: {decided or 'nothing decided'}"
     )
     yield f"  {clock(session.first_at)} to {clock(session.last_at)}"
     evaluations = {each.uid: each for each in session.evaluations}

@@ -54,7 +54,7 @@ def mutate(
     do not pass. For the others, checks are proposed that see the fault and fail no good trace, as
     far as there are any that need no reference.
 
-    No model is asked: tasks that ask a judge are left out, and so are those of sessions. The same
+    No model is called: tasks that ask a judge are left out, and so are those of sessions. The same
     traces give the same answer every time.
 
     The exit code is 1 if the score is below --min-score, or if there was no good trace to put a

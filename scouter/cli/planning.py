@@ -50,11 +50,11 @@ def print_plan(check: Check, outputs: Outputs, names: Sequence[str]) -> None:
     repeats = check.run.repeats
     with progress_bar(6 + 2 * (repeats not in {1, 3, 5}) + 1, 0, check.run.progress) as progress:
 
-        def begun(design: Design) -> None:
+        def started(design: Design) -> None:
             progress.started(_design_text(design, 0))
             progress.ended(passed=True)
 
-        plan = plan_of(baseline, names, repeats, begun)
+        plan = plan_of(baseline, names, repeats, started)
     shown = Screen(plan=plan, check=check)
     if outputs.json is not None:
         outputs.json.write_text(json.dumps(plan.to_json(), indent=2) + "\n", encoding="utf-8")

@@ -53,18 +53,18 @@ def check(
 
     broken = 0
     for file in files:
-        told: dict[str, object] = {"file": file, "error": None, "doubts": []}
+        row: dict[str, object] = {"file": file, "error": None, "doubts": []}
         try:
             found = AgentEvalProfile.from_file(file)
         except ScouterError as error:
             typer.echo(f"scouter: {one_line(error)}", err=True)
-            told["error"] = str(error)
+            row["error"] = str(error)
             broken += 1
         else:
             kinds = Counter(task.task_type for task in found.tasks)
             doubted = list(doubts(found.tasks))
-            told |= {"alias": found.alias, "digest": found.digest, "tasks": dict(kinds)}
-            told["doubts"] = [{"task_id": task_id, "why": doubt} for task_id, doubt in doubted]
+            row |= {"alias": found.alias, "digest": found.digest, "tasks": dict(kinds)}
+            row["doubts"] = [{"task_id": task_id, "why": doubt} for task_id, doubt in doubted]
             if not json:
                 tasks = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
                 typer.echo(
@@ -76,7 +76,7 @@ def check(
                 typer.echo(f"scouter: {visible(said)}", err=True)
                 broken += 1
         if json:
-            print_objects([told])
+            print_objects([row])
     if broken:
         raise typer.Exit(2)
 
@@ -152,17 +152,17 @@ def healthy(
         raise ConfigError("give either RESULTS or --since, which says what is healthy")
     found = AgentEvalProfile.from_file(file)
     if run is not None:
-        kept = of_run(found, run, margin)
+        saved = of_run(found, run, margin)
     else:
         with connect(url, token_file) as client:
-            kept = of_time(client, found, since, until, version)
+            saved = of_time(client, found, since, until, version)
     before = found.config.healthy or Healthy()
-    config = found.config.model_copy(update={"healthy": before.model_copy(update={"run": kept})})
+    config = found.config.model_copy(update={"healthy": before.model_copy(update={"run": saved})})
     AgentEvalProfile(
         found.tasks, config, found.alias, found.watch, description=found.description,
         calls_told_by=found.calls_told_by,
     ).save_to_json(save)  # fmt: skip
-    for each in Stated.of(Healthy(run=kept)).standards:
+    for each in Stated.of(Healthy(run=saved)).standards:
         said = each.reference(ALPHA).sentence()
         typer.echo(visible(f"{each.task or '(record)'}: {said}"))
 

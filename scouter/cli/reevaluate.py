@@ -203,8 +203,8 @@ def _read_pages(ask: "Callable[..., Reevaluation]", sums: "_Sums", *, is_applied
                 typer.echo(f"; {sums.stored} stored" if is_applied else "", err=True)
             raise
         sums.add(page)
-        told = f"\r{sums.checked} evaluated {sums.what}, {sums.flipped} flipped"
-        typer.echo(told, err=True, nl=False)
+        line = f"\r{sums.checked} evaluated {sums.what}, {sums.flipped} flipped"
+        typer.echo(line, err=True, nl=False)
         cursor = page.next_cursor
         if cursor is None:
             break
@@ -278,14 +278,14 @@ class _Sums:
         else:
             self.shown += page.items[: _SHOWN - len(self.shown)]
 
-    def tell(self, kept: str) -> None:
+    def tell(self, stored: str) -> None:
         """Print the first flips and the counts."""
         if self.shown:
             print_table(("record", "before", "after", "tasks", "trace"), map(_row, self.shown))
         if self.flipped > len(self.shown) and not self.is_json:
             self._say(f"and {self.flipped - len(self.shown)} more")
         lost = f"; the records of {self.gone} are no longer stored" if self.gone else ""
-        self._say(f"{self.flipped} of {self.checked} evaluations flip; {kept}{lost}")
+        self._say(f"{self.flipped} of {self.checked} evaluations flip; {stored}{lost}")
         self._tell_tasks("new task", self.new)
         self._tell_tasks("removed task", self.removed)
         if self.moved:

@@ -62,9 +62,9 @@ def reevaluate_past(profile: AgentEvalProfile, run: PastRun) -> bool:
         done = sum(each.results.is_file() for each in tasks)
         if done:
             typer.echo(f"{done} of {len(tasks)} files were judged before, see {out}", err=True)
-        asked = judge if profile.plan.asks else None
+        needed = judge if profile.plan.asks else None
         is_local = run.engine == "local"
-        found = run_local(tasks, workers, asked) if is_local else run_ray(tasks, workers)
+        found = run_local(tasks, workers, needed) if is_local else run_ray(tasks, workers)
         with progress_bar(len(tasks), what="Files") as progress:
             for counts in found:
                 sums.add(counts)

@@ -32,12 +32,12 @@ def push_run(results: ScenarioEvalResults, url: str) -> None:
     """
     try:
         with connect(url, None) as client:
-            kept = client.push_run(results)
+            stored = client.push_run(results)
     except ScouterError as error:
         typer.echo(f"scouter: warning: not pushed: {one_line(str(error))}", err=True)
         return
-    address = f"{client.url}/compare?after=run:{kept.run_id}"
-    typer.echo(f"pushed as {kept.run_id}: {address}", err=True)
+    address = f"{client.url}/compare?after=run:{stored.run_id}"
+    typer.echo(f"pushed as {stored.run_id}: {address}", err=True)
 
 
 INTERRUPTED = 130

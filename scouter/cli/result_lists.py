@@ -49,7 +49,7 @@ Attributes = Annotated[
 Tool = Annotated[str | None, typer.Option(metavar="NAME", help="Of a span.")]
 Model = Annotated[str | None, typer.Option(metavar="NAME", help="That answered.")]
 MinMs = Annotated[float | None, typer.Option("--min-ms", min=0, help="Shortest duration.")]
-_ASKED: Final = 200
+_QUESTION_CHARS: Final = 200
 """Characters of a question in the table."""
 Limit = Annotated[int, typer.Option(min=1, help="Most lines.")]
 
@@ -239,5 +239,5 @@ def _trace(each: "TraceItem") -> tuple[object, ...]:
         each.errors,
         "" if each.input_tokens is None else each.input_tokens,
         "" if each.output_tokens is None else each.output_tokens,
-        "" if each.question is None else " ".join(each.question.text.split())[:_ASKED],
+        "" if each.question is None else " ".join(each.question.text.split())[:_QUESTION_CHARS],
     )

@@ -153,7 +153,7 @@ def tasks(
 ) -> None:
     """Show the pass rate of every task with its 95 % interval, and the mean of its scores.
 
-    Where judges were asked, it shows their calls, tokens and cost, too.
+    Where judges were called, it shows their calls, tokens and cost, too.
 
         scouter results tasks --profile airline --since 24h
     """

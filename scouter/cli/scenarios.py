@@ -64,7 +64,7 @@ def generate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Scenarios of `scouter scenarios harvest`: examples of how users talk.",
+            help="Scenarios of `scouter scenarios harvest`: examples of how users write.",
         ),
     ] = None,
     attacks: Annotated[
@@ -162,8 +162,8 @@ def generate(
     entries = ProviderEntries.from_settings(providers)
     judge = ModelJudge(entries, budget_usd=judge_budget, timeout_s=judge_timeout)
     provider, name = entry_and_model(judge, model, "--model")
-    asked = JudgeCaller(judge=judge, provider=provider, model=name)
-    made = _made(making, asked, judge, is_quiet=quiet)
+    caller = JudgeCaller(judge=judge, provider=provider, model=name)
+    made = _made(making, caller, judge, is_quiet=quiet)
     _report_made(made)
     if made.scenarios:
         write_cases(output, made.scenarios)
@@ -177,7 +177,9 @@ def generate(
         raise typer.Exit(_NOT_ALL)
 
 
-def _made(making: "Making", asked: "JudgeCaller", judge: "ModelJudge", *, is_quiet: bool) -> "Made":
+def _made(
+    making: "Making", caller: "JudgeCaller", judge: "ModelJudge", *, is_quiet: bool
+) -> "Made":
     import asyncio
 
     from scouter.replay.made.cases import make_cases
@@ -185,7 +187,7 @@ def _made(making: "Making", asked: "JudgeCaller", judge: "ModelJudge", *, is_qui
 
     async def work() -> "Made":
         try:
-            return await make_cases(making, asked, progress)
+            return await make_cases(making, caller, progress)
         finally:
             await judge.close()
 
@@ -202,8 +204,8 @@ def _report_made(made: "Made") -> None:
 
     usage = made.usage
     cost = "not known" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
-    asked, left = counted(usage.calls, "question"), counted(len(made.left_out), "case")
-    typer.echo(f"asked {asked}, cost {cost}; left out {left}", err=True)
+    questions, left = counted(usage.calls, "question"), counted(len(made.left_out), "case")
+    typer.echo(f"sent {questions}, cost {cost}; left out {left}", err=True)
 
 
 def _today() -> str:
@@ -349,9 +351,9 @@ def _write_datasets(folder: Path, found: "Harvest", compat: "Compat", *, overwri
     datasets: dict[str, dict[str, JsonValue]] = {}
     for each in found.items:
         said = (each.scenario.metadata or {}).get("observed_answer")
-        asked = [each.scenario.initial_query, *each.scenario.predefined_turns]
+        queries = [each.scenario.initial_query, *each.scenario.predefined_turns]
         answer = said if isinstance(said, str) else None
-        dataset = dataset_of(each.scenario.id, asked, each.tool_calls, answer, compat=compat)
+        dataset = dataset_of(each.scenario.id, queries, each.tool_calls, answer, compat=compat)
         was_right = all(one.outcome is Outcome.PASSED for one in (*each.earlier, each.evaluation))
         if was_right and dataset is not None:
             datasets[each.scenario.id] = dataset
@@ -412,7 +414,7 @@ def validate(
 
     broken = 0
     for file in files:
-        told: dict[str, object] = {"file": str(file), "error": None, "warning": None}
+        row: dict[str, object] = {"file": str(file), "error": None, "warning": None}
         try:
             found = EvalScenarios.from_path(file)
             if found.gates is not None:
@@ -420,17 +422,17 @@ def validate(
         except ScouterError as error:
             name = "" if isinstance(error, FileFormatError) else f"{file}: "
             typer.echo(f"scouter: {one_line(f'{name}{error}')}", err=True)
-            told["error"] = str(error)
+            row["error"] = str(error)
             broken += 1
         else:
-            told |= _counts(found)
+            row |= _counts(found)
             if not json:
                 typer.echo(f"{file}: {_summary(found)}")
             if warning := unread_warning(found):
                 typer.echo(f"scouter: warning: {one_line(f'{file}: {warning}')}", err=True)
-                told["warning"] = warning
+                row["warning"] = warning
         if json:
-            print_objects([told])
+            print_objects([row])
     if broken:
         raise typer.Exit(2)
 

@@ -108,7 +108,7 @@ def replayed(
     period: "Period",
     alpha: float,
     pace_s: tuple[float, float],
-    told: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> Replayed:
     """Replay a period.
 
@@ -117,7 +117,7 @@ def replayed(
         period: The period.
         alpha: Chance of a false alarm of each series.
         pace_s: Quiet time and deadline of a conversation, in seconds.
-        told: Is called with the progress.
+        note: Is called with the progress.
     """
     from scouter.drift.history.replay import replay
     from scouter.drift.series.group import Pace
@@ -141,7 +141,7 @@ def replayed(
         pace=Pace(int(pace_s[0] * _NS), int(pace_s[1] * _NS)),
         stated_of=stated_of,
         end_ns=end_ns,
-        told=lambda count: told(f"replayed {count:,} results"),
+        progress=lambda count: note(f"replayed {count:,} results"),
     )
     shown = [each for each in found if each.alarms or not each.key.slice]
     return Replayed(series=shown, alerts=alerts, profiles=profiles, end_ns=end_ns)

@@ -91,10 +91,10 @@ class Reply:
         end = min(start + MOST_CHARS, len(whole))
         if end < len(whole):
             end = max(whole.rfind("\n", start, end) + 1, start + MOST_CHARS // 2)
-        told = [f"Characters {start:,} to {end:,} of {len(whole):,}."]
+        part = [f"Characters {start:,} to {end:,} of {len(whole):,}."]
         return replace(
             self,
-            says=[*self.says, *(told if end - start < len(whole) else ())],
+            says=[*self.says, *(part if end - start < len(whole) else ())],
             data=whole[start:end].splitlines(),
             cursor=str(end) if end < len(whole) else None,
         )
@@ -150,8 +150,8 @@ def listed(items: Collection[object]) -> list[str]:
 def _short(value: object, without: Collection[str]) -> object:
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        kept = ((name, _short(each, without)) for name, each in pairs if name not in without)
-        return {name: each for name, each in kept if each not in (None, "", [], {})}
+        wanted = ((name, _short(each, without)) for name, each in pairs if name not in without)
+        return {name: each for name, each in wanted if each not in (None, "", [], {})}
     if isinstance(value, list):
         return [_short(each, without) for each in cast("list[Any]", value)]
     if isinstance(value, float):

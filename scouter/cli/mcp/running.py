@@ -154,8 +154,8 @@ async def _eval(
     """Run `scouter eval`; the answer has its exit code and its report."""
     with tempfile.TemporaryDirectory(prefix="scouter-mcp-") as folder:
         file = Path(folder) / "report.json"
-        told = ["--json", str(file), "--quiet"]
-        code, _, errors = await _run(["eval", *arguments, *told], timeout_s, environment)
+        output = ["--json", str(file), "--quiet"]
+        code, _, errors = await _run(["eval", *arguments, *output], timeout_s, environment)
         text = file.read_text(encoding="utf-8") if file.exists() else "{}"
     report = cast("dict[str, object]", json.loads(text))
     lines = [*errors, *shown({name: report.get(name) for name in _REPORT})]

@@ -105,7 +105,7 @@ def why(
         explanation = client.drift_explanation(uid, start, task or "").explanation
     else:
         raise ConfigError("give alert_id, or profile and since; what_got_worse has both")
-    for began in (start, None):  # a condition counts records from before it held
+    for began in (start, None):  # a condition counts records from before it applied
         if not tasks:
             rates = client.tasks(profile=profile, since=began).items
             wrong = [each for each in rates if each.failed or each.errored]

@@ -129,7 +129,7 @@ def test_alerts_on_trial_stand_apart(script: Script, scouter: Scouter) -> None:
     assert scouter("alerts", "list").returncode == 0
 
 
-def test_trouble_is_told_first_and_ends_with_1(script: Script, scouter: Scouter) -> None:
+def test_trouble_is_reported_first_and_ends_with_1(script: Script, scouter: Scouter) -> None:
     trouble = whole(
         Trouble, trouble="not_evaluated", message="9 records wait", since="2026-01-02T14:02:00Z"
     )
@@ -212,8 +212,8 @@ def test_orders(
     assert (done.returncode, done.stdout) == (
         0, "5f0c acknowledged: answers: task 'right' fails more\n",
     )  # fmt: skip
-    (asked,) = script.asked
-    assert (asked.method, asked.path, asked.body) == (
+    (request,) = script.asked
+    assert (request.method, request.path, request.body) == (
         "POST", f"/api/v1/alerts/5f0c/{path}", sent,
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_help_has_each_example_on_a_line_of_its_own(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         (["evaluate"], "No such command 'evaluate'. Did you mean 'reevaluate' or 'eval'?"),
         (["colector"], "No such command 'colector'. Did you mean 'collector'?"),
@@ -78,9 +78,9 @@ def test_help_has_each_example_on_a_line_of_its_own(command: list[str]) -> None:
         (["profile", "push", "--actvate"], "--actvate. Did you mean '--activate'?"),
     ],
 )
-def test_what_is_mistyped_is_told_with_what_is_near(typed: list[str], told: str) -> None:
+def test_what_is_mistyped_is_reported_with_what_is_near(typed: list[str], message: str) -> None:
     done = CliRunner().invoke(make_app(), typed, env={"COLUMNS": "300"})
-    assert (done.exit_code, told in done.output) == (2, True), done.output
+    assert (done.exit_code, message in done.output) == (2, True), done.output
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """`scouter eval` asks the suite again where it fell, then what has not passed once.
 
-One of two scenarios is a fall of 50 points: both are asked three times in all. Then `paris` is
-asked alone until it has failed seven times in a row, as two scenarios times 0.40 % are 1 % at most.
+One of two scenarios is a fall of 50 points: both run three times in all. Then `paris` is
+runs alone until it has failed seven times in a row, as two scenarios times 0.40 % are 1 % at most.
 """
 
 import json
@@ -33,28 +33,28 @@ import shop
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.outcome import Reason
 
-ASKED = Path("asked.txt")
+MESSAGES = Path("messages.txt")
 
 
 def answer(message):
     """Wrong in the first asks of a city; how many says WRONG, such as `paris:2`."""
     city = "paris" if "Paris" in message else "berlin"
-    with ASKED.open("a") as file:
+    with MESSAGES.open("a") as file:
         file.write(city + "\\n")
-    asked = ASKED.read_text().split()
-    if os.environ.get("SIGNAL_AT") == str(len(asked)):
+    messages = MESSAGES.read_text().split()
+    if os.environ.get("SIGNAL_AT") == str(len(messages)):
         os.kill(os.getpid(), int(os.environ["SIGNAL"]))
     found = shop.answer(message)
     wrong, _, times = os.environ.get("WRONG", ":0").partition(":")
-    if wrong == city and asked.count(city) <= int(times):
-        if os.environ.get("RAISES") and asked.count(city) > 1:
+    if wrong == city and messages.count(city) <= int(times):
+        if os.environ.get("RAISES") and messages.count(city) > 1:
             raise LookupError("no such city")
         return "Soon."
     return found
 
 
 def earlier(message):
-    with ASKED.open("a") as file:
+    with MESSAGES.open("a") as file:
         file.write("earlier\\n")
     return shop.answer(message)
 
@@ -90,19 +90,19 @@ def shop(project: Path, scouter: Scouter) -> Path:
     (project / "again.py").write_text(AGENT, encoding="utf-8")
     saved = scouter(*RUN, "--save", "b.json", "--quiet")
     assert saved.returncode == 0, saved.stderr
-    (project / "asked.txt").unlink()
+    (project / "messages.txt").unlink()
     return project
 
 
-def asked(project: Path) -> "Counter[str]":
+def messages(project: Path) -> "Counter[str]":
     """The number of questions about each city since the last look."""
-    file = project / "asked.txt"
+    file = project / "messages.txt"
     found = Counter(file.read_text(encoding="utf-8").split())
     file.unlink()
     return found
 
 
-def told(project: Path, name: str = "r.json") -> dict[str, tuple[int, int]]:
+def repeats(project: Path, name: str = "r.json") -> dict[str, tuple[int, int]]:
     """Per scenario: further attempts alone, and those that passed."""
     found = ScenarioEvalResults.load(project / name).confirmations
     return {each.scenario_id: (each.asked, each.passed) for each in found}
@@ -117,8 +117,8 @@ def test_seven_failures() -> None:
 
 def test_broken_for_good(shop: Path, scouter: Scouter) -> None:
     done = scouter(*CHECK, "--save", "r.json", WRONG=ALL_WRONG)
-    assert asked(shop) == {"berlin": 3, "paris": 7}
-    assert told(shop) == {"paris": (4, 0)}
+    assert messages(shop) == {"berlin": 3, "paris": 7}
+    assert repeats(shop) == {"paris": (4, 0)}
     assert "fewer attempts pass than before: all 2 scenarios are asked again" in done.stderr
     assert "1 scenario that passed before and never does now is asked again" in done.stderr
     assert (
@@ -133,8 +133,8 @@ def test_broken_for_good(shop: Path, scouter: Scouter) -> None:
 def test_unlucky(shop: Path, scouter: Scouter) -> None:
     """A pass does not clear it: 3 of 6 whole attempts passed, where 2 of 2 did before."""
     done = scouter(*CHECK, "--save", "r.json", WRONG="paris:4")
-    assert asked(shop) == {"berlin": 3, "paris": 5}
-    assert told(shop) == {"paris": (2, 1)}
+    assert messages(shop) == {"berlin": 3, "paris": 5}
+    assert repeats(shop) == {"paris": (2, 1)}
     assert "(0 of 3 attempts passed, 1 of 2 when asked again alone)" in done.stdout
     assert done.returncode == 3
     assert "fell by 50.0 points, which may be chance" in done.stdout
@@ -143,8 +143,8 @@ def test_unlucky(shop: Path, scouter: Scouter) -> None:
 def test_a_suite_that_recovers(shop: Path, scouter: Scouter) -> None:
     """One failure of six attempts is a fall of 17 points."""
     done = scouter(*CHECK, "--save", "r.json", WRONG="paris:1")
-    assert asked(shop) == {"berlin": 3, "paris": 3}
-    assert (told(shop), done.returncode) == ({}, 0)
+    assert messages(shop) == {"berlin": 3, "paris": 3}
+    assert (repeats(shop), done.returncode) == ({}, 0)
     assert "5 of 6 attempts passed, 2 of 2 in the baseline" in done.stdout
     assert "asked again: the whole suite twice, 4 more attempts\n" in done.stdout
 
@@ -152,7 +152,7 @@ def test_a_suite_that_recovers(shop: Path, scouter: Scouter) -> None:
 def test_nothing_changed(shop: Path, scouter: Scouter) -> None:
     done = scouter(*CHECK)
     assert done.returncode == 0, done.stdout
-    assert asked(shop) == {"berlin": 1, "paris": 1}
+    assert messages(shop) == {"berlin": 1, "paris": 1}
     assert "asked again" not in done.stdout + done.stderr
 
 
@@ -162,8 +162,8 @@ def test_the_number_of_further_attempts(
 ) -> None:
     """Attempts of the whole suite are among them."""
     done = scouter(*CHECK, "--confirm", confirm, "--save", "r.json", "-q", WRONG=ALL_WRONG)
-    assert asked(shop)["paris"] == 1 + int(confirm)
-    assert told(shop) == ({"paris": (alone, 0)} if alone else {})
+    assert messages(shop)["paris"] == 1 + int(confirm)
+    assert repeats(shop) == ({"paris": (alone, 0)} if alone else {})
     assert done.returncode == 3
 
 
@@ -205,11 +205,11 @@ def test_what_the_judges_took(shop: Path, scouter: Scouter) -> None:
     (shop / "shop.yaml").write_text(JUDGED, encoding="utf-8")
     judge = ("--judge", "again:judge", "--judge-cache", "none")
     scouter(*RUN, *judge, "--save", "j.json")
-    asked(shop)
+    messages(shop)
     (shop / "judged.txt").unlink()
     check = (*RUN, *judge, "--baseline", "j.json", "--save", "r.json")
     done = scouter(*check, WRONG="paris:3")
-    assert told(shop) == {"paris": (1, 1)}
+    assert repeats(shop) == {"paris": (1, 1)}
     assert len((shop / "judged.txt").read_text(encoding="utf-8").splitlines()) == 4
     assert "; 1 more attempt of 1 scenario; judges: 1 call" in done.stdout
 
@@ -224,15 +224,15 @@ def test_the_budget_for_judges_is_that_of_the_whole_run(shop: Path, scouter: Sco
     (shop / "p.yaml").write_text(PRICED.format(more=""), encoding="utf-8")
     run = (*RUN, "--providers", "p.yaml", "--judge-cache", "none")
     check = (*run, "--baseline", "j.json", "--save", "r.json", "--confirm", "20")
-    with LLMTestServer(lambda asked: {"good": "From" in asked.text}) as server:
+    with LLMTestServer(lambda question: {"good": "From" in question.text}) as server:
         scouter(*run, "--save", "j.json")
         before = server.calls
         done = scouter(*check, "--judge-budget", "4.2", WRONG=ALL_WRONG)
         calls = server.calls - before - 1
-    ((made, passed),) = told(shop).values()
+    ((made, passed),) = repeats(shop).values()
     assert (made, passed) == (calls + 1 - 3, 0), "three of the calls were for the whole suite"
     assert 0 < made < 20
-    assert asked(shop)["paris"] == 1 + 3 + made + 1, "nobody is asked when nobody can judge"
+    assert messages(shop)["paris"] == 1 + 3 + made + 1, "no agent is called when nobody can judge"
     text = " ".join(done.stdout.split())
     assert f"not confirmed: 'paris' ({made}) could not be asked again as often as it takes" in text
     assert f"{made + 1} more attempts of 1 scenario; judges: {made} calls" in text
@@ -245,10 +245,10 @@ def test_kill_in_the_middle_and_resume(shop: Path, concurrency: str) -> None:
     environ = {"WRONG": ALL_WRONG, "SIGNAL_AT": "9", "SIGNAL": str(int(signal.SIGKILL))}
     ended = _run(shop, environ, *resume)
     assert ended.returncode == -signal.SIGKILL
-    assert asked(shop) == {"berlin": 3, "paris": 6}
+    assert messages(shop) == {"berlin": 3, "paris": 6}
     _run(shop, {"WRONG": ALL_WRONG}, *resume, "--save", "r.json")
-    assert asked(shop) == {"paris": 2}
-    assert told(shop) == {"paris": (4, 0)}
+    assert messages(shop) == {"paris": 2}
+    assert repeats(shop) == {"paris": (4, 0)}
 
 
 def test_ctrl_c_in_the_middle(shop: Path) -> None:
@@ -256,7 +256,7 @@ def test_ctrl_c_in_the_middle(shop: Path) -> None:
     environ = {"WRONG": ALL_WRONG, "SIGNAL_AT": "8", "SIGNAL": str(int(signal.SIGINT))}
     done = _run(shop, environ, *CHECK, "--save", "r.json", "--resume", "run.jsonl")
     assert done.returncode == 130
-    assert told(shop) == {"paris": (1, 0)}
+    assert repeats(shop) == {"paris": (1, 0)}
     assert "not confirmed: 'paris' (1) could not be asked again as often as it takes" in done.stdout
     assert (
         "scouter: interrupted while scenarios were asked again; what is left is not confirmed. The "
@@ -283,7 +283,7 @@ def _run(project: Path, environ: dict[str, str], *args: str) -> "subprocess.Comp
 def test_interleave(shop: Path, scouter: Scouter) -> None:
     check = (*RUN, "--interleave", "again:earlier", "--repeats", "2")
     done = scouter(*check, "--save", "r.json", "--save-baseline", "e.json", WRONG=ALL_WRONG)
-    assert asked(shop) == {"berlin": 4, "paris": 4, "earlier": 4}, "two rounds of two attempts"
+    assert messages(shop) == {"berlin": 4, "paris": 4, "earlier": 4}, "two rounds of two attempts"
     by_hand = [by_brute_force([(2, 2)] * 2, [(0, 2), (2, 2)], 0, failures) for failures in (2, 4)]
     assert 2 * by_hand[0] > 0.01 >= 2 * by_hand[1]
     assert "scenario 'paris' is broken: it passed 2 of 2 attempts before and none of 4 now" in (
@@ -322,7 +322,7 @@ def test_what_means_nothing_together(
     shop: Path, scouter: Scouter, options: tuple[str, ...], message: str
 ) -> None:
     assert message in one_line(scouter(*RUN, *options))
-    assert not (shop / "asked.txt").exists()
+    assert not (shop / "messages.txt").exists()
 
 
 def test_a_version_with_a_queue_of_its_own(shop: Path, scouter: Scouter) -> None:
@@ -338,7 +338,7 @@ def test_a_version_with_a_queue_of_its_own(shop: Path, scouter: Scouter) -> None
 def test_rounds(shop: Path, scouter: Scouter) -> None:
     """Nothing fell: one round. Paris is down: all rounds are made, and the suite is asked again."""
     done = scouter(*RUN, *SEQUENTIAL, "--save", "r.json", "--json", "report.json")
-    assert (done.returncode, asked(shop)) == (0, {"berlin": 1, "paris": 1})
+    assert (done.returncode, messages(shop)) == (0, {"berlin": 1, "paris": 1})
     text = "decided after 1 of 3 rounds: 2 attempts made, 6 planned"
     assert text in done.stdout
     report = json.loads((shop / "report.json").read_text(encoding="utf-8"))
@@ -350,7 +350,7 @@ def test_rounds(shop: Path, scouter: Scouter) -> None:
     assert "decided after 3 of 3 rounds:" in done.stdout
     by_hand = [by_brute_force([(1, 1)] * 2, [(0, 3), (3, 3)], 0, times) for times in (3, 6)]
     assert 2 * by_hand[0] > 0.01 >= 2 * by_hand[1]
-    assert asked(shop) == {"berlin": 6, "paris": 6}
+    assert messages(shop) == {"berlin": 6, "paris": 6}
 
 
 # --- several runs as a baseline ---
@@ -359,12 +359,12 @@ def test_rounds(shop: Path, scouter: Scouter) -> None:
 def test_several_baselines(shop: Path, scouter: Scouter) -> None:
     """Paris passed in one of two runs, so that it takes many failures to be called broken."""
     scouter(*RUN, "--save", "c.json", WRONG=ALL_WRONG)
-    asked(shop)
+    messages(shop)
     done = scouter(*CHECK, "--baseline", "c.json", "--save", "r.json", WRONG=ALL_WRONG)
     assert done.returncode == 1, done.stderr
     assert "scenario 'paris' is broken: it passed 1 of 2 attempts before" in done.stdout
-    [(further, passed)] = told(shop).values()
-    assert (asked(shop), passed) == ({"berlin": 3, "paris": 3 + further}, 0)
+    [(further, passed)] = repeats(shop).values()
+    assert (messages(shop), passed) == ({"berlin": 3, "paris": 3 + further}, 0)
     by_hand = [
         by_brute_force([(2, 2), (1, 2)], [(1, 1), (0, 1)], 1, 3 + times)
         for times in (further - 1, further)

@@ -53,11 +53,11 @@ def test_the_plan_is_sent(script: Script, scouter: Scouter) -> None:
         "canary", "--stable", "1", "--candidate", "2", "--margin", "0.02", "--share", "0.1",
         "--alpha", "0.01", "--task", "right", "--profile", "bot",
     )  # fmt: skip
-    (asked,) = script.asked
+    (request,) = script.asked
     for part in ("stable=1", "candidate=2", "margin=0.02", "share=0.1", "alpha=0.01", "task=right",
                  "profile=bot"):  # fmt: skip
-        assert part in asked.path
+        assert part in request.path
 
 
-def test_a_version_is_asked_for(scouter: Scouter) -> None:
+def test_a_version_is_requested(scouter: Scouter) -> None:
     assert scouter("canary", "--stable", "1").returncode == 2

@@ -23,7 +23,7 @@ silent = answer
 
 
 def answer(message):
-    with open("asked.txt", "a") as file:
+    with open("messages.txt", "a") as file:
         file.write(message)
     return silent(message)
 """
@@ -34,8 +34,8 @@ def test_each_report_names_it_first(scouter: Scouter, project: Path) -> None:
     assert scouter(*RUN, "--save", "base.json").returncode == 0
     (project / "shop.yaml").write_text(WEAKER)
     reports = [f"--{kind}=r.{kind}" for kind in ("markdown", "html", "json", "junit")]
-    held = ("--baseline", "base.json", "--save", "now.json", *reports)
-    done = scouter(*RUN, *held, "--min-pass-rate", "0.5", BAD="paris")
+    options = ("--baseline", "base.json", "--save", "now.json", *reports)
+    done = scouter(*RUN, *options, "--min-pass-rate", "0.5", BAD="paris")
     assert done.stdout.splitlines()[:2] == ["Changed since the baseline", f"  - {CHANGED}"]
     quiet = scouter("compare", "base.json", "now.json", "--quiet")
     assert quiet.stdout.splitlines()[:2] == ["Changed since the baseline", f"  - {CHANGED}"]
@@ -64,30 +64,30 @@ def test_a_person_looks_at_what_cannot_be_compared(scouter: Scouter, project: Pa
     with (project / "shop.py").open("a") as file:
         file.write(COUNTING)
     assert scouter(*RUN, "--save", "base.json").returncode == 0
-    asked = SCENARIOS.replace("And the one in Paris?", "Is the one in Paris open?")
-    (project / "shop.yaml").write_text(asked)
-    held = (*RUN, "--baseline", "base.json", "--quiet", "--save", "now.json")
-    done = scouter(*held)
+    changed = SCENARIOS.replace("And the one in Paris?", "Is the one in Paris open?")
+    (project / "shop.yaml").write_text(changed)
+    options = (*RUN, "--baseline", "base.json", "--quiet", "--save", "now.json")
+    done = scouter(*options)
     assert done.returncode == 3
     assert (
         "cannot clear scenario 'paris', which changed: look at the results of the new run and pass "
         "--accept-changed paris, or save a new baseline"
     ) in done.stdout
-    for command in (held, ("compare", "base.json", "now.json")):
+    for command in (options, ("compare", "base.json", "now.json")):
         accepted = scouter(*command, "--accept-changed", "paris")
         assert accepted.returncode == 0
         assert "1 of 1 scenarios passed, 1 of 1 in the baseline, without what is left out" in (
             accepted.stdout
         )
-        (project / "asked.txt").unlink(missing_ok=True)
+        (project / "messages.txt").unlink(missing_ok=True)
         wrong = scouter(*command, "--accept-changed", "paris", "--accept-changed", "berlin")
         assert wrong.returncode == 2
         assert (
             "--accept-changed berlin: nothing of this id changed since the baseline; the ids of "
             "what did are 'paris'"
         ) in wrong.stderr
-        assert not (project / "asked.txt").exists()
-    broken = scouter(*held, "--accept-changed", "paris", BAD="berlin")
+        assert not (project / "messages.txt").exists()
+    broken = scouter(*options, "--accept-changed", "paris", BAD="berlin")
     assert broken.returncode == 1
     for beside in ((), ("--interleave", "shop:answer")):
         lone = scouter(*RUN, *beside, "--accept-changed", "paris")

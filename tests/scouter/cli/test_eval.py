@@ -49,7 +49,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
         *RUN, "--baseline", "baseline.json", "--save", "worse.json", "--junit", "r.xml",
         "--markdown", "r.md", "--html", "r.html", "--json", "r.json", BAD="paris",
     )  # fmt: skip
-    assert worse.returncode == 1, worse.stderr  # asked again, and broken
+    assert worse.returncode == 1, worse.stderr  # repeated, and broken
     assert "scenario 'paris'" in worse.stdout
     assert worse.stdout.count("scenario 'paris' is broken: it passed 1 of 1 attempts before") == 1
     assert "3 of 6 attempts passed, 2 of 2 in the baseline." in worse.stdout
@@ -63,7 +63,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     assert f"<title>{word}" in (project / "r.html").read_text(encoding="utf-8")
 
     compared = scouter("compare", "baseline.json", "worse.json")
-    assert compared.returncode == 1  # the file tells that it was asked again
+    assert compared.returncode == 1  # the file says that it was repeated
     alone = scouter(*RUN, "--save", "alone.json", BAD="paris")
     assert alone.returncode == 0, alone.stderr
     compared = scouter("compare", "baseline.json", "alone.json")
@@ -116,9 +116,9 @@ def test_each_attempt_counts_its_own_turns(
     project: Path, scouter: Scouter, agent: str, concurrency: str
 ) -> None:
     """Six conversations of three turns; one instance for all would count to 18."""
-    asked = [f"  - {{id: s{at}, initial_query: Berlin?, predefined_turns: [Paris?, Berlin?]}}\n"
+    lines = [f"  - {{id: s{at}, initial_query: Berlin?, predefined_turns: [Paris?, Berlin?]}}\n"
              for at in range(6)]  # fmt: skip
-    (project / "six.yaml").write_text("scenarios:\n" + "".join(asked), encoding="utf-8")
+    (project / "six.yaml").write_text("scenarios:\n" + "".join(lines), encoding="utf-8")
     done = scouter(
         "eval", "six.yaml", "--agent", agent, "--profile", "answers.yaml", "--save", "r.json",
         "--concurrency", concurrency,
@@ -189,21 +189,23 @@ def test_gates_of_the_file_and_of_the_command_line(project: Path, scouter: Scout
 def test_what_has_to_be_ruled_out(project: Path, scouter: Scouter) -> None:
     """Two scenarios that pass twice rule out a fall of more than 1 - 0.05 ** (1 / 2) = 77.6."""
     scouter(*RUN, "--save", "baseline.json")
-    asked = (*RUN, "--baseline", "baseline.json", "--require-ruled-out")
-    assert scouter(*asked, "78").returncode == 0
-    never = scouter(*asked, "10")
+    check = (*RUN, "--baseline", "baseline.json", "--require-ruled-out")
+    assert scouter(*check, "78").returncode == 0
+    never = scouter(*check, "10")
     assert never.returncode == 2, "refused before the run"
     assert "use 29 scenarios, or ask for 78" in one_line(never)
     twice = ("compare", "baseline.json", "baseline.json", "--require-ruled-out")
     reports = ("--junit", "r.xml", "--markdown", "r.md", "--html", "r.html")
     short = scouter(*twice, "10", *reports)
     assert short.returncode == 3, short.stderr
-    told = "only a fall of more than 77.6 points is ruled out, and --require-ruled-out asks for 10"
+    reason = (
+        "only a fall of more than 77.6 points is ruled out, and --require-ruled-out asks for 10"
+    )
     assert "Inconclusive. 2 of 2 scenarios passed" in short.stdout
-    assert told in short.stdout
+    assert reason in short.stdout
     for name in ("r.xml", "r.md", "r.html"):
         text = (project / name).read_text(encoding="utf-8").replace("\\", "")
-        assert told in text
+        assert reason in text
     assert [scouter(*twice, points).returncode for points in ("78", "10")] == [0, 3]
 
 
@@ -244,7 +246,7 @@ def test_what_ends_the_whole_run_is_no_verdict(project: Path, scouter: Scouter) 
         assert "BaseException: rude" in done.stderr
 
 
-def test_what_did_not_pass_is_told_without_a_baseline(project: Path, scouter: Scouter) -> None:
+def test_what_did_not_pass_is_reported_without_a_baseline(project: Path, scouter: Scouter) -> None:
     done = scouter(*RUN, BAD="paris")
     assert done.returncode == 0
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
@@ -262,8 +264,8 @@ def test_what_did_not_pass_is_told_without_a_baseline(project: Path, scouter: Sc
 def test_flaky_checks_are_shown_with_their_rates(project: Path, scouter: Scouter) -> None:
     """One of three attempts is wrong: 2/3 pass, and of the three pairs only one passes twice."""
     (project / "shaky.py").write_text(
-        "asked = []\n\ndef answer(message):\n    asked.append(message)\n"
-        "    return 'Soon.' if len(asked) == 2 else 'From 9 to 18 and from 10 to 19.'\n"
+        "messages = []\n\ndef answer(message):\n    messages.append(message)\n"
+        "    return 'Soon.' if len(messages) == 2 else 'From 9 to 18 and from 10 to 19.'\n"
     )
     done = scouter("eval", "shop.yaml", "--agent", "shaky:answer", "--repeats", "3", "-v")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
@@ -344,7 +346,7 @@ def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
 def test_rubbish_is_one_line_and_code_2(
     project: Path, scouter: Scouter, args: list[str], message: str
 ) -> None:
-    """And the agent is never asked for anything where that can be known before."""
+    """And the agent is never called where that can be known before."""
     (project / "broken.py").write_text("x = 1\ny = 1 / 0\n", encoding="utf-8")
     (project / "needs.py").write_text("import no_such_package\n", encoding="utf-8")
     (project / "leaves.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
@@ -403,9 +405,9 @@ def test_a_gate_on_what_is_not_there_is_refused_before_the_run(
 def test_a_journal_belongs_to_one_agent(project: Path, scouter: Scouter) -> None:
     """Two names of one module are two agents, though one may call the other."""
     first = scouter(*RUN, "--resume", "j.jsonl")
-    assert "0 of 2 attempts taken from j.jsonl; 2 asked now" in first.stderr
+    assert "0 of 2 attempts taken from j.jsonl; 2 to make now" in first.stderr
     again = scouter(*RUN, "--resume", "j.jsonl")
-    assert "2 of 2 attempts taken from j.jsonl; 0 asked now" in again.stderr
+    assert "2 of 2 attempts taken from j.jsonl; 0 to make now" in again.stderr
     assert "asked:" not in again.stderr
     other = scouter(
         "eval", "shop.yaml", "--agent", "shop:answer_async", *RUN[4:], "--resume", "j.jsonl"
@@ -420,14 +422,14 @@ SLOW = """
 import pathlib
 import threading
 
-asked = pathlib.Path("asked.txt")
+messages = pathlib.Path("messages.txt")
 lock = threading.Lock()
 
 
 def answer(message):
     with lock:
-        count = len(asked.read_text().splitlines()) if asked.exists() else 0
-        with asked.open("a") as file:
+        count = len(messages.read_text().splitlines()) if messages.exists() else 0
+        with messages.open("a") as file:
             file.write(message + "\\n")
     if count == 1:
         pathlib.Path("waiting").touch()
@@ -469,9 +471,9 @@ def test_ctrl_c_keeps_what_is_done(project: Path, concurrency: str) -> None:
 
     done = program(project, "eval", "shop.yaml", *flags)
     assert done.returncode == 0, done.stderr
-    asked = (project / "asked.txt").read_text().splitlines()
-    assert len(asked) == 3
-    assert len(set(asked)) == 2
+    messages = (project / "messages.txt").read_text().splitlines()
+    assert len(messages) == 3
+    assert len(set(messages)) == 2
 
 
 def test_a_broken_pipe_or_full_disk_is_an_error_not_a_verdict(
@@ -574,27 +576,29 @@ def test_scenarios_validate_looks_at_every_file(project: Path, scouter: Scouter)
     }  # fmt: skip
 
 
-def test_an_expected_outcome_that_nothing_compares_is_told(project: Path, scouter: Scouter) -> None:
+def test_an_expected_outcome_that_nothing_compares_is_reported(
+    project: Path, scouter: Scouter
+) -> None:
     """A warning decides nothing; the example of the docs compares its own."""
     (project / "idle.yaml").write_text(
         "- id: one\n  initial_query: q\n  expected_outcome: Paris\n  tasks:\n"
         "  - {task_type: Assertion, id: said, context_path: response, operator: IsString}\n",
         encoding="utf-8",
     )
-    told = "no task compares the expected_outcome of 'one'"
+    warning = "no task compares the expected_outcome of 'one'"
     done = scouter("scenarios", "validate", "idle.yaml")
     assert (done.returncode, done.stdout) == (
         0,
         "idle.yaml: 1 scenarios, 1 with tasks (1 in all)\n",
     )
-    assert f"scouter: warning: idle.yaml: {told}" in done.stderr
+    assert f"scouter: warning: idle.yaml: {warning}" in done.stderr
     done = scouter("eval", "idle.yaml", "--agent", "shop:answer")
-    assert f"scouter: warning: {told}" in done.stderr
+    assert f"scouter: warning: {warning}" in done.stderr
     assert "expected_outcome" not in scouter("scenarios", "validate", "shop.yaml").stderr
 
 
 def test_profile_check_finds_what_can_never_work(project: Path, scouter: Scouter) -> None:
-    """Each task is told, with the file and the reason; the exit code is that of a wrong file."""
+    """Each task is named, with the file and the reason; the exit code is that of a wrong file."""
     wanted = {
         "late": ("GreaterThan", '"2024-01-01"', "expects a number"),
         "range": ("InRange", "[10, 1]", "in this order"),
@@ -631,15 +635,15 @@ def test_profile_check_looks_at_every_file(project: Path, scouter: Scouter) -> N
 
 
 def test_a_baseline_keeps_no_run_that_regressed(project: Path, scouter: Scouter) -> None:
-    """Or the version would be held against itself the next time."""
+    """Or the version would be compared with itself the next time."""
     onto = ("--baseline", "b.json", "--save", "b.json")
     scouter(*RUN, "--save", "b.json", "--agent-version", "1")
     for releases in (1, 2):
         worse = scouter(*RUN, *onto, "--agent-version", "2", BAD="paris")
         assert worse.returncode == 1, worse.stdout
         assert "b.json: the run did not pass and is not added" in worse.stderr
-        kept = ScenarioEvalResults.load(project / "b.json")
-        assert (kept.runs, kept.repeats, kept.releases) == (1, 1, releases)
+        results = ScenarioEvalResults.load(project / "b.json")
+        assert (results.runs, results.repeats, results.releases) == (1, 1, releases)
     good = scouter(*RUN, *onto, "--agent-version", "1")
     assert good.returncode == 0, good.stdout
     assert "2 runs are stored; 2 releases compared with this baseline" in good.stderr

@@ -7,7 +7,15 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from tests.scouter.cli.conftest import Scouter
-from tests.scouter.cli.test_asking_again import ALL_WRONG, CHECK, JUDGED, RUN, asked, shop, told
+from tests.scouter.cli.test_asking_again import (
+    ALL_WRONG,
+    CHECK,
+    JUDGED,
+    RUN,
+    messages,
+    repeats,
+    shop,
+)
 
 __all__ = ("shop",)  # the fixture
 
@@ -26,7 +34,7 @@ def twenty(shop: Path, scouter: Scouter) -> Path:
     lines = [f"  - {{id: '{each}', initial_query: '{each}', tasks: [{task}]}}\n" for each in asks]
     (shop / "shop.yaml").write_text("scenarios:\n" + "".join(lines), encoding="utf-8")
     scouter(*RUN, "--save", "b.json", "--quiet")
-    asked(shop)
+    messages(shop)
     return shop
 
 
@@ -35,7 +43,7 @@ def test_broken_for_good_is_a_regression(twenty: Path, scouter: Scouter) -> None
     files = ("--json", "r.json", "--junit", "r.xml", "--markdown", "r.md", "--html", "r.html")
     done = scouter(*CHECK, *files, WRONG=ALL_WRONG)
     assert done.returncode == 1, done.stdout
-    assert asked(twenty) == {"berlin": 19, "paris": 8}
+    assert messages(twenty) == {"berlin": 19, "paris": 8}
     assert "Regressed." in done.stdout
     assert "Paris?" in done.stdout.split("Regressed.")[1]
     report = json.loads((twenty / "r.json").read_text(encoding="utf-8"))
@@ -50,7 +58,7 @@ def test_broken_for_good_is_a_regression(twenty: Path, scouter: Scouter) -> None
 def test_an_unlucky_one_is_cleared(twenty: Path, scouter: Scouter) -> None:
     done = scouter(*CHECK, WRONG="paris:1")
     assert done.returncode == 0, done.stdout
-    assert asked(twenty) == {"berlin": 19, "paris": 2}
+    assert messages(twenty) == {"berlin": 19, "paris": 2}
     assert "No regression seen." in done.stdout
     assert "is ruled out" in done.stdout
 
@@ -58,23 +66,23 @@ def test_an_unlucky_one_is_cleared(twenty: Path, scouter: Scouter) -> None:
 def test_nothing_changed(twenty: Path, scouter: Scouter) -> None:
     done = scouter(*CHECK)
     assert done.returncode == 0, done.stdout
-    assert asked(twenty) == {"berlin": 19, "paris": 1}
+    assert messages(twenty) == {"berlin": 19, "paris": 1}
     assert "No regression seen." in done.stdout
     assert LIMIT in done.stdout
 
 
-def test_nobody_is_asked_and_a_flip_alone_stops_nothing(twenty: Path, scouter: Scouter) -> None:
+def test_nothing_runs_again_and_a_flip_alone_stops_nothing(twenty: Path, scouter: Scouter) -> None:
     done = scouter(*CHECK, "--confirm", "0", WRONG=ALL_WRONG)
     assert done.returncode == 0, done.stdout
     assert "No regression seen." in done.stdout
 
 
 def test_half_of_two_scenarios_cleared_is_no_doubt(shop: Path, scouter: Scouter) -> None:
-    """A fall of 50 points: nobody can tell, unless the scenario was asked again."""
+    """A fall of 50 points: nobody can tell, unless the scenario was repeated."""
     done = scouter(*CHECK, "--confirm", "0", WRONG="paris:1")
     assert done.returncode == 3, done.stdout
     assert "Inconclusive." in done.stdout
-    asked(shop)
+    messages(shop)
     done = scouter(*CHECK, WRONG="paris:1")
     assert done.returncode == 0, done.stdout
     assert "No regression seen." in done.stdout
@@ -84,7 +92,7 @@ def test_interleaved_versions(twenty: Path, scouter: Scouter) -> None:
     done = scouter(*RUN, "--interleave", "again:earlier", WRONG=ALL_WRONG)
     assert done.returncode == 1, done.stdout
     assert "Regressed." in done.stdout
-    assert asked(twenty) == {"berlin": 19, "paris": 8, "earlier": 20}
+    assert messages(twenty) == {"berlin": 19, "paris": 8, "earlier": 20}
     done = scouter(*RUN, "--interleave", "again:earlier")
     assert done.returncode == 0, done.stdout
     assert LIMIT in done.stdout
@@ -102,21 +110,21 @@ def test_what_nobody_could_judge_clears_nothing(shop: Path, scouter: Scouter) ->
     (shop / "shop.yaml").write_text(JUDGED, encoding="utf-8")
     judge = ("--judge", "again:judge", "--judge-cache", "none")
     scouter(*RUN, *judge, "--save", "j.json")
-    asked(shop)
+    messages(shop)
     check = (*RUN, *judge, "--baseline", "j.json", "--save", "r.json")
     done = scouter(*check, WRONG=ALL_WRONG, SPENT_AT="3")
-    assert told(shop) == {"paris": (0, 0)}
+    assert repeats(shop) == {"paris": (0, 0)}
     assert "as the budget left too little" in done.stdout
     assert done.returncode == 1, done.stdout
     assert "Not judged." in done.stdout
 
 
-def test_a_saved_run_is_held_against_another_baseline(shop: Path, scouter: Scouter) -> None:
+def test_a_saved_run_is_compared_with_another_baseline(shop: Path, scouter: Scouter) -> None:
     """Paris failed there as well, so that it did not pass before and fail now."""
     scouter(*RUN, "--save", "worse.json", WRONG=ALL_WRONG)
-    asked(shop)
+    messages(shop)
     scouter(*CHECK, "--save", "r.json", WRONG=ALL_WRONG)
-    assert told(shop) == {"paris": (4, 0)}
+    assert repeats(shop) == {"paris": (4, 0)}
     assert scouter("compare", "b.json", "r.json").returncode == 1
     done = scouter("compare", "worse.json", "r.json")
     assert done.returncode == 0, done.stdout

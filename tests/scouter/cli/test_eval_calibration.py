@@ -54,10 +54,10 @@ def test_every_report_shows_the_corrected_rate(shop: Path, scouter: Scouter) -> 
             assert cell in text, (name, cell)
     (found,) = ScenarioEvalResults.load(shop / "r.json").judge_rates
     assert found.rate == pytest.approx(3 / 7, abs=1e-6)
-    (told,) = json.loads((shop / "j.json").read_text())["judge_rates"]
-    assert told["rate"] == found.rate
-    assert (told["judge_rate"], told["standing"]) == (0.5, "corrected")
-    assert told["calibration"]["sensitivity"] == 0.9
+    (rate,) = json.loads((shop / "j.json").read_text())["judge_rates"]
+    assert rate["rate"] == found.rate
+    assert (rate["judge_rate"], rate["standing"]) == (0.5, "corrected")
+    assert rate["calibration"]["sensitivity"] == 0.9
 
 
 def test_a_folder_of_calibrations(shop: Path, scouter: Scouter) -> None:
@@ -77,7 +77,7 @@ def test_a_folder_of_calibrations(shop: Path, scouter: Scouter) -> None:
     ("model", "judge", "said"),
     [
         ("gpt-4", "own:judge", 'model is "gpt-4o", calibrated was "gpt-4"'),
-        ("gpt-4o", "", "own:judge is asked, calibrated was the provider entry"),
+        ("gpt-4o", "", "own:judge is called, calibrated was the provider entry"),
     ],
 )
 def test_another_judges_calibration_is_not_applied(
@@ -150,7 +150,7 @@ def test_verdicts_of_another_judge_are_not_corrected(shop: Path, scouter: Scoute
 
     done = scouter("judge", "correct", "r.json", "--calibration", "judge.json")
 
-    assert "own:judge is asked, calibrated was the provider entry" in one_line(done)
+    assert "own:judge is called, calibrated was the provider entry" in one_line(done)
 
 
 def test_a_bad_file_is_said_before_anything_runs(shop: Path, scouter: Scouter) -> None:

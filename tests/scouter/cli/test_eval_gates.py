@@ -41,8 +41,8 @@ def test_the_commands_gate_counts_scenarios(project: Path, scouter: Scouter) -> 
     assert "gate scenarios passed: 50.0% (1 of 2), wanted at least 60.0%" in done.stdout
     done = scouter(*RUN, "--json", "r.json", BAD="berlin")
     assert done.returncode == 1
-    told = json.loads((project / "r.json").read_text(encoding="utf-8"))["gates"]
-    assert [(each["name"], each["met"]) for each in told] == [
+    gates = json.loads((project / "r.json").read_text(encoding="utf-8"))["gates"]
+    assert [(each["name"], each["met"]) for each in gates] == [
         ("scenarios passed", True),
         ("tag 'north'", False),
         ("tag 'city', all checks", True),
@@ -84,18 +84,18 @@ def test_something_required_stops_the_release_in_every_report(
     (row,) = [line for line in bad.stdout.splitlines() if line.strip().startswith(name)]
     assert row.split()[-2:] == ["not", "met"]
     assert f"gate {name}{said}" in bad.stdout
-    (told,) = json.loads((project / "r.json").read_text(encoding="utf-8"))["gates"]
-    assert (told["name"], told["met"], told["wanted"]) == (name, False, 1)
-    assert said in told["reason"]
+    (gate,) = json.loads((project / "r.json").read_text(encoding="utf-8"))["gates"]
+    assert (gate["name"], gate["met"], gate["wanted"]) == (name, False, 1)
+    assert said in gate["reason"]
     (case,) = Xml.parse(project / "r.xml").iterfind(".//testcase[@classname='gates']")  # noqa: S314 our own file
     (failure,) = case.iterfind("failure")
-    assert (case.get("name"), failure.get("message")) == (name, told["reason"])
+    assert (case.get("name"), failure.get("message")) == (name, gate["reason"])
     page = (project / "r.html").read_text(encoding="utf-8").replace("&#39;", "'")
     assert f"<code>{name}</code>" in page
     assert said in page
     assert f"`{name}` | 100% |" in (project / "r.md").read_text(encoding="utf-8")
-    kept = ScenarioEvalResults.load(project / "r.saved.json")
-    assert [check.reason for check in check_gates(kept, Gates())] == [told["reason"]]
+    results = ScenarioEvalResults.load(project / "r.saved.json")
+    assert [check.reason for check in check_gates(results, Gates())] == [gate["reason"]]
 
 
 def test_names_that_nothing_has_are_refused_before_the_run(project: Path, scouter: Scouter) -> None:
@@ -117,7 +117,7 @@ def test_validate_tells_of_tags_and_what_is_required(project: Path, scouter: Sco
     )
 
 
-def test_a_calibrated_judge_is_held_against_the_gate_as_people_would_judge(
+def test_a_calibrated_judge_is_compared_with_the_gate_as_people_would_judge(
     shop: Path, scouter: Scouter
 ) -> None:
     """The judge passes 20 of 40; people would 3/7. The scenarios' 40 own checks all pass."""

@@ -56,7 +56,7 @@ def test_a_well_known_provider_needs_its_key_alone(project: Path, scouter: Scout
 
 @pytest.mark.usefixtures("no_settings")
 @pytest.mark.parametrize("most", [3, 20])
-def test_the_entry_says_how_many_are_asked_at_a_time(
+def test_the_entry_says_how_many_are_called_at_a_time(
     most: int, project: Path, scouter: Scouter
 ) -> None:
     (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
@@ -128,7 +128,7 @@ PRICED = (
 @pytest.mark.usefixtures("no_settings")
 @pytest.mark.parametrize("place", ["flag", "variable", "folder"])
 def test_a_second_run_asks_nothing(place: str, project: Path, scouter: Scouter) -> None:
-    """The line before the verdict says what was asked, what not, and what it cost."""
+    """The line before the verdict says how many calls were made, how many not, and their cost."""
     (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
     (project / "p.yaml").write_text(PRICED.format(more=""))
     flags = ["--judge-cache", "c.db"] if place == "flag" else []
@@ -178,7 +178,7 @@ def test_what_does_not_fit_the_budget_is_skipped_and_said(
     said = " ".join(done.stdout.split())
     assert "Not judged. 2 of 2 checks passed." in said
     assert "--allow-unjudged" in said
-    assert 'name="every judge task was asked"' in (project / "r.xml").read_text()
+    assert 'name="the judge of every task was called"' in (project / "r.xml").read_text()
     assert "2 judge tasks skipped, as the budget left too little" in said
     assert "Pass rate of all checks 100.0% (2/2)" in said
     assert "Mean pass rate" not in said, (
@@ -243,7 +243,7 @@ def test_a_budget_needs_prices(project: Path, scouter: Scouter) -> None:
 
 
 @pytest.mark.usefixtures("no_settings")
-def test_answers_of_ones_own_judge_are_kept_where_a_file_is_named(
+def test_answers_of_ones_own_judge_are_stored_where_a_file_is_named(
     project: Path, scouter: Scouter
 ) -> None:
     """Nobody sees when such a judge changes; so only who says so gets old answers."""
@@ -267,7 +267,7 @@ def test_answers_are_shared_by_a_collector(
     tmp_path_factory: pytest.TempPathFactory,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Another machine asks nothing anew; while the collector is away all is asked, with a word."""
+    """Another machine asks nothing anew; without the collector all calls are made, with a word."""
     (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
     collector = CollectorProcess(tmp_path_factory.mktemp("collector"))
     collector.start()
@@ -286,7 +286,7 @@ def test_answers_are_shared_by_a_collector(
     finally:
         collector.close()
     assert [each.returncode for each in (*runs, away)] == [0] * 3, away.stderr
-    assert not (project / "cache").exists(), "nor is anything kept on this machine"
+    assert not (project / "cache").exists(), "nor is anything stored on this machine"
     assert [each.getMessage().count("cannot be used") for each in caplog.records] == [1]
 
 

@@ -1,4 +1,4 @@
-"""`scouter eval` and records that are in no result: told in every report, and never passed over."""
+"""`scouter eval` and records that are in no result: in every report, and never passed over."""
 
 import json
 import subprocess
@@ -52,7 +52,7 @@ from scouter.evaluate import EvalRecord
 from scouter.queue import scouter_queue
 from scouter.transport.guard import GUARD
 
-kept = scouter_queue.ScouterQueue._capture
+capture = scouter_queue.ScouterQueue._capture
 
 
 def fail(self, alias, snapshot):
@@ -64,7 +64,7 @@ def answer(message, queue):
     queue["desk"].insert(EvalRecord(context={"answer": "right"}))
     scouter_queue.ScouterQueue._capture = fail
     queue["desk"].insert(EvalRecord(context={"answer": "right"}))
-    scouter_queue.ScouterQueue._capture = kept
+    scouter_queue.ScouterQueue._capture = capture
     return message
 """
 OPEN = """
@@ -152,7 +152,7 @@ def write(project: Path, agent: str) -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*in no result")
-def test_what_is_lost_is_told_everywhere_and_stops(
+def test_what_is_lost_is_reported_everywhere_and_stops(
     project: Path,
     scouter: Scouter,
     monkeypatch: pytest.MonkeyPatch,
@@ -176,12 +176,12 @@ def test_what_is_lost_is_told_everywhere_and_stops(
     (lost,) = report["lost"]
     assert (lost["reason"], lost["count"], report["exit_code"]) == (reason, count, 1)
     assert report["decision"] == "records were lost"
-    (told,) = [
+    (found,) = [
         case
         for case in Xml.parse(project / "r.xml").iter("testcase")  # noqa: S314 our own file
         if case.get("name") == "nothing was lost"
     ]
-    failure = told.find("failure")
+    failure = found.find("failure")
     assert failure is not None
     assert lost["text"] in str(failure.get("message"))
     assert "**Lost**" in (project / "r.md").read_text()

@@ -174,7 +174,7 @@ def test_traces_of_one_conversation_are_one_session(tmp_path: Path) -> None:
     assert [(task.task_id, task.outcome) for task in session.tasks] == [("two", "passed")]
 
 
-def test_traces_of_no_agent_are_judged_if_asked_for(files: tuple[Path, Path]) -> None:
+def test_traces_of_no_agent_are_judged_if_requested(files: tuple[Path, Path]) -> None:
     """Such a record has no answer: its task is errored, and nothing passes by it."""
     traces, profile = files
     code, text = run(traces, "--profile", profile, "--every-trace")

@@ -55,7 +55,7 @@ AGENT = f"""
 import sys
 
 def agent(prompt):
-    print("asked", prompt)
+    print("prompt:", prompt)
     if "device_2" in prompt:
         return {{"response": "off", "predicted_trajectory": [{OFF!r}]}}
     raise RuntimeError("no such user")
@@ -164,8 +164,8 @@ def test_an_agent_that_raises_fails_its_row_only(folder: Path, scouter: Scouter)
     done = scouter(*run, "--output", "out")
     assert done.returncode == 1
     assert "got      RuntimeError: no such user (home.py:8 in agent)" in done.stdout
-    assert "asked Turn off" in done.stderr
-    assert "asked Turn off" not in done.stdout
+    assert "prompt: Turn off" in done.stderr
+    assert "prompt: Turn off" not in done.stdout
     assert "Errored. 1 of 2 scenarios passed." in done.stdout
     rows, summary = written(folder)
     assert [row["failure"] for row in rows] == [0, 1]
@@ -218,8 +218,8 @@ def test_the_gate(folder: Path, scouter: Scouter, least: str, code: int) -> None
     done = scouter("eval", "data.json", *VERTEX, "--min-score", least,
                    "--min-score", "trajectory_recall=0.2")  # fmt: skip
     assert done.returncode == code
-    told = "gate mean score of 'trajectory_precision': 0.2500 (of 2), wanted at least 0.26\n"
-    assert (told in done.stdout) == (code == 1)
+    said = "gate mean score of 'trajectory_precision': 0.2500 (of 2), wanted at least 0.26\n"
+    assert (said in done.stdout) == (code == 1)
 
 
 def test_metrics_by_name_by_tool_and_of_one_s_own(folder: Path, scouter: Scouter) -> None:
@@ -269,7 +269,7 @@ def test_each_run_has_a_folder_and_leaves_others_alone(folder: Path, scouter: Sc
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "said"),
     [
         ("gs://b/d.jsonl --format vertex", "gs://b/d.jsonl is not on this machine: copy it with"),
         ("bq://p.d.t --format vertex", "bq://p.d.t is not on this machine: export the table"),
@@ -298,13 +298,13 @@ def test_each_run_has_a_folder_and_leaves_others_alone(folder: Path, scouter: Sc
         ("data.json", "missing option --agent"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(
-    folder: Path, scouter: Scouter, command: str, told: str
+def test_what_is_wrong_is_reported_in_one_line(
+    folder: Path, scouter: Scouter, command: str, said: str
 ) -> None:
     done = scouter("eval", *shlex.split(command))
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert told in line
+    assert said in line
 
 
 def test_eval_sets_of_adk(folder: Path, scouter: Scouter) -> None:
@@ -506,7 +506,7 @@ def test_every_report_has_the_gate_on_a_mean(folder: Path, scouter: Scouter) -> 
     assert (summary["row_count"], summary["trajectory_recall/mean"]) == (4, 0.5)
 
 
-def test_a_worse_agent_is_held_against_its_baseline(folder: Path, scouter: Scouter) -> None:
+def test_a_worse_agent_is_compared_with_its_baseline(folder: Path, scouter: Scouter) -> None:
     """Of twelve rows half fall, in every attempt."""
     rows = [{**row, "prompt": f"{row['prompt']} {at}"} for at in range(6) for row in ROWS]
     (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -555,7 +555,9 @@ def test_another_least_score_compares_the_scores_of_the_baseline(
     assert scouter(*again, "--accept-changed", "length").returncode == 0
 
 
-def test_stored_answers_are_held_against_a_run_of_the_agent(folder: Path, scouter: Scouter) -> None:
+def test_stored_answers_are_compared_with_a_run_of_the_agent(
+    folder: Path, scouter: Scouter
+) -> None:
     """The table of a run says what the run said; that of a worse agent falls behind it."""
     rows = [{**row, "prompt": f"{row['prompt']} {at}"} for at in range(6) for row in ROWS]
     (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -573,12 +575,12 @@ def test_stored_answers_are_held_against_a_run_of_the_agent(folder: Path, scoute
 def test_a_run_is_taken_up_again(folder: Path, scouter: Scouter) -> None:
     (folder / "home.py").write_text(MENDED, encoding="utf-8")
     first = scouter(*EVAL, "--resume", "r.jsonl")
-    assert first.stderr.count("asked Turn off") == 1
+    assert first.stderr.count("prompt: Turn off") == 1
     least = ("--min-score", "trajectory_recall=0.5", "--output", "out")
     changed = scouter(*EVAL, "--resume", "r.jsonl", *least)
     assert changed.returncode == 2  # the same attempts, by another profile
     again = scouter(*EVAL, "--resume", "r.jsonl", "--output", "out")
-    assert "asked Turn off" not in again.stderr
+    assert "prompt: Turn off" not in again.stderr
     rows, _ = written(folder)
     assert [row["trajectory_recall/score"] for row in rows] == [1, 0]
 
@@ -619,7 +621,7 @@ def test_an_object_with_query_is_an_agent_by_name(folder: Path, scouter: Scouter
 
 
 def test_versions_beside_each_other(folder: Path, scouter: Scouter) -> None:
-    """Each row is asked of both; the table has the rows of the new one."""
+    """Each row is put to both; the table has the rows of the new one."""
     (folder / "home.py").write_text(MENDED, encoding="utf-8")
     (folder / "old.py").write_text(BETTER, encoding="utf-8")
     beside = ("--interleave", "old:agent", "--confirm", "0", "--save-baseline", "old.json")

@@ -264,7 +264,7 @@ def test_the_judge_of_the_configuration(folder: Path, scouter: Scouter) -> None:
 def test_a_run_is_taken_up(folder: Path, scouter: Scouter) -> None:
     run = ("eval", "hr.json", *RUN, "--resume", "j.jsonl")
     assert scouter(*run).returncode == 0
-    again = scouter(*run, USERNAME="other")  # what is done is not asked again
+    again = scouter(*run, USERNAME="other")  # what is done does not run again
     assert again.returncode == 0, again.stdout + again.stderr
     assert "Means of 1 run: Journey Success 1, Journey Completion 1," in again.stdout
     (folder / "hr.json").write_text(json.dumps(hr(user_prompts=["I am nwaters"])), "utf-8")
@@ -337,7 +337,7 @@ def test_recorded_conversations_are_judged_as_they_were(folder: Path, scouter: S
         ({}, (*RUN[:2], "--recorded", "."), "no conversation of case 'hr'; expected hr.messages"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_runs(
+def test_what_is_wrong_is_reported_before_anything_runs(
     folder: Path, scouter: Scouter, change: Any, args: Any, words: str
 ) -> None:
     (folder / "hr.json").write_text(json.dumps(hr(**change), indent=2), encoding="utf-8")

@@ -41,12 +41,12 @@ JUDGE = '''\
 
 import re
 
-asked = []
+answers = []
 
 
 def judge(request):
     text = str(request.messages)
-    asked.append(text)
+    answers.append(text)
     if "?!" in text:
         raise ValueError("out of order")
     return {"score": int(re.findall("=([1-5])", text)[-1])}
@@ -54,14 +54,14 @@ def judge(request):
 
 def first(request):
     """Prefers whatever stands first."""
-    asked.append(request.messages[-1]["content"])
+    answers.append(request.messages[-1]["content"])
     return {"score": 5}
 
 
 def fickle(request):
     """Says one thing and then the other."""
-    asked.append("")
-    return {"score": 5 if len(asked) % 2 else 1}
+    answers.append("")
+    return {"score": 5 if len(answers) % 2 else 1}
 '''
 
 
@@ -494,9 +494,9 @@ def test_a_draw_from_a_collector(desk: Path, scouter: Scouter) -> None:
     body = "".join(f"{json.dumps(each)}\n" for each in lines).encode()
     with run_script() as script:
         script.answers = [Say(body=body), Say(body=b"")]
-        asked = "judge", "sample", script.url, "--profile", "desk.yaml", "--save"
-        done = scouter(*asked, "l.jsonl", "--labels", "2")
-        none = scouter(*asked, "m.jsonl")
+        command = "judge", "sample", script.url, "--profile", "desk.yaml", "--save"
+        done = scouter(*command, "l.jsonl", "--labels", "2")
+        none = scouter(*command, "m.jsonl")
     assert done.returncode == 0, done.stderr
     assert script.asked[0].path == "/api/v1/labels/file?profile=desk&task_id=helpful&draw=2"
     assert "1 of 9 that the judge passed, 1 of 4 that it failed" in done.stdout
@@ -576,7 +576,7 @@ def test_labels_of_unknown_origin_beside_drawn_ones_are_left_out(
 
 
 def test_labels_without_a_name_are_not_in_results(desk: Path, scouter: Scouter) -> None:
-    """Contexts alone can be asked about, and not be looked up."""
+    """Contexts alone can be judged, and not be looked up."""
     results(desk, "today.json", [("live", 5)] * 30)
     labels = write(desk / "labels.jsonl", forty())
 
@@ -722,7 +722,7 @@ def test_help_has_examples(scouter: Scouter) -> None:
         assert f"scouter judge {command} " in done.stdout
 
 
-def test_without_a_judge_the_provider_of_the_prompt_is_asked(
+def test_without_a_judge_the_provider_of_the_prompt_is_called(
     desk: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each repeat of each record is put, however alike the questions are; by the settings' key."""
@@ -737,7 +737,7 @@ def test_without_a_judge_the_provider_of_the_prompt_is_asked(
         assert done.returncode == 0, done.stderr
         assert server.calls == 120
         again = calibrate(scouter, labels)
-        assert server.calls == 160, "and nothing of it is kept"
+        assert server.calls == 160, "and nothing of it is stored"
 
     found = Calibration.load(desk / "judge.json")
     assert again.returncode == 0
@@ -778,7 +778,7 @@ def scored(request: LLMRequest) -> str:
         (["--repeats", "3"], "0.36", 120, 0, 40),
     ],
 )
-def test_a_budget_bounds_what_is_asked(
+def test_a_budget_bounds_the_calls(
     priced: Path, scouter: Scouter, more: list[str], usd: str, calls: int, skipped: int,
     decided: int,
 ) -> None:  # fmt: skip
@@ -795,15 +795,15 @@ def test_a_budget_bounds_what_is_asked(
     left_out = {"skipped: budget": 40 - decided} if decided < 40 else {}
     assert found.without_verdict == left_out
     outcomes = "1 outcome" if skipped == 1 else f"{skipped} outcomes"
-    told = (
+    said = (
         f"{outcomes} skipped, as the budget left too little; the calibration rests on {decided} of "
         "40 labelled records."
     )
-    assert (told in " ".join(done.stdout.split())) is (skipped > 0)
+    assert (said in " ".join(done.stdout.split())) is (skipped > 0)
 
 
 @pytest.mark.parametrize(("bound", "code"), [("--min-accuracy=0.1", 0), ("--min-accuracy=1", 1)])
-def test_a_spent_budget_is_told_beside_a_bare_verdict(
+def test_a_spent_budget_is_reported_beside_a_bare_verdict(
     priced: Path, scouter: Scouter, bound: str, code: int
 ) -> None:
     rows = forty()
@@ -830,7 +830,7 @@ def test_a_budget_for_nothing_calibrates_nothing(priced: Path, scouter: Scouter)
     assert not (priced / "judge.json").exists()
 
 
-def test_a_collector_that_keeps_answers_is_not_asked(
+def test_a_collector_that_keeps_answers_is_not_called(
     desk: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A calibration measures the judge, and no cache, wherever the environment names one."""
@@ -845,10 +845,10 @@ def test_a_collector_that_keeps_answers_is_not_asked(
     assert not (desk / "cache").exists()
 
 
-def test_verdicts_that_are_there_are_not_asked_for(
+def test_verdicts_that_are_there_are_not_requested(
     desk: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless a file of entries is named, which says that somebody is meant to be asked."""
+    """Unless a file of entries is named, which says that a model is meant to be called."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
     rows = [{**row, "judge": row["label"]} for row in forty()]
     labels = write(desk / "labels.jsonl", rows)
@@ -859,9 +859,9 @@ def test_verdicts_that_are_there_are_not_asked_for(
         (desk / "desk.yaml").write_text(profile, encoding="utf-8")
         done = calibrate(scouter, labels)
         assert server.calls == 0
-        asked = calibrate(scouter, labels, "--providers", "p.yaml")
+        called = calibrate(scouter, labels, "--providers", "p.yaml")
         assert server.calls == 40
-    assert (done.returncode, asked.returncode) == (0, 0), asked.stderr
+    assert (done.returncode, called.returncode) == (0, 0), called.stderr
 
 
 def test_a_part_of_the_records_is_all_of_the_labelled_ones(desk: Path, scouter: Scouter) -> None:

@@ -69,7 +69,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service.stop()
 
 
-def asked(use: Callable[[Client], Awaitable[T]], url: str, *, may_run: bool = False) -> T:
+def used(use: Callable[[Client], Awaitable[T]], url: str, *, may_run: bool = False) -> T:
     """What a client of a server in this process gets."""
 
     async def run() -> T:
@@ -88,7 +88,7 @@ def answer(url: str, tool: str, **given: Any) -> str:
 
 
 def result(url: str, tool: str, **given: Any) -> CallToolResult:
-    return asked(lambda caller: caller.call_tool(tool, given), url)
+    return used(lambda caller: caller.call_tool(tool, given), url)
 
 
 def text_of(done: CallToolResult) -> str:
@@ -246,7 +246,7 @@ def test_bad_calls_say_what_is_wrong(
 
 
 def test_a_profile_is_tried_on_stored_traces(url: str) -> None:
-    """No task of the trial is stored; a judge is not asked."""
+    """No task of the trial is stored; a judge is not called."""
     judge = "{task_type: LLMJudge, id: nice, prompt: {messages: [{role: user, content: Nice?}], model: m, provider: openai}, context_path: score, operator: Equals, expected_value: 1}"  # noqa: E501
     calls = "{task_type: TraceAssertion, id: short, assertion: {TraceSpanCount: {}}, operator: LessThan, expected_value: 99}"  # noqa: E501
     for tasks, words in (([calls], "1 of 1 checks"), ([calls, judge], "cannot say of the others")):
@@ -272,7 +272,7 @@ def test_a_profile_is_mutated_on_stored_traces(url: str) -> None:
 
 def test_a_release_check_that_cannot_begin_says_why(url: str) -> None:
     given = {"scenarios": "nowhere.yaml", "agent": "nobody:answer"}
-    done = asked(lambda caller: caller.call_tool("run_release_check", given), url, may_run=True)
+    done = used(lambda caller: caller.call_tool("run_release_check", given), url, may_run=True)
     text = text_of(done)
     assert text.startswith("Exit code 2: wrong input: nothing was decided.")
     assert "nowhere.yaml" in text
@@ -280,10 +280,10 @@ def test_a_release_check_that_cannot_begin_says_why(url: str) -> None:
 
 
 def test_it_only_reads_unless_started_otherwise(url: str) -> None:
-    listed = asked(lambda caller: caller.list_tools(), url).tools
+    listed = used(lambda caller: caller.list_tools(), url).tools
     assert {each.name for each in listed} == NAMES
     assert all(each.annotations and each.annotations.read_only_hint for each in listed)
-    every = asked(lambda caller: caller.list_tools(), url, may_run=True).tools
+    every = used(lambda caller: caller.list_tools(), url, may_run=True).tools
     others = {tool.__name__ for tool in RUNNING}
     assert {each.name for each in every} - NAMES == others
     assert not any(

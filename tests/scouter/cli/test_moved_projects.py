@@ -159,14 +159,14 @@ def test_an_agent_with_context_variables(move: Callable[[str], Path], scouter: S
 
 
 def judge(request: Any) -> dict[str, Any]:
-    """Finds everything in order, in the form that is asked for."""
+    """Finds everything in order, in the form that is requested."""
     if request.task_id == "response_follows_trajectory":
         return {"score": 1, "explanation": "it does"}
     return {"score": 1.0, "reasoning": "safe"}
 
 
 def test_the_notebook(move: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: three of five references are met; two have a price that nobody asked for."""
+    """By hand: three of five references are met; two have a price that nobody requested."""
     names = execute(move("vertex") / "notebook.py", judge=judge)
     assert "Follows trajectory: Does the answer follow" in capsys.readouterr().out
     means = names["trajectory"].summary_metrics

@@ -43,8 +43,8 @@ def test_the_table_and_the_proposals(scouter: Scouter, recorded: Path) -> None:
     assert {"spoke", "no_repeated_calls"} <= {task.id for task in better.tasks}
     done = scouter("profile", "mutate", "better.json", recorded, "--min-score", "0.9", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["profile"], told["good"], told["score"] >= 0.9) == ("desk", 20, True)
+    found = json.loads(done.stdout)
+    assert (found["profile"], found["good"], found["score"] >= 0.9) == ("desk", 20, True)
 
 
 def test_a_score_that_is_too_low_ends_with_1(scouter: Scouter, recorded: Path) -> None:

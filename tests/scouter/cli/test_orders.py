@@ -63,9 +63,9 @@ def test_erase(script: Script, scouter: Scouter, option: tuple[str, str], body: 
             "it may still be in the backup b of 2026-01-02 03:04:06Z",
         ],
     )
-    (asked,) = script.asked
-    assert (asked.method, asked.path, asked.body) == ("POST", "/api/v1/erase", body)
-    assert asked.headers["content-type"] == "application/json"
+    (request,) = script.asked
+    assert (request.method, request.path, request.body) == ("POST", "/api/v1/erase", body)
+    assert request.headers["content-type"] == "application/json"
 
 
 def test_erasing_what_is_not_there_is_no_success(script: Script, scouter: Scouter) -> None:
@@ -110,7 +110,7 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
         ],
     )
     first, second, third = script.asked
-    assert {asked.path for asked in script.asked} == {"/api/v1/reevaluations"}
+    assert {request.path for request in script.asked} == {"/api/v1/reevaluations"}
     assert (first.body["dry_run"], first.body.get("profile")) == (True, None)
     assert [task["id"] for task in first.body["profile_body"]["tasks"]] == ["t"]
     assert second.body == {**first.body, "cursor": "c"}
@@ -136,11 +136,11 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
 
 def test_a_misspelt_profile_is_no_empty_table(script: Script, scouter: Scouter) -> None:
     """The collector knows the names; the command ends as for any wrong input."""
-    told = "profile: 'ailrine' is not registered; did you mean 'airline'?"
+    detail = "profile: 'ailrine' is not registered; did you mean 'airline'?"
     for command in ("tasks", "evaluations"):
-        script.answers = [Say(404, {"detail": told})]
+        script.answers = [Say(404, {"detail": detail})]
         done = scouter("results", command, "--profile", "ailrine")
-        assert (done.returncode, done.stdout, told in done.stderr) == (2, "", True)
+        assert (done.returncode, done.stdout, detail in done.stderr) == (2, "", True)
 
 
 def test_flips_for_programs(script: Script, scouter: Scouter) -> None:
@@ -157,8 +157,8 @@ def test_flips_for_programs(script: Script, scouter: Scouter) -> None:
     done = scouter("reevaluate", "--profile", "name", "--json", "--check")
     assert done.returncode == 1
     (line,) = done.stdout.splitlines()
-    told = json.loads(line)
-    assert (told["uid"], told["before"], told["after"]) == ("u1", "passed", "failed")
+    flip = json.loads(line)
+    assert (flip["uid"], flip["before"], flip["after"]) == ("u1", "passed", "failed")
     assert "1 of 2 evaluations flip" in done.stderr
 
 
@@ -185,7 +185,7 @@ def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
     )
 
 
-def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) -> None:
+def test_what_was_done_before_a_fault_is_reported(script: Script, scouter: Scouter) -> None:
     """Letters that were taken in are gone, and revisions stay."""
     gone = Say(404, {"detail": "no dead letter"})
     letter = {"letter_id": "a", "result": "accepted", "message": ""}
@@ -260,7 +260,7 @@ def test_export_to_a_file_and_to_the_output(
     assert scouter("export", "records", "-o", "r.jsonl", "--since", "5").returncode == 0
     assert (tmp_path / "r.jsonl").read_bytes() == LINES
     assert scouter("export", "task_results", "--format", "csv").stdout == "uid\na\n"
-    assert [asked.path for asked in script.asked] == [
+    assert [request.path for request in script.asked] == [
         "/api/v1/export/records?format=jsonl&since=5&part_bytes=4194304",
         "/api/v1/export/task_results?format=csv&part_bytes=4194304",
     ]
@@ -287,7 +287,7 @@ def test_an_export_that_is_killed_leaves_no_file_that_looks_whole(
     words = ["-m", "scouter.cli.app", "export", "records", "-o", str(tmp_path / "r.jsonl")]
     process = subprocess.Popen([sys.executable, *words])
     try:
-        wait_until(lambda: len(script.asked) == 2, what="the second part is asked for")
+        wait_until(lambda: len(script.asked) == 2, what="the second part is requested")
     finally:
         process.kill()
         process.wait()
@@ -340,15 +340,15 @@ def test_profiles_are_pushed_and_activated(
     script.answers = [Say(201, {**PROFILE, "is_active": True})]
     done = scouter("profile", "push", "p.yaml", "--activate")
     assert done.stdout == f"{'f' * 32}: alias 'a', digest dddddddddddd, active\n"
-    (asked,) = script.asked
-    assert (asked.path, asked.body["alias"], len(asked.body["tasks"])) == (
+    (request,) = script.asked
+    assert (request.path, request.body["alias"], len(request.body["tasks"])) == (
         "/api/v1/profiles?activate=true",
         "a",
         1,
     )
 
 
-def test_an_alert_that_watches_nothing_is_told(script: Script, scouter: Scouter) -> None:
+def test_an_alert_that_watches_nothing_is_reported(script: Script, scouter: Scouter) -> None:
     alert: dict[str, Any] = {"alert": "pass rate below 80.0%"}
     rows = [{**PROFILE, **alert}, {**PROFILE, **alert, "is_active": True}, PROFILE]
     script.answers = [Say(body={"items": rows, "next_cursor": None}), Say(body=rows[0])]

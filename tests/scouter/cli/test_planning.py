@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.scouter.cli.conftest import Scouter
-from tests.scouter.cli.test_asking_again import CHECK, RUN, asked, shop
+from tests.scouter.cli.test_asking_again import CHECK, RUN, messages, shop
 from tests.scouter.cli.test_eval import one_line
 
 __all__ = ("shop",)  # the fixture
@@ -16,7 +16,7 @@ __all__ = ("shop",)  # the fixture
 def test_a_plan_runs_nothing(shop: Path, scouter: Scouter) -> None:
     done = scouter(*CHECK, "--plan", "--repeats", "2", "--json", "plan.json")
     assert done.returncode == 0, done.stderr
-    assert not (shop / "asked.txt").exists()
+    assert not (shop / "messages.txt").exists()
     lines = done.stdout.splitlines()
     assert lines[0] == "Plan for 2 scenarios; in b.json 2 of 2 attempts passed."
     rows = [line.split()[:3] for line in lines if line.strip()[:1].isdigit()]
@@ -33,7 +33,7 @@ def test_a_plan_runs_nothing(shop: Path, scouter: Scouter) -> None:
     assert (plan["scenarios"], plan["attempts"], len(plan["outlooks"])) == (2, 1, 9)
     assert plan["recommended"] in plan["outlooks"]
     assert plan["price"]["seconds"] > 0
-    assert plan["price"]["judge_usd"] is None, "no judge was asked"
+    assert plan["price"]["judge_usd"] is None, "no judge was called"
 
 
 def test_the_command_to_type_works(shop: Path, scouter: Scouter) -> None:
@@ -47,7 +47,7 @@ def test_the_command_to_type_works(shop: Path, scouter: Scouter) -> None:
     for command in commands:
         made = scouter(*command[1:])
         assert made.returncode == 0, made.stderr
-    assert asked(shop)["paris"] >= len(commands)
+    assert messages(shop)["paris"] >= len(commands)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_without_a_profile_the_rules_are_about_all(scouter: Scouter) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, rules_text(), "")
 
 
-def test_a_profile_without_an_objective_is_told(scouter: Scouter, tmp_path: Path) -> None:
+def test_a_profile_without_an_objective_is_reported(scouter: Scouter, tmp_path: Path) -> None:
     file = tmp_path / "bot.yaml"
     file.write_text(PROFILE % "null")
     done = scouter("profile", "rules", file)
@@ -55,7 +55,7 @@ def test_an_objective_of_all_is_refused(scouter: Scouter, tmp_path: Path) -> Non
     assert "expected a share between 0 and 1, such as 0.95" in done.stderr
 
 
-def test_an_objective_that_allows_nearly_all_failures_is_told(
+def test_an_objective_that_allows_nearly_all_failures_is_reported(
     scouter: Scouter, tmp_path: Path
 ) -> None:
     file = tmp_path / "bot.yaml"

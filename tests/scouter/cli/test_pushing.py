@@ -1,4 +1,4 @@
-"""`scouter eval --push`: a collector keeps the results, or it is told that none does."""
+"""`scouter eval --push`: a collector stores the results, or a message says that none does."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ RUN = ("eval", "shop.yaml", "--agent", "shop:answer", "--profile", "answers.yaml
 
 
 def test_results_are_pushed_and_compared(tmp_path: Path, scouter: Scouter) -> None:
-    """The agent's records are in the run, and what they called; a worse one is told from it."""
+    """The agent's records are in the run, and what they called; a worse one differs from it."""
     service = Service(tmp_path / "there")
     with serve(service.collector.app) as url:
         for bad in ("", "paris"):

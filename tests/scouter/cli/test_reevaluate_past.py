@@ -158,7 +158,7 @@ def test_a_session_is_judged_once_over_its_records_in_all_files(
         write_records(past / f"day=2026-11-2{name}.parquet", part)
     spans = [span for n in range(52) for span in trace(n, 4, "")]
     write_spans(past / "day=2026-11-27" / "spans-0.parquet", spans)
-    talk = AgentEvalProfile(
+    whole = AgentEvalProfile(
         [
             *profile().tasks,
             AssertionTask("eight", "records", 8, ComparisonOperator.HasLengthEqual,
@@ -168,7 +168,7 @@ def test_a_session_is_judged_once_over_its_records_in_all_files(
         ],
         alias="desk",
     )  # fmt: skip
-    file = talk.save_to_json(tmp_path / "talk.json")
+    file = whole.save_to_json(tmp_path / "talk.json")
     options = ("--past", past, "--workers", workers, "--out", tmp_path / "out")
     code, text = run(file, *options, "--save", save)
     assert code == 0, text
@@ -179,7 +179,7 @@ def test_a_session_is_judged_once_over_its_records_in_all_files(
     made = [EvalRecord(json.loads(each["context"]), uid=each["uid"], trace_id=each["trace_id"],
                        session_id=each["session_id"], created_ns=each["created_ns"])
             for each in records]  # fmt: skip
-    direct = EvalDataset(made, talk.tasks, spans).evaluate()
+    direct = EvalDataset(made, whole.tasks, spans).evaluate()
     assert outcomes(found) == outcomes(direct)
     assert [row.session_id for row in found.sessions if row.outcome is Outcome.PASSED] == ["s0"]
     code, text = run(
@@ -190,7 +190,7 @@ def test_a_session_is_judged_once_over_its_records_in_all_files(
     assert len(EvalResults.load(since).sessions) == 9
 
 
-def test_judges_are_asked_within_one_budget(tmp_path: Path) -> None:
+def test_judges_are_called_within_one_budget(tmp_path: Path) -> None:
     """An answer may cost 4.096 dollars and costs a part of that; a second run asks the rest."""
     past, out, save = tmp_path / "past", tmp_path / "out", tmp_path / "new.json"
     for n in range(5):
@@ -211,11 +211,11 @@ def test_judges_are_asked_within_one_budget(tmp_path: Path) -> None:
         )
         code, text = run(*options, "--judge-budget", "5")
         assert (code, "the budget for judges is spent" in text) == (2, True), text
-        asked, done = server.calls, len(list(out.glob("day=*/*.json")))
-        assert 0 < done < 5, (asked, text)
+        calls, done = server.calls, len(list(out.glob("day=*/*.json")))
+        assert 0 < done < 5, (calls, text)
         code, text = run(*options, "--judge-budget", "100", "--save", save)
         assert code == 0, text
-        assert asked < server.calls == 10
+        assert calls < server.calls == 10
     assert f"{done} of 5 files were judged before" in text
     assert outcomes(EvalResults.load(save)) == {f"u{n}": ["passed"] for n in range(10)}
 
@@ -259,7 +259,7 @@ def _group(number: int) -> list[str]:
     return found
 
 
-def test_a_process_that_is_killed_is_told(past: Path, tmp_path: Path) -> None:
+def test_a_process_that_is_killed_is_reported(past: Path, tmp_path: Path) -> None:
     """As by the kernel, for want of memory."""
     tasks = past_tasks(past, profile(), tmp_path / "out")
     broken = tmp_path / "broken"

@@ -49,7 +49,7 @@ def regressed(bad: Answers, count: int = 6) -> Report:
 
 
 def test_a_regressed_check_is_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    """Kind: tables first, and one failure told many times. Six scenarios, all of them broken."""
+    """Kind: tables first, and one failure shown many times. Six scenarios, all of them broken."""
     wrong = {f"s{at}": f"Soon, said {at}." for at in range(6)}
     lines = screen(regressed(wrong), capsys)
     text = "\n".join(lines)
@@ -76,7 +76,7 @@ def test_the_worst_case_is_counted(count: int, capsys: pytest.CaptureFixture[str
     assert any(line.startswith(f"  and {count - 3} more: -v shows them") for line in lines)
 
 
-def test_one_failure_of_many_scenarios_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_failure_of_many_scenarios_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     """The same check got the same answer in each of them, or the agent raised the same error."""
     same = screen(regressed(dict.fromkeys(["s0", "s1", "s2", "s3", "s4"], "Soon.")), capsys)
     assert "\n".join(same).count('"Soon."') == 1

@@ -167,12 +167,12 @@ def sources(project: Path) -> Path:
 def test_the_table_of_options_is_right(source: str, sources: Path, scouter: Scouter) -> None:
     """An option that works ends with a decision, any other with 2 and the reason."""
     start, cells = SOURCES[source], table()[source]
-    asked = options(source)
-    assert cells.keys() == asked.keys()
+    options_of_source = options(source)
+    assert cells.keys() == options_of_source.keys()
     saved = scouter(*start, "--save", "base.json")
     assert saved.returncode in {0, 1}, saved.stderr
     assert (sources / "base.json").exists()
-    for option, words in asked.items():
+    for option, words in options_of_source.items():
         done, cell = scouter(*start, *words), cells[option]
         if cell == "works":
             assert done.returncode in {0, 1, 3}, f"{option}: {done.stderr}"
