@@ -110,7 +110,7 @@ def __getattr__(name: str) -> object:
 
     if name in _ROOMS:
         return import_module(f"scouter.{name}")
-    from scouter.lazy import lazy_names  # what it stands on loads only where a name is asked for
+    from scouter.lazy import lazy_names  # what it stands on loads only where a name is requested
 
     return lazy_names("scouter")[0](name)
 

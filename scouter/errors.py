@@ -82,7 +82,7 @@ class TransientError(ScouterError):
 
     Args:
         message: The fault, in words.
-        retry_after_s: Seconds to wait that the far side asked for, if it did.
+        retry_after_s: Seconds to wait that the far side requested, if it did.
     """
 
     retryable: ClassVar[bool] = True

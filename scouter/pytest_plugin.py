@@ -1,6 +1,6 @@
 """Scenarios as pytest items, and a fixture that runs scenarios inside of a test.
 
-The plugin does nothing until it is asked: by `--scouter-scenarios FILE --scouter-agent
+The plugin does nothing until it is requested: by `--scouter-scenarios FILE --scouter-agent
 module:function`, by the same settings in pytest's configuration (`scouter_scenarios`,
 `scouter_agent`, `scouter_profiles`, `scouter_baseline` …), or by the fixture `scouter_eval`.
 
@@ -66,7 +66,7 @@ _OPTIONS: Final = (
     ("timeout", "SECONDS", "for each scenario"),
     ("retries", "N", "more tries for a scenario whose agent raised (0)"),
     ("allow_lost", "yes|no", "pass although records or spans are in no result (no)"),
-    ("allow_unjudged", "yes|no", "pass although the budget left judge tasks unasked (no)"),
+    ("allow_unjudged", "yes|no", "pass although the budget left judge tasks without a call (no)"),
     ("allow_unreviewed", "yes|no", "run scenarios that a model made and nobody looked at (no)"),
 )
 """Settings that hold one value: name, placeholder, help."""
@@ -180,7 +180,7 @@ class ScenarioFile(pytest.File):
         return EvalScenarios.from_path(self.path)
 
     def report(self) -> "Report":
-        """Run the selected scenarios, the first time it is asked.
+        """Run the selected scenarios, the first time it is called.
 
         Raises:
             ScenarioError: The run could not be made; every item says so.
@@ -268,17 +268,17 @@ class ScenarioFile(pytest.File):
         policy = _policy(self.config)
         report = Report(results, comparison, checks, policy)
         if report.changes:
-            told = self.config.stash.setdefault(_JUDGES, [])
-            told += [f"{self.path.name}: changed: {text}" for text in report.changes]
+            lines = self.config.stash.setdefault(_JUDGES, [])
+            lines += [f"{self.path.name}: changed: {text}" for text in report.changes]
         if results.lost:
-            told = self.config.stash.setdefault(_JUDGES, [])
-            told += [f"{self.path.name}: lost: {each.text}" for each in results.lost]
+            lines = self.config.stash.setdefault(_JUDGES, [])
+            lines += [f"{self.path.name}: lost: {each.text}" for each in results.lost]
         if report.judges is not None:
-            told = self.config.stash.setdefault(_JUDGES, [])
-            told.append(f"{self.path.name}: {report.judges.text}")
+            lines = self.config.stash.setdefault(_JUDGES, [])
+            lines.append(f"{self.path.name}: {report.judges.text}")
         if report.reasked is not None:
-            told = self.config.stash.setdefault(_JUDGES, [])
-            told += [f"{self.path.name}: {text}" for text in report.reasked.texts]
+            lines = self.config.stash.setdefault(_JUDGES, [])
+            lines += [f"{self.path.name}: {text}" for text in report.reasked.texts]
         return report
 
 
@@ -450,8 +450,8 @@ class ScenarioRunner:
             gates: Pass rates to reach.
             require_ruled_out: Fall of the scenarios passed, in points, that has to be ruled out.
             allow_lost: Pass although records or spans are in no result.
-            allow_unjudged: Pass although the budget left judge tasks unasked, or no record came for
-                a profile.
+            allow_unjudged: Pass although the budget left judge tasks without a call, or no record
+                came for a profile.
             accept_changed: Ids of tasks, scenarios and aliases that changed since the baseline,
                 and that a person looked at.
         """

@@ -25,12 +25,12 @@ Script: TypeAlias = Mapping[str, "Reply | list[Reply]"] | Iterable[Reply] | Judg
 
 
 class ScriptedJudge:
-    """A judge that answers from a script and keeps what it was asked.
+    """A judge that answers from a script and stores its requests.
 
     Args:
         replies: By task id, a reply that is given again and again, or a list of replies given
             one after the other (an answer that is itself a list is written `JudgeReply`); or a
-            list of replies for whatever is asked, in that order; or a function from
+            list of replies to whatever requests come, in that order; or a function from
             `JudgeRequest` to the reply, plain or async. An exception among the replies is raised.
         delay_s: Seconds that every answer takes, or a function from request to seconds.
         sleep: Waits; a test passes a clock of its own, and nothing really waits.

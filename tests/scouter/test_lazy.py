@@ -1,4 +1,4 @@
-"""Packages give their names when they are asked for them, and load nothing before."""
+"""Packages give their names when they are requested, and load nothing before."""
 
 import ast
 import subprocess
@@ -42,7 +42,7 @@ def test_the_imports_for_type_checkers_are_the_public_names(package: str) -> Non
     assert set(module.__all__) <= set(dir(module))
 
 
-def test_a_name_loads_its_module_and_is_kept() -> None:
+def test_a_name_loads_its_module_and_stays() -> None:
     assert fresh(
         "import sys, scouter.evaluate as package\n"
         "before = 'scouter.evaluate.outcome' in sys.modules, 'Outcome' in vars(package)\n"
@@ -82,6 +82,6 @@ def test_many_threads_get_one_model() -> None:
 
 
 @pytest.mark.parametrize("package", LAZY)
-def test_an_unknown_name_is_told_in_pythons_words(package: str) -> None:
+def test_an_unknown_name_is_reported_in_pythons_words(package: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'no_such'"):
         _ = import_module(package).no_such

@@ -1,4 +1,4 @@
-"""The provider for tests, asked over HTTP as a client of OpenAI's protocol would."""
+"""The provider for tests, called over HTTP as a client of OpenAI's protocol would."""
 
 import json
 import os

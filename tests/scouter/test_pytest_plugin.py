@@ -162,13 +162,13 @@ def test_gates_and_baseline_are_items(
     )
     run(NAMED[1], PROFILE, "test_save.py").assert_outcomes(passed=1)
     assert len(ScenarioEvalResults.load(project / "baseline.json").scenarios) == 2
-    held = (*NAMED, PROFILE, "--scouter-baseline=baseline.json", "shop.yaml")
-    run(*held).assert_outcomes(passed=4)
-    run(*held, "-k", "paris or gates or baseline").assert_outcomes(
+    options = (*NAMED, PROFILE, "--scouter-baseline=baseline.json", "shop.yaml")
+    run(*options).assert_outcomes(passed=4)
+    run(*options, "-k", "paris or gates or baseline").assert_outcomes(
         passed=1, skipped=2, deselected=1
     )
     monkeypatch.setenv("BAD", "paris")
-    result = run(*held)
+    result = run(*options)
     result.assert_outcomes(passed=1, failed=3)
     result.stdout.fnmatch_lines(
         [
@@ -187,10 +187,10 @@ def test_a_changed_question_fails_the_baseline_until_it_is_accepted(
         "def test_save(scouter_eval):\n    scouter_eval('shop.yaml').save('baseline.json')\n"
     )
     run(NAMED[1], PROFILE, "test_save.py").assert_outcomes(passed=1)
-    asked = SCENARIOS.replace("And the one in Paris?", "Is the one in Paris open?")
-    (project / "shop.yaml").write_text(asked)
-    held = (*NAMED, PROFILE, "--scouter-baseline=baseline.json", "shop.yaml")
-    result = run(*held)
+    changed = SCENARIOS.replace("And the one in Paris?", "Is the one in Paris open?")
+    (project / "shop.yaml").write_text(changed)
+    options = (*NAMED, PROFILE, "--scouter-baseline=baseline.json", "shop.yaml")
+    result = run(*options)
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -199,9 +199,9 @@ def test_a_changed_question_fails_the_baseline_until_it_is_accepted(
             "cannot clear scenario 'paris', *--accept-changed paris*",
         ]
     )
-    accepted = run(*held, "--scouter-accept-changed=paris")
+    accepted = run(*options, "--scouter-accept-changed=paris")
     accepted.assert_outcomes(passed=3)
-    wrong = run(*held, "--scouter-accept-changed=paris", "--scouter-accept-changed=rome")
+    wrong = run(*options, "--scouter-accept-changed=paris", "--scouter-accept-changed=rome")
     wrong.assert_outcomes(errors=0, failed=3)
     wrong.stdout.fnmatch_lines(["*--accept-changed rome: nothing of this id changed since*"])
     accepted.stdout.fnmatch_lines(["shop.yaml: changed: scenario 'paris' changed *"])
@@ -211,14 +211,14 @@ def test_gates_can_decide_over_failed_checks(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of the checks fail; an agent that raises still fails its item."""
-    held = (*NAMED, PROFILE, "--scouter-fail-on=errors", "-v")
+    options = (*NAMED, PROFILE, "--scouter-fail-on=errors", "-v")
     monkeypatch.setenv("BAD", "paris")
-    run(*held, "--scouter-min-pass-rate=0.5").assert_outcomes(passed=3)
-    low = run(*held, "--scouter-min-pass-rate=0.6")
+    run(*options, "--scouter-min-pass-rate=0.5").assert_outcomes(passed=3)
+    low = run(*options, "--scouter-min-pass-rate=0.6")
     low.assert_outcomes(passed=2, failed=1)
     low.stdout.fnmatch_lines(["shop.yaml::(gates) FAILED*", "*all checks: 50.0%*at least 60.0%"])
     monkeypatch.delenv("BAD")
-    run(*held, "--scouter-agent=shop:raising").assert_outcomes(passed=1, failed=1)
+    run(*options, "--scouter-agent=shop:raising").assert_outcomes(passed=1, failed=1)
 
 
 def test_the_fixture_runs_a_function_and_fails_with_the_text(
@@ -315,10 +315,10 @@ tasks:
 PRICES = "providers: {openai: {prices: {gpt-4o: {input_per_million: 1, output_per_million: 10}}}}"
 
 
-def test_judges_are_cached_and_kept_to_a_budget(
+def test_judges_are_cached_and_within_a_budget(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task that was skipped for want of money has not passed; and nothing is asked twice."""
+    """A task that was skipped for want of money has not passed; and no call is made twice."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
     (project / "answers.yaml").write_text(JUDGED)
     (project / "p.yaml").write_text(PRICES)
@@ -368,11 +368,11 @@ from pathlib import Path
 
 import shop
 
-ASKED = Path("asked.txt")
+MESSAGES = Path("messages.txt")
 
 
 def answer(message):
-    with ASKED.open("a") as file:
+    with MESSAGES.open("a") as file:
         file.write(message + "\\n")
     wrong = Path("wrong.txt").exists() and "Paris" in message
     return "Soon." if wrong else shop.answer(message)
@@ -382,7 +382,7 @@ def answer(message):
 @pytest.mark.parametrize(
     ("options", "asks"), [([], 7), (["--scouter-confirm=2"], 3), (["-k", "paris"], 1)]
 )
-def test_what_passed_before_is_asked_again(
+def test_what_passed_before_runs_again(
     run: Run, project: Path, options: list[str], asks: int
 ) -> None:
     """Three rounds of both scenarios, then one alone; nothing where no baseline is compared."""
@@ -401,13 +401,13 @@ def test_again(scouter_eval):
         encoding="utf-8",
     )
     run("test_save.py").assert_outcomes(passed=2)
-    (project / "asked.txt").unlink()
+    (project / "messages.txt").unlink()
     result = run(
         NAMED[0], "--scouter-agent=again:answer", PROFILE, "--scouter-baseline=base.json",
         "--ignore=test_save.py", *options,
     )  # fmt: skip
-    asked = (project / "asked.txt").read_text(encoding="utf-8").splitlines()
-    assert asked.count("And the one in Paris?") == asks
+    messages = (project / "messages.txt").read_text(encoding="utf-8").splitlines()
+    assert messages.count("And the one in Paris?") == asks
     if asks > 1:
         result.stdout.fnmatch_lines(["shop.yaml: asked again: the whole suite twice, 4 more att*"])
     if asks > 3:
@@ -463,7 +463,7 @@ def test_an_item_without_a_check_has_not_passed(run: Run, project: Path) -> None
     run(*quiet).assert_outcomes(failed=1)
 
 
-def test_unreviewed_scenarios_are_refused_unless_asked(run: Run, project: Path) -> None:
+def test_unreviewed_scenarios_are_refused_unless_requested(run: Run, project: Path) -> None:
     text = SCENARIOS.replace("    initial_query", "    unreviewed: true\n    initial_query", 1)
     (project / "shop.yaml").write_text(text, encoding="utf-8")
     found = run(*NAMED, PROFILE)
