@@ -183,7 +183,7 @@ def test_trouble_is_an_alert_that_people_see_and_act_on(
         assert (look["kind"], look["trouble"]) == ("trouble", "unknown_profile")
         assert look["title"].startswith("space default: records name no profile that can")
         assert look["opened"]["message"].startswith(
-            "10 records that were accepted were not evaluated"
+            "10 records became dead letters in the last hour"
         )
         assert (look["opened"]["healthy"], look["examples"], look["now"]) == (None, [], None)
         wait_until(lambda: len(script.asked) == 1, what="the webhook has it")
