@@ -192,7 +192,7 @@ def test_records_of_a_profile_that_is_not_active(tmp_path: Path) -> None:
         run.send(records(2))
         wait_until(lambda: run.collector.records()["dead_lettered"] == 2, what="they are given up")
         run.pass_time()
-        run.wait_told("unknown_profile", says=["2 records that were accepted", "letters list"])
+        run.wait_told("unknown_profile", says=["2 records became dead letters", "letters list"])
 
 
 @pytest.mark.usefixtures("_key")
