@@ -284,4 +284,6 @@ def test_fewer_spans_than_stamped(tmp_path: Path) -> None:
         run.collector.wait_evaluated(10)
         assert {each["completeness"] for each in run.collector.evaluations()} == {"deadline"}
         run.pass_time()
-        run.wait_told("incomplete", says=["the traces of 10 of 10 records lacked spans"])
+        run.wait_told(
+            "incomplete", says=["the traces of 10 of 10 records of the last hour lacked spans"]
+        )
