@@ -14,7 +14,7 @@ from scouter.tracing.stamp import ResourceStamper, StampedSpan
 from scouter.transport.drops import Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.port import text_bytes
-from scouter.transport.process import arm_exit, close_at_exit
+from scouter.transport.process import arm_exit, close_at_exit, own_thread
 from scouter.transport.span_copy import texts_of
 from scouter.transport.worker import BatchWorker, Send
 
@@ -163,7 +163,7 @@ class ExtraExporter:
                 failed.set()
                 GUARD.refuse(self._name, "not flushed", error)
 
-        thread = threading.Thread(target=run, name=f"scouter-{self._name}", daemon=True)
+        thread = own_thread(run, f"scouter-{self._name}")
         try:
             thread.start()
         except RuntimeError:  # no thread to be had, as at the end of a Python 3.12.0

@@ -9,16 +9,22 @@ The end: everything that holds undelivered items delivers them, in bounded time.
 so that one whose far side hangs takes no time from the others. `os._exit` runs no exit hook, and
 most workers that a framework recycles end by it: those of `multiprocessing` pools, Celery and RQ,
 and whatever calls `os.fork`. So it delivers first, too.
+
+Signals: the host alone gets them. One that is sent to the process goes to any thread that does not
+block it, and ends all threads at once where nobody handles it. So a thread of ours would undo what
+the main thread blocks for a moment: Celery's workers do as they report their end, and one that was
+ended there left a lock behind for which its parent waited for ever.
 """
 
 import atexit
 import functools
 import os
+import signal
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, Protocol, runtime_checkable
 from uuid import uuid4
@@ -123,6 +129,24 @@ class Delivering(Protocol):
     def close(self, timeout_s: float) -> bool:
         """Deliver what waits and end; what is left at the end of the time is given up."""
         ...
+
+
+_OF_A_THREAD: Final = frozenset(
+    getattr(signal, name, None)
+    for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
+)
+"""Signals about what a thread itself did."""
+
+
+def own_thread(run: Callable[[], object], name: str) -> threading.Thread:
+    """Make a daemon thread that leaves signals to the host; it is not started yet."""
+
+    def without_signals() -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_A_THREAD)
+        run()
+
+    return threading.Thread(target=without_signals, name=name, daemon=True)
 
 
 _DELIVERING: Final[weakref.WeakSet[Delivering]] = weakref.WeakSet()

@@ -15,7 +15,7 @@ from scouter.transport.drops import NONE_DROPPED, Dropped, joined
 from scouter.transport.guard import GUARD
 from scouter.transport.otlp import OtlpSpans
 from scouter.transport.port import NOTHING_WRITTEN, RecordItem, RemoteTransport, encode_record
-from scouter.transport.process import watch
+from scouter.transport.process import own_thread, watch
 from scouter.transport.spool_table import Kind, Row, SpoolTable
 from scouter.transport.worker import WorkerLimits, backoff_s
 
@@ -204,7 +204,7 @@ class SpoolTransport(OtlpSpans):
             self._changed.notify_all()
             if self._thread is not None or self._end_s is not None:
                 return
-            thread = threading.Thread(target=self._run, name="scouter-spool", daemon=True)
+            thread = own_thread(self._run, "scouter-spool")
             try:
                 thread.start()
             except RuntimeError as error:  # the interpreter ends, or the system has none to give

@@ -23,7 +23,7 @@ from typing import Final, Generic, TypeVar
 from scouter.errors import ScouterError, TransientError
 from scouter.transport.drops import Dropped, report_of
 from scouter.transport.guard import GUARD, logger
-from scouter.transport.process import arm_exit, close_at_exit, forks_wait, watch
+from scouter.transport.process import arm_exit, close_at_exit, forks_wait, own_thread, watch
 
 T = TypeVar("T")
 
@@ -276,7 +276,7 @@ class BatchWorker(Generic[T]):
         now_s = self._clock()
         if self._retry_start_s is not None and now_s < self._retry_start_s:
             return
-        thread = threading.Thread(target=self._run, name=f"scouter-{self.name}", daemon=True)
+        thread = own_thread(self._run, f"scouter-{self.name}")
         self._thread = thread  # first, so that a call from inside `start` starts no second one
         try:
             thread.start()

@@ -6,6 +6,7 @@ them, as they may wait for an hour.
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -154,6 +155,27 @@ def test_each_process_delivers_before_it_ends(
     run(str(script), cwd=tmp_path, env=environment)
 
     wait_until(lambda: delivered(receiver), what="two jobs")  # a daemon outlives its parent
+
+
+SIGNALLED = """
+import os, signal, sys
+import jobs
+
+jobs.work(0)
+assert jobs.queue.flush()  # its threads run
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(signal.sigpending() != {signal.SIGTERM})
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal masks")
+def test_no_thread_takes_a_signal_that_the_host_blocks(
+    tmp_path: Path, receiver: Receiver, environment: Mapping[str, str]
+) -> None:
+    """Without it a worker of Celery ended while it wrote to its parent, which then never ended."""
+    run("-c", SIGNALLED, cwd=tmp_path, env=environment)
+    assert delivered(receiver, 1)
 
 
 def test_celery_delivers_what_recycled_workers_hold(
