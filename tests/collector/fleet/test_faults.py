@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
+import psycopg
 import pytest
 
 from collector.fleet import writing
@@ -133,18 +135,33 @@ def nobody_confirms(
 ) -> Generator["Future[int]"]:
     """Have a commit stored whose writer waits for a word of it that never comes."""
     share.whole.need_days({each.received_ns // DAY_NS for each in rows.spans})
-    waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    with server.connect() as admin, ThreadPoolExecutor(1) as pool:
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    is_over = threading.Event()
+    with server.connect() as admin, ThreadPoolExecutor(2) as pool:
+
+        def wait_for(count: int) -> None:
+            wait_until(
+                lambda: admin.execute(waits).fetchone() == (count,), what=f"{count} commits wait"
+            )
+
         admin.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         admin.execute("SELECT pg_reload_conf()")
-        wait_until(
-            lambda: admin.execute("SHOW synchronous_standby_names").fetchone() == ("nobody",),
-            what="the setting holds",
-        )
+        pool.submit(_commit_until_one_waits, server, is_over)
+        wait_for(1)
         done = pool.submit(share.commit, rows)
-        wait_until(lambda: admin.execute(waits).fetchall(), what="the commit waits")
+        wait_for(2)
         admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
-        yield done
+        try:
+            yield done
+        finally:
+            is_over.set()
+
+
+def _commit_until_one_waits(server: PostgresqlServer, is_over: threading.Event) -> None:
+    """Commit until one waits, as the process that has commits wait learns of it last of all."""
+    with suppress(psycopg.OperationalError), server.connect() as connection:
+        while not is_over.is_set():
+            connection.execute("SELECT pg_logical_emit_message(true, 'a commit', '')")
 
 
 def test_a_commit_that_lost_its_answer_is_found_stored(
