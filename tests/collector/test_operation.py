@@ -231,6 +231,8 @@ def test_two_backups_at_once(start: Start, tmp_path: Path) -> None:
     """Both are whole, and both are listed."""
     service = start(backups=tmp_path / "backups")
     send_span(service, 1)
+    # else it may still be in a backup's log
+    wait_until(lambda: service.http.get(f"/api/v1/traces/{TRACE}").is_success, what="it is stored")
     names = ["a", "b", "c", "d"]
 
     def back_up(name: str) -> int:
