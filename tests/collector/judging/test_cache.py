@@ -22,6 +22,7 @@ from scouter.mock.llm_protocols import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Service, Start
 from tests.collector.judging.test_service import Gate, begin, entries, items, profile, wait_decided
+from tests.support.files import files_with
 from tests.support.processes import wait_until
 
 SECRET = "nobody may keep this sentence"
@@ -50,11 +51,6 @@ def lookups(service: Service, result: str) -> float:
 def decided(service: Service, headers: dict[str, str]) -> int:
     found = service.http.get("/api/v1/evaluations", headers=headers).json()["items"]
     return sum(each["outcome"] != "pending" for each in found)
-
-
-def files_with(folder: Path, text: str) -> list[str]:
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return [file.name for file in files if text.encode() in file.read_bytes()]
 
 
 def test_the_same_question_is_paid_for_once(start: Start, tmp_path: Path) -> None:
@@ -255,13 +251,15 @@ def test_an_erasure_takes_the_answers_of_its_space(start: Start, tmp_path: Path)
         wait_decided(service)
         sent = {"response": json.dumps(f"a client heard: {SECRET}")}
         assert service.http.put(f"/api/v1/judge-answers/{'a' * 64}", json=sent).status_code == 200
-        assert any(name.startswith(FILE_NAME) for name in files_with(tmp_path / "data", SECRET))
+        assert any(
+            name.startswith(FILE_NAME) for name in files_with(tmp_path / "data", SECRET.encode())
+        )
 
         done = service.http.post("/api/v1/erase", json={"record_uid": "u1"})
         assert (done.status_code, done.json()["records"]) == (200, 1)
-        left = files_with(tmp_path / "data", SECRET)
+        left = files_with(tmp_path / "data", SECRET.encode())
         assert not any(name.startswith(FILE_NAME) for name in left), "at once"
-        wait_until(lambda: not files_with(tmp_path / "data", SECRET), what="bytes that go")
+        wait_until(lambda: not files_with(tmp_path / "data", SECRET.encode()), what="bytes that go")
         assert service.http.get(f"/api/v1/judge-answers/{'a' * 64}").status_code == 404
 
         send(service, ("u3", "stays"), ("u4", "stays"))
@@ -294,7 +292,7 @@ def test_an_answer_that_comes_after_the_erasure_is_not_stored(start: Start, tmp_
         gate.open()
         wait_until(lambda: not worker._inside, what="they are answered")  # pyright: ignore[reportPrivateUsage]
         assert server.calls == 2
-        wait_until(lambda: not files_with(tmp_path / "data", SECRET), what="bytes that go")
+        wait_until(lambda: not files_with(tmp_path / "data", SECRET.encode()), what="bytes that go")
         assert service.sample("scouter_judge_cache_answers") == 0.0
         send(service, ("u3", 42))
         service.wait_for(1)
@@ -320,7 +318,7 @@ def test_a_damaged_file_begins_anew(start: Start, tmp_path: Path) -> None:
         service.wait_for(1)
         wait_decided(service)
         assert service.sample("scouter_judge_cache_answers") == 1.0
-    assert files_with(tmp_path / "data", SECRET) == []
+    assert files_with(tmp_path / "data", SECRET.encode()) == []
 
 
 def test_it_is_in_no_backup(start: Start, tmp_path: Path) -> None:
