@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from collector.receivers.message_servers.receiver import consumer_name
@@ -73,7 +74,8 @@ class TestRedis(MessageServerContract):
         group = "scouter-collector"
         [[_, [(name, _)]]] = self.client.xreadgroup(group, "other", {self.spans: ">"})
         collector.start()
-        wait_until(lambda: collector.get("/readyz")["status"] == "ready", what="a connection")
+        ready = f"{collector.url}/readyz"
+        wait_until(lambda: httpx.get(ready, timeout=120).is_success, what="a connection")
         wait_until(lambda: caught_up() == 0, what="a lag")
         self.client.xack(self.spans, group, name)
         self.client.xdel(self.spans, name)
