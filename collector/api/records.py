@@ -240,7 +240,7 @@ def records_router() -> APIRouter:
         uid: Annotated[list[str], Query(max_length=100, description="Of the records.")],
         since: Time = None,
     ) -> Questions:
-        """What users asked, as far as the beginnings of the records' contexts tell.
+        """Questions of users, as far as the beginnings of the records' contexts have them.
 
         With `since` only of records that were accepted from then on, which is faster.
         """

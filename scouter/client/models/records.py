@@ -68,7 +68,7 @@ class Record(_OfTrace):
 
 
 class Questions(Answer):
-    """What users asked, by uid of the record."""
+    """Questions of users, by uid of the record."""
 
     items: dict[str, str] = Field(
         description="The first 200 characters; of a context that does not tell, none."

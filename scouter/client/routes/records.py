@@ -116,7 +116,7 @@ class RecordRoutes(Connection):
         return self._get(Record, "/records/{uid}", arguments(locals()))
 
     def questions(self, uids: Sequence[str], *, since: Moment | None = None) -> Questions:
-        """What users asked, as far as the beginnings of the records' contexts tell.
+        """Questions of users, as far as the beginnings of the records' contexts have them.
 
         Args:
             uids: Of the records, 100 at most.

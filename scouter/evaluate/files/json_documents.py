@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"?|[\[\]{},]|\n[\[{]')
 _CLOSING: Final = {"[": "]", "{": "}"}
 _AND_REST: Final = ", nor what follows it in its list"
 _Read: TypeAlias = tuple[object, int | None]
-"""What was read, and where it ends; None where that is not known."""
+"""A value, and where it ends; None where that is not known."""
 
 
 def json_documents(text: str) -> Iterator[tuple[int, object]]:

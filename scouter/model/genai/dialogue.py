@@ -201,7 +201,7 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
 
 
 def given_texts(acts: Sequence[Act]) -> list[str]:
-    """What people and instructions said to the models and agents of a trace; each text once."""
+    """Messages of people and instructions to the models and agents of a trace; each text once."""
     found: dict[str, None] = {}
     later = ""
     for act in reversed(acts):
