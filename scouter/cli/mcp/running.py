@@ -49,8 +49,9 @@ def _read_profile(client: ScouterClient, text: str) -> AgentEvalProfile:
         return AgentEvalProfile.from_file(text.strip())
     document = parse_yaml("profile", text)
     value = document.value
-    if isinstance(value, str):
-        value = client.profile(active_profiles(client, value)[0].uid).body
+    if not isinstance(value, dict | list):  # YAML reads some names as a number, a date or a flag
+        name = value if isinstance(value, str) else text.strip()
+        value = client.profile(active_profiles(client, name)[0].uid).body
     try:
         return AgentEvalProfile.model_validate(value)
     except ValueError as error:

@@ -231,6 +231,7 @@ def test_texts_of_the_store_stand_in_the_fence_alone(
         ("compare_versions", {"profile": "answers", "before": "1.0"}, "give both"),
         ("try_profile", {"profile": "tasks: [}"}, "profile, line 1"),
         ("try_profile", {"profile": "/etc/passwd"}, "there are: answers"),
+        ("try_profile", {"profile": "2024"}, "there are: answers"),
         ("try_profile", {"profile": "{alias: a}"}, "tasks"),
         ("run_release_check", {"scenarios": "a", "agent": "b"}, "run_release_check"),
     ],
