@@ -403,7 +403,7 @@ class ProfileRegistry:
                     _log.warning("scores of the space %r are refused: %s", space, fault)
                 return []
             found = self._keep(space, own, activate=True).profile
-            if len(self._own_scores(space)) == _NEARLY_ALL:
+            if sum(self._own_scores(space).values()) == _NEARLY_ALL:
                 _log.warning("space %r: %s", space, self.remarks(space))
         self.has_news = True
         return [found]
@@ -417,16 +417,16 @@ class ProfileRegistry:
         """
         keys = {each.strip().lower() for each in names}
         new = {_own_alias(each) for each in keys if not self._scoring.get((space, each))}
-        own = self._own_scores(space) if new else set[str]()
-        more = new - own
-        if not more or len(own) + len(more) <= _OWN_SCORES:
+        own = self._own_scores(space) if new else {}
+        more, taken = new - own.keys(), sum(own.values())
+        if not more or taken + len(more) <= _OWN_SCORES:
             return ""
-        return f"{min(more)!r} has no place: {len(own)} of {_PLACES}"
+        return f"{min(more)!r} has no place: {taken} of {_PLACES}"
 
-    def _own_scores(self, space: str) -> set[str]:
-        """Aliases of the profiles that scores of a space have for themselves."""
-        found = (each for each in self.everything() if each.space == space)
-        return {each.profile.alias for each in found if _has_own_score(each)}
+    def _own_scores(self, space: str) -> dict[str, bool]:
+        """Profiles that scores of a space have for themselves, by alias, and which are active."""
+        found = [each for each in self.all(space)[::-1] if _has_own_score(each)]  # active ones last
+        return {each.profile.alias: each.is_active for each in found}
 
     def _check_room(self, space: str, profile: AgentEvalProfile) -> None:
         there = [
@@ -464,7 +464,7 @@ class ProfileRegistry:
             f"digest {each.row.digest[:12]} cannot be used any more: {each.why}"
             for each in self.unusable(space)
         ]
-        if (count := len(self._own_scores(space))) >= _NEARLY_ALL:
+        if (count := sum(self._own_scores(space).values())) >= _NEARLY_ALL:
             found.append(f"{count} of {_PLACES}")
         return "; ".join(found)
 
@@ -553,12 +553,13 @@ class ProfileRegistry:
 
 _OWN_ALIAS: Final = "score."
 _OWN_SCORES: Final = 100
-"""Scores of a space that get a profile of their own: names come from whoever sends."""
+"""Scores of a space that get an active profile of their own: names come from whoever sends."""
 _NEARLY_ALL: Final = 90
 """From so many on people are notified."""
 _PLACES: Final = (
     f"{_OWN_SCORES} profiles are taken that a space has for scores that no other profile names; "
-    "write those that you want under `scores` of an active profile, which may name any number"
+    "deactivate those that nobody wants (`scouter profile deactivate`), or write those that you "
+    "want under `scores` of an active profile, which may name any number"
 )
 
 

@@ -312,7 +312,7 @@ def test_names_without_a_place_are_refused_with_the_way_out(
     assert refused.status_code == 409
     said = refused.json()["detail"]
     assert said.startswith("name: 'score.n100' has no place: 100 of 100 profiles are taken ")
-    assert "write those that you want under `scores` of an active profile" in said
+    assert "deactivate those that nobody wants (`scouter profile deactivate`), or write" in said
     assert send(99, 1).json() == {"accepted": 0, "duplicates": 1}  # a known name has its place
 
     score = {"name": "n101", "value": 1.0, "source": "human"}
@@ -321,6 +321,13 @@ def test_names_without_a_place_are_refused_with_the_way_out(
     assert {each["reason"] for each in letters} == {"invalid_record"}
     assert "then replay this letter" in letters[0]["message"]
     assert caplog.text.count("are refused: 'score.n101' has no place") == 1
+
+    uids = {each["alias"]: each["uid"] for each in service.get("/api/v1/profiles")["items"]}
+    assert service.http.post(f"/api/v1/profiles/{uids['score.n0']}/deactivate").is_success
+    assert send(102, 1).is_success  # in the place of n0
+    service.wait_for(101)
+    assert send(103, 1).status_code == 409
+    assert send(0, 1).json() == {"accepted": 0, "duplicates": 1}  # a known name needs no place
 
     file = tmp_path / "mine.json"
     file.write_text(json.dumps({"alias": "mine", "scores": {"n100": {}, "n101": {}}}))
