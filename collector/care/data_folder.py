@@ -12,7 +12,7 @@ from collector.log.file_log import FileLog, sync_folder
 from collector.log.offline import copy_log, log_identity
 from collector.store.database import MEMORY_BYTES
 from collector.store.file_store import FileStore
-from collector.store.files import OLD_FILE, refuse_old_file, store_files
+from collector.store.files import store_files
 from collector.store.opening import LostDataError
 from scouter.errors import ConfigError
 
@@ -101,7 +101,6 @@ def open_data(
         LostDataError: The store lacks something that was committed; nothing was changed.
         LostLogError: The log lacks something that the store has not; nothing was changed.
     """
-    refuse_old_file(folder)
     identity = None if store_files(folder) else log_identity(folder / LOG_FOLDER)
     if identity is not None:
         what = f"the store in {folder} is gone, and its log is there"
@@ -132,7 +131,7 @@ def refuse_store(folder: Path) -> None:
     Raises:
         ConfigError: It has a store.
     """
-    for path in (*store_files(folder), folder / LOG_FOLDER, folder / OLD_FILE):
+    for path in (*store_files(folder), folder / LOG_FOLDER):
         if path.exists():
             raise ConfigError(f"{path} exists; give the backup an empty folder")
 

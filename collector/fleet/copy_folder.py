@@ -28,7 +28,6 @@ from collector.store.files import (
     FIRST_FILE,
     OfflineReads,
     explain,
-    refuse_old_file,
     store_files,
     sync_folder,
 )
@@ -279,7 +278,6 @@ class FolderTarget:
         Raises:
             ConfigError: There is something else.
         """
-        refuse_old_file(self._folder)
         if not self._folder.exists():
             return False
         files = store_files(self._folder)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -23,9 +23,6 @@ _NO_DAMAGE: Final = ("Out of Memory", "No space left", "Permission denied")
 """May hinder reading its log, too."""
 _HOLDER: Final = re.compile(r"PID (\d+)")
 FIRST_FILE: Final = "store-1.duckdb"
-OLD_FILE: Final = "scouter.duckdb"
-"""Store of the versions before the first that had one like this."""
-
 _OTHER_VERSION: Final = (
     "{path} was written by another version of the collector ({version}; this one writes "
     f"{VERSION}): start that one on this folder, as before, or have its `scouter collector export` "
@@ -53,50 +50,25 @@ _STORED: Final = """
 """
 
 
-def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, list[str]]:
-    """Refuse a file that another version has written; one without a table is new.
-
-    Returns:
-        The names of its columns, in order, by table.
+def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
+    """Refuse a file that another version has written; false for one without tables, which is new.
 
     Raises:
-        ConfigError: It has.
+        ConfigError: Another version has.
     """
-    tables = dict(connection.execute(_STORED).fetchall())
-    found = (
-        connection.execute("SELECT version FROM identity").fetchall()
-        if "identity" in tables
-        else [("another",)]
-        if tables
-        else []
-    )
-    for (version,) in found:
-        if version != VERSION:
-            raise ConfigError(_OTHER_VERSION.format(path=path, version=version))
-    return tables
-
-
-def missing_columns(stored: Mapping[str, Sequence[str]], path: Path) -> Iterator[tuple[str, str]]:
-    """Columns that were added to the schema since the tables were made, behind all others."""
+    tables: dict[str, list[str]] = dict(connection.execute(_STORED).fetchall())
+    if not tables:
+        return False
+    version: object = "another"
+    if "identity" in tables:
+        rows = connection.execute("SELECT version FROM identity").fetchall()
+        version = rows[0][0] if rows else VERSION  # a copy that is not finished
     for table, columns in COLUMNS.items():
-        found = stored.get(table)
-        if found is None:
-            continue  # a new table has them all
-        if found != [name for name, _ in columns[: len(found)]]:
-            raise ConfigError(_OTHER_VERSION.format(path=path, version=f"with another {table}"))
-        for name, kind in columns[len(found) :]:
-            yield table, f"{name} {kind}"
-
-
-def refuse_old_file(folder: Path) -> None:
-    """Refuse a folder with a store of the versions before the first.
-
-    Raises:
-        ConfigError: There is one, and none of this version.
-    """
-    old = folder / OLD_FILE
-    if old.exists() and not store_files(folder):
-        raise ConfigError(_OTHER_VERSION.format(path=old, version="an earlier one"))
+        if version == VERSION and tables.get(table) != [name for name, _ in columns]:
+            version = f"with another {table}"
+    if version != VERSION:
+        raise ConfigError(_OTHER_VERSION.format(path=path, version=version))
+    return True
 
 
 def sync_folder(folder: Path) -> None:
@@ -151,7 +123,6 @@ class OfflineReads(Reads):
     """
 
     def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
-        refuse_old_file(folder)
         self.folder: Final = folder
         self._connection = duckdb.connect(config={"memory_limit": f"{memory_bytes}B", "threads": 2})
         try:

@@ -145,13 +145,6 @@ def test_a_log_of_another_folder_is_refused(data: Path, tmp_path: Path) -> None:
             open_data(data, accept_loss=accept_loss)
 
 
-def test_a_data_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "scouter.duckdb").touch()
-    with pytest.raises(ConfigError, match="written by another version"):
-        open_data(tmp_path, accept_loss=True)
-    assert [each.name for each in tmp_path.iterdir()] == ["scouter.duckdb"]
-
-
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[WorkerRoom]:
     room = WorkerRoom(tmp_path / "data", PROFILES)
