@@ -4,13 +4,13 @@ A list goes from the newest commits to the oldest ones in steps that grow, and s
 is full. It finds places first, and reads the texts of those that it shows.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from collector.store.commit import tags_of, text_hash
+from collector.store.commit import tags_of
 from collector.store.evaluation_queries import (
     SERVICE,
     EvaluationPage,
@@ -19,15 +19,15 @@ from collector.store.evaluation_queries import (
     TaskOutcome,
     evaluation_condition,
     service_filters,
+    task_conditions,
 )
-from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps
+from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
 from collector.store.json_text import decode_evaluation
-from collector.store.reads import Reads, Values, has_outcome, within
+from collector.store.reads import Reads, Values, within
 from collector.store.rows import EvaluationRow, ResultPlace
 from collector.store.spans import commit_steps
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import score_of
-from scouter.model.pair import pair_text
 
 _N: Final = "BIGINT"
 _PART: Final = 64
@@ -51,10 +51,6 @@ _AFTER: Final = """
     WHERE e.seq >= $1::BIGINT AND (e.seq > $1::BIGINT OR e.ordinal > $2::BIGINT)
       AND e.seq <= $3::BIGINT
     ORDER BY e.seq, e.ordinal LIMIT $4::BIGINT
-"""
-_LATEST: Final = """
-    SELECT DISTINCT ON (e.space, e.record_uid) e.space, e.record_uid, e.body FROM evaluations e
-    WHERE e.uid_hash = ANY($1::BIGINT[]) ORDER BY e.space, e.record_uid, e.revision DESC
 """
 
 
@@ -192,19 +188,6 @@ class EvaluationReads(Reads):
             found[evaluation_id].append(outcome)
         return found
 
-    def latest_evaluations(
-        self, keys: Collection[tuple[str, str]]
-    ) -> Mapping[tuple[str, str], EvaluationRow]:
-        """The latest evaluation by space and uid; a key without one is left out.
-
-        Cost: a look at the hashes of all evaluations.
-        """
-        if not keys:
-            return {}
-        rows = self.read_for_work(_LATEST, [[text_hash(uid) for _, uid in keys]])
-        bodies = {(space, uid): body for space, uid, body in rows}
-        return {key: decode_evaluation(bodies[key]) for key in keys if key in bodies}
-
     def results_after(
         self, place: ResultPlace, limit: int
     ) -> list[tuple[ResultPlace, EvaluationRow]]:
@@ -227,9 +210,6 @@ def _task_outcome(
     outcome = Outcome(text)
     score = score_of(task_type, outcome, None, stated)
     return TaskOutcome(task_id, task_type, outcome, reason, score)
-
-
-_NAMES: Final = ", ".join(f"e.{name}" for name in SERVICE)
 
 
 class EvaluationFacetReads(Reads):
@@ -258,84 +238,43 @@ class EvaluationFacetReads(Reads):
             return {}  # one key with two values
         values = Values()
         where = evaluation_condition(query, first, last, values)
-        rows = self.read(
-            f"SELECT e.tags, e.reads_spans, e.outcome, e.alias, {_NAMES}, count(*)"
-            f" FROM evaluations e WHERE {where}"
-            f" GROUP BY e.tags, e.reads_spans, e.outcome, e.alias, {_NAMES}",
-            values,
+        commits = f"seq BETWEEN {values.of(first, _N)} AND {values.of(last, _N)}"
+        tasks = " AND ".join((f"t.{commits}", *task_conditions(query, values)))
+        service = " AND ".join(
+            f"{name} = {values.of(value)}" for name, value in service_filters(query).items()
         )
-        counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for name, value, n in (
-            *_by_group(query, rows),
-            *(() if all(row[1] for row in rows) else self._facet_services(query, first, last)),
-            *self._facet_tasks(query, first, last),
-        ):
-            if value:
-                counts[name][value] += n
-        return counts
-
-    def _facet_tasks(
-        self, query: EvaluationQuery, first: int, last: int
-    ) -> Iterator[tuple[str, str, int]]:
-        """By task: an evaluation has one result of each."""
-        values = Values()
-        where = evaluation_condition(query, first, last, values)
-        low, high = values.of(first, "BIGINT"), values.of(last, "BIGINT")
-        more = ""
-        if query.task_id is not None:
-            more += f" AND t.task_id = {values.of(query.task_id)}"
-        if query.task_outcome is not None:
-            more += f" AND {has_outcome('t', query.task_outcome, values)}"
-        rows = self.read(
-            f"SELECT t.task_id, count(*) FROM task_results t WHERE t.seq BETWEEN {low} AND {high}"
-            f"{more} AND t.evaluation_id IN (SELECT e.evaluation_id FROM evaluations e"
-            f" WHERE {where}) GROUP BY t.task_id",
-            values,
-        )
-        return (("task_id", task_id, n) for task_id, n in rows)
-
-    def _facet_services(
-        self, query: EvaluationQuery, first: int, last: int
-    ) -> Iterator[tuple[str, str, int]]:
-        """By service, those that looked at no spans: the spans of their traces tell it, too."""
-        values = Values()
-        where = evaluation_condition(query, first, last, values)
-        filters = " AND ".join(
-            f"t.{name} = {values.of(value)}" for name, value in service_filters(query).items()
-        )
-        counts = " UNION ALL ".join(
-            f"SELECT '{name}' AS name, t.{name} AS value, t.evaluation_id FROM t"
-            f" WHERE {filters or 'true'}"
+        services = " ".join(
+            f"UNION ALL SELECT '{name}', {name}, {count} WHERE {service or 'true'} GROUP BY {name}"
             for name in SERVICE
+            for count in ("count(*) FROM sure", "count(DISTINCT evaluation_id) FROM told")
         )
-        names, of_spans = ", ".join(SERVICE), ", ".join(f"s.{name}" for name in SERVICE)
+        names, of_span = ", ".join(SERVICE), ", ".join(f"s.{name}" for name in SERVICE)
         rows = self.read(
-            f"WITH e AS (SELECT e.evaluation_id, {_NAMES}, e.trace_id FROM evaluations e"
-            f" WHERE e.reads_spans = 0 AND {where}),"
-            f" s AS (SELECT DISTINCT s.trace_id, {of_spans} FROM spans s"
-            f" WHERE s.space = {values.of(query.space)}"
-            " AND s.trace_id IN (SELECT trace_id FROM e)),"
-            f" t AS (SELECT evaluation_id, {names} FROM e"
-            f" UNION ALL SELECT e.evaluation_id, {of_spans} FROM e"
-            " JOIN s ON s.trace_id = e.trace_id)"
-            f" SELECT name, value, count(DISTINCT evaluation_id) FROM ({counts}) c"
-            " GROUP BY name, value",
+            f"""
+            WITH own AS MATERIALIZED (
+                SELECT e.evaluation_id, e.trace_id, e.outcome, e.alias, e.tags, e.reads_spans,
+                    {", ".join(f"e.{name}" for name in SERVICE)} FROM evaluations e WHERE {where}
+            ), sure AS (
+                SELECT {names} FROM own WHERE reads_spans = 1
+            ), other AS MATERIALIZED (
+                SELECT evaluation_id, trace_id, {names} FROM own WHERE reads_spans = 0
+            ), told AS (
+                SELECT evaluation_id, {names} FROM other
+                UNION ALL SELECT e.evaluation_id, {of_span} FROM other e JOIN (
+                    SELECT DISTINCT trace_id, {names} FROM spans
+                    WHERE space = {values.of(query.space)}
+                      AND trace_id IN (SELECT trace_id FROM other)
+                ) s ON s.trace_id = e.trace_id
+            )
+            SELECT 'outcome', outcome, count(*) FROM own GROUP BY outcome
+            UNION ALL SELECT 'profile', alias, count(*) FROM own GROUP BY alias
+            UNION ALL SELECT '{TAG}', tag, count(*)
+            FROM (SELECT unnest(tags) AS tag FROM own) tagged GROUP BY tag
+            UNION ALL SELECT 'task_id', t.task_id, count(*) FROM task_results t
+            WHERE {tasks} AND t.evaluation_id IN (SELECT evaluation_id FROM own)
+            GROUP BY t.task_id
+            {services}
+            """,
             values,
         )
-        return ((name, value, n) for name, value, n in rows)
-
-
-def _by_group(
-    query: EvaluationQuery, rows: list[tuple[Any, ...]]
-) -> Iterator[tuple[str, str, int]]:
-    """By all that an evaluation itself tells."""
-    filters = service_filters(query)
-    for tags, reads_spans, outcome, alias, *service, n in rows:
-        yield "outcome", outcome, n
-        yield "profile", alias, n
-        for key, value in tags_of(tags).items():
-            if key:  # as a filter takes it
-                yield TAG, pair_text(key, value), n
-        own = dict(zip(SERVICE, service, strict=True))
-        if reads_spans and filters.items() <= own.items():
-            yield from ((name, value, n) for name, value in own.items())
+        return counts_of(rows)
