@@ -252,7 +252,7 @@ def copy_store(
     if done > plan.last_seq:
         return plan
     total = sum(plan.rows.values())
-    parts = list(source.sizes().parts(done, plan.last_seq))
+    parts = list(source.parts(done, plan.last_seq))
     there = total - sum(each.rows for each in parts)
     tell(there, total)
     for part in parts:

@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
@@ -11,10 +11,10 @@ from collector.fleet.copying import (
     NOTHING,
     WHERE,
     Ends,
+    Part,
     Plan,
-    Sizes,
     counts_of,
-    sizes_of,
+    parts_of,
 )
 from collector.fleet.database import Address, ConflictError, Session, plain, settings
 from collector.fleet.schema import COPYING, DAILY, DAY_NS, NOBODY, columns_of
@@ -116,9 +116,9 @@ class DatabaseSource:
             rows=counts_of(self._store, "public.commits"),
         )
 
-    def sizes(self) -> Sizes:
-        """Rows of each commit."""
-        return sizes_of(self._store, "public.commits")
+    def parts(self, after: int, last: int) -> Iterator[Part]:
+        """The parts behind a commit."""
+        return parts_of(self._store, "public.commits", after, last)
 
     def ends(self) -> Ends:
         """What the last commit leaves."""

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -13,10 +13,10 @@ from collector.care.data_folder import LOG_FOLDER
 from collector.fleet.copying import (
     NOTHING,
     Ends,
+    Part,
     Plan,
-    Sizes,
     counts_of,
-    sizes_of,
+    parts_of,
 )
 from collector.fleet.schema import NOBODY
 from collector.fleet.whole import share_of
@@ -173,9 +173,9 @@ class FolderSource:
             rows=counts_of(self.reads, "offsets"),
         )
 
-    def sizes(self) -> Sizes:
-        """Rows of each commit."""
-        return sizes_of(self.reads, "offsets")
+    def parts(self, after: int, last: int) -> Iterator[Part]:
+        """The parts behind a commit."""
+        return parts_of(self.reads, "offsets", after, last)
 
     def ends(self) -> Ends:
         """What the last commit leaves."""

@@ -10,9 +10,11 @@ and the date of retention. Stored answers of judges stay behind: they are made a
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -90,33 +92,6 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Rows and bytes of each commit, by table."""
-
-    tables: Mapping[str, Mapping[int, tuple[int, int]]]
-
-    def parts(self, after: int, last: int) -> Iterator["Part"]:
-        """The parts behind a commit, in order."""
-        commits: dict[int, list[tuple[str, int, int]]] = {}
-        for table, sizes in self.tables.items():
-            for seq, (rows, size) in sizes.items():
-                if seq > after:
-                    commits.setdefault(seq, []).append((table, rows, size))
-        part, size = Part(after=after, until=after), 0
-        for seq in sorted(commits):
-            more = sum(each for *_, each in commits[seq])
-            rows = sum(each for _, each, _ in commits[seq])
-            if part.rows and (part.rows + rows > PART_ROWS or size + more > PART_BYTES):
-                yield part
-                part, size = Part(after=part.until, until=part.until), 0
-            part.add(seq, commits[seq])
-            size += more
-        part.until = last
-        if part.rows:
-            yield part
-
-
 @dataclass(slots=True, kw_only=True)
 class Part:
     """The rows of some commits."""
@@ -125,13 +100,6 @@ class Part:
     until: int
     rows: int = 0
     tables: set[str] = field(default_factory=set[str])
-
-    def add(self, seq: int, sizes: Sequence[tuple[str, int, int]]) -> None:
-        """Take a commit."""
-        self.until = seq
-        for table, rows, _ in sizes:
-            self.rows += rows
-            self.tables.add(table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,24 +114,34 @@ class Ends:
     """The oldest arrival among what the join needs; None if that is nothing."""
 
 
-def sizes_of(store: Reads, offsets: str) -> Sizes:
-    """Rows of each commit of a store.
+def parts_of(store: Reads, offsets: str, after: int, last: int) -> Iterator[Part]:
+    """The parts of a store behind a commit, in order.
 
     Args:
         store: Of either kind.
         offsets: Its table of commits.
+        after: The last commit that is there.
+        last: The newest commit.
     """
-    tables: dict[str, dict[int, tuple[int, int]]] = {}
-    for table in (*COPIED, "offsets"):
-        name = offsets if table == "offsets" else table
-        size = _LONG.get(table, "0::BIGINT")
-        tables[table] = {
-            seq: (rows, rows * _ROW_BYTES + (long or 0))
-            for seq, rows, long in store.read_for_work(
-                f"SELECT seq, count(*), {size} FROM {name} {WHERE.get(table, '')} GROUP BY seq"
-            )
-        }
-    return Sizes(tables=tables)
+    of_tables = " UNION ALL ".join(
+        f"SELECT seq, '{table}' AS name, count(*) AS n, {_LONG.get(table, '0::BIGINT')} AS size"
+        f" FROM {offsets if table == 'offsets' else table} {WHERE.get(table, '')} GROUP BY seq"
+        for table in (*COPIED, "offsets")
+    )
+    rows = store.read_for_work(f"SELECT * FROM ({of_tables}) c WHERE seq > $1", [after])
+    part, part_bytes = Part(after=after, until=after), 0
+    for seq, of_commit in groupby(sorted(rows, key=itemgetter(0)), itemgetter(0)):
+        own = list(of_commit)
+        n = sum(each for _, _, each, _ in own)
+        size = n * _ROW_BYTES + sum(long or 0 for *_, long in own)
+        if part.rows and (part.rows + n > PART_ROWS or part_bytes + size > PART_BYTES):
+            yield part
+            part, part_bytes = Part(after=part.until, until=part.until), 0
+        part.until, part.rows, part_bytes = seq, part.rows + n, part_bytes + size
+        part.tables.update(name for _, name, _, _ in own)
+    part.until = last
+    if part.rows:
+        yield part
 
 
 def counts_of(store: Reads, offsets: str) -> dict[str, int]:

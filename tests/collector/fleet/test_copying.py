@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -514,14 +514,18 @@ def test_what_differs_is_reported_with_exit_code_1(folder: Path, url: str) -> No
     assert "sheet of space 'default', records" in output
 
 
-def test_parts_follow_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_follow_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit is in one part, and a part has no more rows than the bound, or one commit."""
     monkeypatch.setattr(copying, "PART_ROWS", 5)
-    sizes = copying.Sizes(
-        tables={"spans": {1: (3, 0), 4: (9, 0), 7: (2, 0)}, "records": {1: (2, 0), 9: (1, 0)}}
-    )
-    assert [(each.after, each.until, each.rows) for each in sizes.parts(-1, 12)] == [
-        (-1, 1, 5), (1, 4, 9), (4, 12, 3),
-    ]  # fmt: skip
-    assert [(each.after, each.until) for each in sizes.parts(4, 12)] == [(4, 12)]
-    assert list(sizes.parts(12, 12)) == []
+    with closing(FileStore(tmp_path / "few")) as store:
+        for n in (4, 8, 1, 0):  # and one of each commit itself
+            store.write({"begun": [(SPACE, "u")] * n})
+        parts = copying.parts_of(store, "offsets", -1, 6)
+        assert [(each.after, each.until, each.rows, sorted(each.tables)) for each in parts] == [
+            (-1, 1, 5, ["begun", "offsets"]),
+            (1, 2, 9, ["begun", "offsets"]),
+            (2, 6, 3, ["begun", "offsets"]),
+        ]
+        rest = copying.parts_of(store, "offsets", 2, 6)
+        assert [(each.after, each.until) for each in rest] == [(2, 6)]
+        assert list(copying.parts_of(store, "offsets", 4, 4)) == []
