@@ -1,13 +1,13 @@
 """Questions about evaluations and results of tasks, and the rows that answer them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from collector.store.commit import tag_texts
 from collector.store.reads import OutcomeFilter, Values, has_outcome
 from collector.store.rows import EvaluationRow, TaskRow
-from collector.store.spans import traces_with
+from collector.store.span_rows import traces_with
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import struct
 
@@ -185,8 +185,7 @@ def _parts(query: EvaluationQuery, first: int, last: int, values: Values) -> Ite
         yield has_outcome("e", query.outcome, values)
     yield from time_conditions(query.since_ns, query.until_ns, values)
     if query.tags:
-        texts = [text for pair in query.tags for text in tag_texts(dict([pair]))]
-        yield f"e.tags @> {values.of(texts, _TEXTS)}"  # in DuckDB a tenth of the time of `= ANY`
+        yield has_tags(query.tags, "e.tags", values)
     if query.setup is not None:
         yield (
             f"e.trace_id IN (SELECT s.trace_id FROM spans s WHERE s.space = {space}"
@@ -197,7 +196,7 @@ def _parts(query: EvaluationQuery, first: int, last: int, values: Values) -> Ite
     )
     yield from _service(query, space, values)
     if query.task_id is not None or query.task_outcome is not None:
-        task = " AND ".join(task_conditions(query, values))
+        task = " AND ".join(task_conditions(query.task_id, query.task_outcome, values))
         yield (
             "e.evaluation_id IN (SELECT t.evaluation_id FROM task_results t"
             f" WHERE t.seq BETWEEN {low} AND {high} AND t.space = {space} AND {task})"
@@ -231,12 +230,20 @@ def time_conditions(
         yield f"{column} < {values.of(until_ns, _N)}"
 
 
-def task_conditions(query: EvaluationQuery, values: Values) -> Iterator[str]:
+def task_conditions(
+    task_id: str | None, outcome: OutcomeFilter | None, values: Values
+) -> Iterator[str]:
     """The filter of results `t` by their task."""
-    if query.task_id is not None:
-        yield f"t.task_id = {values.of(query.task_id)}"
-    if query.task_outcome is not None:
-        yield has_outcome("t", query.task_outcome, values)
+    if task_id is not None:
+        yield f"t.task_id = {values.of(task_id)}"
+    if outcome is not None:
+        yield has_outcome("t", outcome, values)
+
+
+def has_tags(tags: Iterable[tuple[str, str]], column: str, values: Values) -> str:
+    """SQL that is true of rows with all of some tags in a column."""
+    texts = [text for pair in tags for text in tag_texts(dict([pair]))]
+    return f"{column} @> {values.of(texts, _TEXTS)}"  # in DuckDB a tenth of the time of `= ANY`
 
 
 def service_filters(query: EvaluationQuery) -> dict[str, str]:

@@ -239,7 +239,9 @@ class EvaluationFacetReads(Reads):
         values = Values()
         where = evaluation_condition(query, first, last, values)
         commits = f"seq BETWEEN {values.of(first, _N)} AND {values.of(last, _N)}"
-        tasks = " AND ".join((f"t.{commits}", *task_conditions(query, values)))
+        tasks = " AND ".join(
+            (f"t.{commits}", *task_conditions(query.task_id, query.task_outcome, values))
+        )
         service = " AND ".join(
             f"{name} = {values.of(value)}" for name, value in service_filters(query).items()
         )

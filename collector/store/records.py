@@ -23,7 +23,7 @@ from collector.store.record_queries import (
     SessionQuery,
 )
 from collector.store.rows import RecordRow, RecordState
-from collector.store.spans import traces_with
+from collector.store.span_rows import traces_with
 from scouter.evaluate.outcome import Outcome
 
 RECORD_COLUMNS: Final = """

@@ -5,12 +5,13 @@ over the sessions that it has shown. Conditions on whole sessions are looked up 
 part together.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
-from collector.store.commit import tag_texts, text_hash
+from collector.store.commit import text_hash
+from collector.store.evaluation_queries import has_tags, task_conditions
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
 from collector.store.reads import Values, has_outcome
 from collector.store.record_queries import SessionPage, SessionQuery, SessionSummary
@@ -26,7 +27,7 @@ from collector.store.records import (
     below,
     record_conditions,
 )
-from collector.store.spans import traces_with
+from collector.store.span_rows import traces_with
 from collector.store.traces import SummaryReads
 from scouter.evaluate.outcome import DECIDED
 
@@ -94,9 +95,9 @@ def session_conditions(query: SessionQuery, values: Values) -> str:
     if query.outcome is not None:
         found.append(f"outcomes WHERE {has_outcome('outcomes', query.outcome, values)}")
     if query.task_id is not None or query.task_outcome is not None:
-        found.append(f"{RESULTS_OF_LATEST} WHERE {task_conditions(query, values)}")
+        found.append(f"{RESULTS_OF_LATEST} WHERE {_of_task(query, values)}")
     if query.tags:
-        found.append(f"own WHERE {tag_condition(query.tags, values)}")
+        found.append(f"own WHERE {has_tags(query.tags, 'tags', values)}")
     found += [
         f"{SPANS_OF_TRACES} WHERE {span_conditions(query, column, values)}"
         for column in OF_SPANS
@@ -124,20 +125,10 @@ def span_conditions(query: SessionQuery, column: str, values: Values) -> str:
     return where if value is None else f"{where} AND s.{column} = {values.of(value)}"
 
 
-def task_conditions(query: SessionQuery, values: Values) -> str:
+def _of_task(query: SessionQuery, values: Values) -> str:
     """The filter of results `t` by their task, as SQL."""
-    where = [f"t.{_known(query, values)}"]
-    if query.task_id is not None:
-        where.append(f"t.task_id = {values.of(query.task_id)}")
-    if query.task_outcome is not None:
-        where.append(has_outcome("t", query.task_outcome, values))
-    return " AND ".join(where)
-
-
-def tag_condition(tags: Iterable[tuple[str, str]], values: Values) -> str:
-    """The filter of rows by their column `tags`, as SQL."""
-    texts = [text for pair in tags for text in tag_texts(dict([pair]))]
-    return f"tags @> {values.of(texts, 'TEXT[]')}"
+    tasks = task_conditions(query.task_id, query.task_outcome, values)
+    return " AND ".join((f"t.{_known(query, values)}", *tasks))
 
 
 def _known(query: SessionQuery, values: Values) -> str:
@@ -371,10 +362,10 @@ def _parts(query: SessionQuery, values: Values) -> Iterator[tuple[str, str]]:
     yield (
         "task_id",
         f"SELECT sid, t.task_id AS value FROM {RESULTS_OF_LATEST}"
-        f" WHERE {of_chosen} AND {task_conditions(query, values)}",
+        f" WHERE {of_chosen} AND {_of_task(query, values)}",
     )
-    has_tags = tag_condition(query.tags, values)
-    yield TAG, f"SELECT sid, unnest(tags) AS value FROM own WHERE {of_chosen} AND {has_tags}"
+    is_tagged = has_tags(query.tags, "tags", values)
+    yield TAG, f"SELECT sid, unnest(tags) AS value FROM own WHERE {of_chosen} AND {is_tagged}"
     for column in OF_SPANS:
         yield (
             column,

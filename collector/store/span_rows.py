@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from math import isfinite
 from typing import Any, Final, NamedTuple
@@ -92,6 +92,36 @@ def has_attribute(key: str, value: str, values: Values) -> str:
 def names_attribute(key: str, values: Values) -> str:
     """SQL that is true of texts with an attribute of this name, whatever its value."""
     return f"position({values.of(_head(key))} IN attributes) > 0"
+
+
+def traces_with(
+    space: str,
+    user_id: str | None,
+    attributes: Iterable[tuple[str, str]],
+    column: str,
+    values: Values,
+    commits: tuple[int, int] | None = None,
+) -> Iterator[str]:
+    """SQL that is true of traces of which some span has a user, and some span each attribute.
+
+    Args:
+        space: Theirs.
+        user_id: None for any.
+        attributes: Keys and values, as of `has_attribute`.
+        column: SQL for the trace's id.
+        values: Gets the values of parameters.
+        commits: The first and the last one that have spans of them, if that is known.
+    """
+    each = [has_attribute(key, value, values) for key, value in attributes]
+    if user_id is not None:
+        each.append(f"user_id = {values.of(user_id)}")
+    first, last = commits or (0, LAST)
+    for sql in each:
+        within = f"seq BETWEEN {values.of(first, 'BIGINT')} AND {values.of(last, 'BIGINT')}"
+        yield (
+            f"{column} IN (SELECT trace_id FROM spans WHERE space = {values.of(space)}"
+            f" AND {within} AND {sql})"
+        )
 
 
 def _head(key: str) -> str:

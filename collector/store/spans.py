@@ -4,12 +4,12 @@ A list goes from the newest commits to the oldest ones in steps that grow, and s
 is full: what is common is found in the first step.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from collector.store.commit import tag_texts
-from collector.store.reads import LAST, Reads, Values, has_outcome
+from collector.store.evaluation_queries import EvaluationQuery, evaluation_condition
+from collector.store.reads import LAST, Reads, Values
 from collector.store.span_queries import (
     SEARCHED,
     JudgedBy,
@@ -40,35 +40,6 @@ def commit_steps(last: int, most: int = 2**62) -> Iterator[tuple[int, int]]:
         first = max(0, last - size + 1)
         yield first, last
         last, size = first - 1, min(size * _GROWTH, most)
-
-
-def traces_with(
-    space: str,
-    user_id: str | None,
-    attributes: Iterable[tuple[str, str]],
-    column: str,
-    values: Values,
-    commits: tuple[int, int] | None = None,
-) -> Iterator[str]:
-    """SQL that is true of traces of which some span has a user, and some span each attribute.
-
-    Args:
-        space: Theirs.
-        user_id: None for any.
-        attributes: Keys and values, as of `has_attribute`.
-        column: SQL for the trace's id.
-        values: Gets the values of parameters.
-        commits: The first and the last one that have spans of them, if that is known.
-    """
-    each = [has_attribute(key, value, values) for key, value in attributes]
-    if user_id is not None:
-        each.append(f"user_id = {values.of(user_id)}")
-    first, last = commits or (0, LAST)
-    for sql in each:
-        yield (
-            f"{column} IN (SELECT trace_id FROM spans WHERE space = {values.of(space)}"
-            f" AND seq BETWEEN {values.of(first, _N)} AND {values.of(last, _N)} AND {sql})"
-        )
 
 
 def below(position: SpanPosition | None, last: int, values: Values) -> str:
@@ -175,44 +146,20 @@ def not_shown_before(query: SpanQuery, last: int, values: Values) -> str:
 _ANY: Final = JudgedBy()
 
 
-def judged_condition(query: SpanQuery, values: Values) -> str:
+def judged_condition(query: SpanQuery, values: Values, first: int = 0) -> str:
     """The filter of evaluations `e` on traces, the latest of their records.
 
     Args:
         query: Says in which space and as of when, and by what they are filtered, if at all.
         values: Gets the values of parameters.
+        first: The first commit that is looked at.
     """
-    judged = query.judged or _ANY
-    space, as_of = values.of(query.space), values.of(query.as_of, _N)
-    parts = [
-        f"e.space = {space} AND e.seq <= {as_of} AND e.trace_id IS NOT NULL",
-        "NOT EXISTS (SELECT 1 FROM evaluations n WHERE n.revision > 1"
-        f" AND n.space = {space} AND n.seq <= {as_of}"
-        " AND n.record_uid = e.record_uid AND n.revision > e.revision)",
-    ]
-    if judged.profile is not None:
-        names = "e.alias, e.profile_name, e.profile_uid, e.profile_digest"
-        parts.append(f"{values.of(judged.profile)} IN ({names})")
-    if judged.outcome is not None:
-        parts.append(has_outcome("e", judged.outcome, values))
-    if judged.tags:
-        pairs = [text for key, value in judged.tags for text in tag_texts({key: value})]
-        parts.append(f"e.tags @> {values.of(pairs, 'TEXT[]')}")
-    if judged.task_id is not None or judged.task_outcome is not None:
-        tasks = f"SELECT t.evaluation_id FROM task_results t WHERE {task_condition(query, values)}"
-        parts.append(f"e.evaluation_id IN ({tasks})")
-    return " AND ".join(parts)
-
-
-def task_condition(query: SpanQuery, values: Values) -> str:
-    """The filter of results `t` by their task."""
-    judged = query.judged or _ANY
-    parts = [f"t.space = {values.of(query.space)} AND t.seq <= {values.of(query.as_of, _N)}"]
-    if judged.task_id is not None:
-        parts.append(f"t.task_id = {values.of(judged.task_id)}")
-    if judged.task_outcome is not None:
-        parts.append(has_outcome("t", judged.task_outcome, values))
-    return " AND ".join(parts)
+    judged, last = query.judged or _ANY, LAST if query.as_of is None else query.as_of
+    evaluations = EvaluationQuery(
+        space=query.space, profile=judged.profile, outcome=judged.outcome, task_id=judged.task_id,
+        task_outcome=judged.task_outcome, tags=judged.tags,
+    )  # fmt: skip
+    return f"{evaluation_condition(evaluations, first, last, values)} AND e.trace_id IS NOT NULL"
 
 
 _COLUMNS: Final = ", ".join(

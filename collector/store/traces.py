@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from collector.store.bodies import best_spans, trace_hash
+from collector.store.evaluation_queries import task_conditions
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
 from collector.store.json_text import decode_evaluation, dump_json
 from collector.store.reads import ROW_BY_ROW, Reads, Values, within
 from collector.store.rows import StoredTrace
 from collector.store.span_queries import (
+    JudgedBy,
     SpanPosition,
     SpanQuery,
     TracePage,
@@ -27,7 +29,6 @@ from collector.store.spans import (
     judged_condition,
     not_shown_before,
     span_condition,
-    task_condition,
     trace_conditions,
 )
 from collector.store.usage import MODELS, TOKEN_SUMS, model_tokens, repeats_sql
@@ -441,12 +442,18 @@ class TraceFacetReads(Reads):
 
     def _counts_of_judged(self, query: TraceQuery, first: int, last: int) -> Counts:
         values = Values()
-        count = "count(DISTINCT trace_id)"
+        count, judged = "count(DISTINCT trace_id)", query.judged or JudgedBy()
+        tasks = " AND ".join(
+            (
+                f"t.seq BETWEEN {values.of(first, 'BIGINT')} AND {values.of(last, 'BIGINT')}",
+                *task_conditions(judged.task_id, judged.task_outcome, values),
+            )
+        )
         rows = self.read(
             f"""
             WITH judged AS MATERIALIZED (
                 SELECT e.trace_id, e.evaluation_id, e.outcome, e.alias, e.tags FROM evaluations e
-                WHERE e.seq >= {values.of(first, "BIGINT")} AND {judged_condition(query, values)}
+                WHERE {judged_condition(query, values, first)}
                   AND e.trace_id IN (SELECT trace_id {_of_traces(query, first, last, values)})
             )
             SELECT 'profile', alias, {count} FROM judged GROUP BY alias
@@ -458,8 +465,7 @@ class TraceFacetReads(Reads):
             UNION ALL
             SELECT 'task_id', t.task_id, {count}
             FROM task_results t JOIN judged j ON j.evaluation_id = t.evaluation_id
-            WHERE t.seq >= {values.of(first, "BIGINT")} AND {task_condition(query, values)}
-            GROUP BY t.task_id
+            WHERE {tasks} GROUP BY t.task_id
             """,
             values,
         )
