@@ -125,10 +125,7 @@ def sessions_router() -> APIRouter:
         before, as_of = read_cursor(cursor)
         end = time.monotonic() + SEARCH_S
         query = replace(query, as_of=as_of, limit=limit, before=before)
-        if text:
-            page = store.search_sessions(query, text[0], lambda: time.monotonic() >= end, text[1:])
-        else:
-            page = store.sessions(query, lambda: time.monotonic() >= end)
+        page = store.sessions(query, lambda: time.monotonic() >= end, text)
         if not page.items and cursor is None:
             names.check(query.space, query.profile, query.task_id)
         at = page.looked_until_ns

@@ -6,7 +6,7 @@ There is no index of words: the contexts of what the other filters name are read
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -14,7 +14,7 @@ from collector.split import split
 from collector.store.json_text import dump_json, load_json
 from collector.store.record_queries import RecordPage, RecordQuery, SessionPage, SessionQuery
 from collector.store.records import GROWTH, MOST, PART_BYTES, Candidate, Place, RecordReads
-from collector.store.sessions import SessionReads
+from collector.store.sessions import SessionReads, SessionRecord
 from collector.store.span_queries import SpanQuery, text_match
 from collector.store.trace_text import Matches, SpanText, TraceTextReads, all_of, matched
 from scouter.client.models.answer import TextMatch
@@ -140,12 +140,6 @@ _MOST_BYTES: Final = 4 * 2**20
 """Bytes of spans in a part behind which the next one is smaller."""
 
 
-class _Record(NamedTuple):
-    place: Place
-    session_id: str
-    trace_id: str | None
-
-
 class _Text:
     """A text that is looked for in contexts and in spans."""
 
@@ -155,36 +149,43 @@ class _Text:
 
 
 class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
-    """Searches of sessions."""
+    """Lists of sessions."""
 
-    def search_sessions(
-        self, query: SessionQuery, text: str, is_over: Callable[[], bool], more: Sequence[str] = ()
+    def sessions(
+        self,
+        query: SessionQuery,
+        is_over: Callable[[], bool] = lambda: False,
+        texts: Sequence[str] = (),
     ) -> SessionPage:
-        """List sessions, the one with the newest record first that has a text and matches.
+        """List sessions, the one with the newest record that matches and has all texts first.
 
-        The text may be in the record's context, as of `search_records`, or in a span of its trace,
-        as of `search_traces`. Without `as_of` the list is as of now.
+        A record without a session id is a session of its own, called by the record's uid. A text
+        may be in the record's context, as of `search_records`, or in a span of its trace, as of
+        `search_traces`. Without `as_of` the list is as of now.
 
         Args:
-            query: The other filters.
-            text: Not empty; upper and lower case are the same.
-            is_over: Called between two parts; true ends the search there.
-            more: Texts that the same record or its trace has, too.
+            query: The filter.
+            is_over: Called between two parts; true ends a search there, by texts or by a condition
+                on whole sessions.
+            texts: Not empty; upper and lower case are the same.
 
-        Cost: linear in the bytes of the contexts and spans that are read.
+        Cost: a look at the session ids of all records, and at the keys of the evaluations that came
+        since the first record of these sessions. With a condition on whole sessions, that of
+        `session_tables` for each part; with texts linear in the bytes that are read.
         """
         as_of = self.last_seq() if query.as_of is None else query.as_of
         query = replace(query, as_of=as_of)
-        finders = [_Text(query, each) for each in (text, *more)]
-        found: dict[str, tuple[_Record, Matches]] = {}
+        finders = [_Text(query, each) for each in texts]
+        is_search = bool(texts) or query.asks_of_sessions
+        found: dict[str, tuple[SessionRecord, Matches]] = {}
         seen: set[str] = set()
-        last: _Record | None = None
+        last: SessionRecord | None = None
         next_before, looked_until_ns = None, None
-        for part, last_of_part in self._session_parts(query, finders[0]):
-            if last is not None and is_over():
+        for part, last_of_part in self._session_parts(query, finders):
+            if is_search and last is not None and is_over():
                 next_before, looked_until_ns = last.place[:2], last.place.received_ns
                 break
-            new: dict[str, tuple[_Record, Matches]] = {}
+            new: dict[str, tuple[SessionRecord, Matches]] = {}
             for each, match in self._with_texts(
                 query.space, finders, [each for each in part if each.session_id not in seen]
             ):
@@ -207,42 +208,42 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
         )
 
     def _session_parts(
-        self, query: SessionQuery, finder: _Text
-    ) -> Iterator[tuple[Sequence[_Record], _Record]]:
+        self, query: SessionQuery, finders: Sequence[_Text]
+    ) -> Iterator[tuple[Sequence[SessionRecord], SessionRecord]]:
         """Records that match, of sessions that meet the conditions, the newest first.
 
-        With each part comes the last record that was passed over, or is in it. Parts grow, and
-        shrink where traces are long.
+        With each part comes the last record that was passed over, or is in it. Parts grow; those
+        that texts are looked for in shrink where traces are long.
         """
         before, size, most = query.before, 4 * (query.limit + 1), _FIRST_TRACES
-        while True:
-            rows = [_Record(*row) for row in self.matching_records(query, before, size)]
+        while rows := self.matching_records(query, before, size):
             met = self.met_sessions(query, {each.session_id for each in rows})
             wanted = [each for each in rows if each.session_id in met]
-            while wanted:
+            while finders and wanted:
                 part, wanted = wanted[:most], wanted[most:]
-                searched_bytes = finder.spans.searched_bytes
+                searched_bytes = finders[0].spans.searched_bytes
                 yield part, part[-1]
-                is_long = finder.spans.searched_bytes - searched_bytes > _MOST_BYTES
+                is_long = finders[0].spans.searched_bytes - searched_bytes > _MOST_BYTES
                 most = max(1, most // GROWTH) if is_long else min(_MOST_TRACES, most * GROWTH)
+            if not finders or len(rows) == size:
+                yield wanted, rows[-1]
             if len(rows) < size:
                 return
-            yield (), rows[-1]
             before, size = rows[-1].place[:2], min(size * GROWTH, MOST)
 
     def _with_texts(
-        self, space: str, finders: Sequence[_Text], records: Sequence[_Record]
-    ) -> list[tuple[_Record, Matches]]:
+        self, space: str, finders: Sequence[_Text], records: Sequence[SessionRecord]
+    ) -> list[tuple[SessionRecord, Matches]]:
         """Those of some records that have each text, in the same order, and where they are."""
-        found: dict[_Record, Matches] = dict.fromkeys(records, ())
+        found: dict[SessionRecord, Matches] = dict.fromkeys(records, ())
         for finder in finders:
             also = self._with_text(space, finder, list(found))
             found = {each: found[each] + matches for each, matches in also}
         return list(found.items())
 
     def _with_text(
-        self, space: str, finder: _Text, records: Sequence[_Record]
-    ) -> list[tuple[_Record, Matches]]:
+        self, space: str, finder: _Text, records: Sequence[SessionRecord]
+    ) -> list[tuple[SessionRecord, Matches]]:
         places = [each.place for each in records]
         contexts = self.context_matches(space, places, [finder.contexts]) if places else {}
         left = {
@@ -270,8 +271,10 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
 
         Where the time is over, some are not looked at: one of those may be listed a second time.
         """
+        newer = self.records_before(query, session_ids)
+        if not finders:
+            return {each.session_id for each in newer}
         found: set[str] = set()
-        newer = [_Record(*row) for row in self.records_before(query, session_ids)]
         for at in range(0, len(newer), _FIRST_TRACES):
             if at and is_over():
                 break

@@ -5,19 +5,17 @@ over the sessions that it has shown. Conditions on whole sessions are looked up 
 part together.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from collector.store.commit import text_hash
 from collector.store.evaluation_queries import has_tags, task_conditions
 from collector.store.facets import TAG, Counts, Facets, IsOver, count_in_steps, counts_of
 from collector.store.reads import Values, has_outcome
-from collector.store.record_queries import SessionPage, SessionQuery, SessionSummary
+from collector.store.record_queries import SessionQuery, SessionSummary
 from collector.store.records import (
-    GROWTH,
-    MOST,
     OF_HASHES,
     PLACE_COLUMNS,
     RECORD_PROFILE,
@@ -166,60 +164,16 @@ _TRACES: Final = f"""
 """
 
 
+class SessionRecord(NamedTuple):
+    """A record as one of its session."""
+
+    place: Place
+    session_id: str
+    trace_id: str | None
+
+
 class SessionReads(RecordReads, SummaryReads):
-    """Reads of sessions."""
-
-    def sessions(
-        self, query: SessionQuery, is_over: Callable[[], bool] = lambda: False
-    ) -> SessionPage:
-        """List sessions, the one with the newest record that matches first.
-
-        A record without a session id is a session of its own, called by the record's uid. Without
-        `as_of` the list is as of now.
-
-        Args:
-            query: The filter.
-            is_over: Called between two parts; true ends a search by a condition on whole sessions
-                there.
-
-        Cost: a look at the session ids of all records, and at the keys of the evaluations that came
-        since the first record of these sessions. With a condition on whole sessions, that of
-        `session_tables` for each part.
-        """
-        as_of = self.last_seq() if query.as_of is None else query.as_of
-        query = replace(query, as_of=as_of)
-        found: dict[str, tuple[int, int]] = {}
-        seen: set[str] = set()
-        next_before, looked_until_ns = None, None
-        before, size = query.before, 4 * (query.limit + 1)
-        while True:
-            rows = self.matching_records(query, before, size)
-            places: dict[str, tuple[int, int]] = {}
-            for place, session_id, _ in rows:
-                if session_id not in seen:
-                    places.setdefault(session_id, place[:2])
-            seen.update(places)
-            new = set(places) - {each for _, each, _ in self.records_before(query, places)}
-            met = self.met_sessions(query, new)
-            found |= {each: at for each, at in places.items() if each in met}
-            if len(found) > query.limit:
-                next_before = list(found.values())[query.limit - 1]
-                break
-            if len(rows) < size:
-                break
-            before, size = rows[-1][0][:2], min(size * GROWTH, MOST)
-            if query.asks_of_sessions and is_over():
-                next_before = before
-                looked_until_ns = min(place.received_ns for place, *_ in rows)
-                break
-        ids = list(found)[: query.limit]
-        counts = self.session_summaries(query.space, ids)
-        return SessionPage(
-            items=tuple(counts[each] for each in ids if each in counts),
-            next_before=next_before,
-            as_of=as_of,
-            looked_until_ns=looked_until_ns,
-        )
+    """Reads of sessions; `SessionTextReads` lists them."""
 
     def session(self, space: str, session_id: str) -> SessionSummary | None:
         """One session; None without any record of it."""
@@ -231,8 +185,8 @@ class SessionReads(RecordReads, SummaryReads):
 
     def matching_records(
         self, query: SessionQuery, before: tuple[int, int] | None, size: int
-    ) -> list[tuple[Place, str, str | None]]:
-        """The newest records that match, each with its session and its trace.
+    ) -> list[SessionRecord]:
+        """The newest records that match.
 
         Args:
             query: The filter.
@@ -248,15 +202,12 @@ class SessionReads(RecordReads, SummaryReads):
             f" ORDER BY r.seq DESC, r.uid_hash DESC LIMIT {values.of(size, _N)}",
             values,
         )
-        return [(Place(*row[:-2]), *row[-2:]) for row in rows]
+        return [SessionRecord(Place(*row[:-2]), *row[-2:]) for row in rows]
 
     def records_before(
         self, query: SessionQuery, session_ids: Collection[str]
-    ) -> list[tuple[Place, str, str | None]]:
-        """The records of some sessions that match and stand on earlier pages.
-
-        Each comes with its session and its trace, the newest first.
-        """
+    ) -> list[SessionRecord]:
+        """The records of some sessions that match and stand on earlier pages, the newest first."""
         if query.before is None or not session_ids:
             return []
         values = Values()
@@ -269,7 +220,7 @@ class SessionReads(RecordReads, SummaryReads):
             " ORDER BY r.seq DESC, r.uid_hash DESC",
             values,
         )
-        return [(Place(*row[:-2]), *row[-2:]) for row in rows]
+        return [SessionRecord(Place(*row[:-2]), *row[-2:]) for row in rows]
 
     def met_sessions(self, query: SessionQuery, session_ids: Collection[str]) -> Collection[str]:
         """The sessions, among some, that meet the conditions on whole sessions."""

@@ -172,7 +172,9 @@ def all_of(found: Iterable[TextMatch | None]) -> Matches:
 
 
 def matched(summary: _Summary, matches: Matches) -> _Summary:
-    """A summary with the places of the texts, of which there is one at least."""
+    """A summary with the places of the texts, if any was looked for."""
+    if not matches:
+        return summary
     return replace(summary, match=matches[0], more_matches=matches[1:])
 
 

@@ -153,7 +153,7 @@ class StoreFindContract(OpenedStore):
         assert [each.record.uid for each in records.items] == ["both"]
         (both,) = records.items
         assert [each.where for each in both.more_matches] == ["q"]
-        sessions = store.search_sessions(SessionQuery(space=SPACE), "order", never, ["refused"])
+        sessions = store.sessions(SessionQuery(space=SPACE), never, ["order", "refused"])
         assert sorted(each.session_id for each in sessions.items) == ["a", "b"]
 
     @pytest.mark.parametrize(

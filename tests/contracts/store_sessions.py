@@ -184,9 +184,7 @@ def listed(
     """All pages."""
     found: list[str] = []
     while True:
-        page = (
-            store.search_sessions(query, text, is_over) if text else store.sessions(query, is_over)
-        )
+        page = store.sessions(query, is_over, [text] if text else [])
         found += [each.session_id for each in page.items]
         assert len(page.items) <= query.limit
         if page.next_before is None:
@@ -296,7 +294,7 @@ class StoreSessionsContract:
         rows = [span(1, trace_id=f"{4:032x}", attributes={"said": "Rare"})]
         store.append_spans(SPACE, rows, 1000).result()
         query, found, reached = SessionQuery(space=SPACE), list[str](), list[int]()
-        while (page := store.search_sessions(query, "rare", lambda: True)).looked_until_ns:
+        while (page := store.sessions(query, lambda: True, ["rare"])).looked_until_ns:
             found += [each.session_id for each in page.items]
             reached.append(page.looked_until_ns)
             query = replace(query, before=page.next_before, as_of=page.as_of)

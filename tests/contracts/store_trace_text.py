@@ -240,6 +240,6 @@ class StoreSessionMatchContract(OpenedStore):
         for seq, row in enumerate(rows):
             store.append_spans(SPACE, [row], seq).result()
         store.append_records([record(trace_id=TRACE)]).result()
-        (session,) = store.search_sessions(SessionQuery(space=SPACE), "blue", never).items
+        (session,) = store.sessions(SessionQuery(space=SPACE), never, ["blue"]).items
         assert session.match is not None
         assert tuple(dict(session.match).values()) == match
