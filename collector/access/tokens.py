@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from collector.access.caller import Scope
 from collector.settings.values import parse_space
@@ -306,7 +306,7 @@ class TokenFile(Tokens):
             is_there = "SELECT count(*) FROM sqlite_master WHERE name = 'tokens'"
             has_table = bool(connection.execute(is_there).fetchone()[0])
             rows = connection.execute("SELECT * FROM tokens").fetchall() if has_table else []
-        self._known = {row[0]: _token(row) for row in rows}
+        self._known = {row[0]: token_of(row) for row in rows}
         self._had_any = self._had_any or bool(rows)
         self._stamp = stamp
 
@@ -350,7 +350,8 @@ class TokenFile(Tokens):
         return ConfigError(f"cannot use the tokens in {self._path}: {error}")
 
 
-def _token(row: tuple[str, str, bytes, str, str, int, int | None, int | None]) -> Token:
+def token_of(row: tuple[Any, ...]) -> Token:
+    """The token in a row of the table."""
     id, name, secret_hash, scopes, space, created_ns, expires_ns, revoked_ns = row
     return Token(
         id=id,

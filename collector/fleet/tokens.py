@@ -4,10 +4,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from collector.access.caller import Scope
-from collector.access.tokens import Token, Tokens
+from collector.access.tokens import Token, Tokens, token_of
 from collector.fleet.database import Session, Tables, open_beside
 from scouter.errors import ScouterError, TransientError
 
@@ -168,18 +167,4 @@ def _rows(session: Session) -> dict[str, Token]:
         "SELECT id, name, secret_hash, scopes, space, created_ns, expires_ns, revoked_ns "
         "FROM access_tokens"
     )
-    return {row[0]: _token(row) for row in rows}
-
-
-def _token(row: tuple[Any, ...]) -> Token:
-    id, name, secret_hash, scopes, space, created_ns, expires_ns, revoked_ns = row
-    return Token(
-        id=id,
-        name=name,
-        scopes=frozenset(Scope(each) for each in scopes.split()),
-        space=space,
-        created_ns=created_ns,
-        expires_ns=expires_ns,
-        revoked_ns=revoked_ns,
-        secret_hash=bytes(secret_hash),
-    )
+    return {row[0]: token_of(row) for row in rows}

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.split import split
 from collector.store.bodies import decompress
 from collector.store.json_text import dump_json
 from collector.store.reads import Reads
@@ -60,11 +61,11 @@ def span_tables(reads: Reads, last: int) -> Iterator[pa.Table]:
 
     Cost: linear, about 30 µs for a span. A commit is read at once, however long it is.
     """
-    is_empty = True
-    for first, end in _parts(reads, last):
-        is_empty = False
-        yield span_table(reads.read(_SPANS, [first, end]), reads.read(_BODIES, [first, end]))
-    if is_empty:
+    sizes = reads.read(_SIZES, [last])
+    for part in split(sizes, lambda size: (size[1],), (_PART_BYTES,)):
+        commits = [part[0][0], part[-1][0]]
+        yield span_table(reads.read(_SPANS, commits), reads.read(_BODIES, commits))
+    if not sizes:
         yield SPAN_SCHEMA.empty_table()
 
 
@@ -87,19 +88,6 @@ def span_table(spans: Iterable[Sequence[Any]], bodies: Iterable[Sequence[Any]]) 
         pa.array(values, kind) for values, kind in zip(columns, SPAN_SCHEMA.types, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=SPAN_SCHEMA)
-
-
-def _parts(reads: Reads, last: int) -> Iterator[tuple[int, int]]:
-    """The first and the last commit of each part; all have spans."""
-    first, size, end = None, 0, 0
-    for end, more in reads.read(_SIZES, [last]):
-        first = end if first is None else first
-        size += more
-        if size >= _PART_BYTES:
-            yield first, end
-            first, size = None, 0
-    if first is not None:
-        yield first, end
 
 
 def _read(span: Span) -> tuple[bool | int | str | None, ...]:

@@ -21,7 +21,7 @@ from collector.metrics import (
 from collector.store.commit import Commit, count_rows, text_hash
 from collector.store.json_text import decode_evaluation
 from collector.store.letters import DeadLetter
-from collector.store.reads import NO_NEWER, Change, Connection, Reads, Rows
+from collector.store.reads import NO_NEWER, Change, Connection, Reads
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, RollupKey, Scope
 from collector.store.span_rows import SpanRow
 from collector.store.work import WorkReads
@@ -44,6 +44,7 @@ _SPLIT: Final = f"""
         SELECT hour_ns FROM rollups GROUP BY {_KEYS} HAVING count(*) > 1 OR sum(n) = 0
     ) h
 """
+"""The hours with keys of several rows, or of rows that cancel each other."""
 _SUMS: Final = f"""
     SELECT {_KEYS}, sum(n)::BIGINT FROM rollups WHERE hour_ns = ANY($1::BIGINT[])
     GROUP BY {_KEYS} HAVING sum(n) <> 0
@@ -239,14 +240,6 @@ class CountingReads(TotalReads, WorkReads):
         rows = self.read_for_work(_OF_RESULTS.format(condition=condition), values)
         return Counter({RollupKey(*key): n for *key, n in rows})
 
-    def split_hours(self) -> list[int]:
-        """The hours with keys of several rows, or of rows that cancel each other."""
-        return [hour for (hour,) in self.read_for_work(_SPLIT)]
-
-    def rollups_in(self, hours: Sequence[int]) -> Rows:
-        """A row of the table for each key of some hours, without the number of its commit."""
-        return self.read_for_work(_SUMS, [hours])
-
     def sums(
         self, totals: Mapping[TotalKey, int]
     ) -> tuple[dict[str, list[Sequence[object]]], list[Change]]:
@@ -257,7 +250,8 @@ class CountingReads(TotalReads, WorkReads):
 
         Cost: linear in the rows; those of hours with one row for each key are left as they are.
         """
-        hours, seq = self.split_hours(), self.last_seq()
+        hours = [hour for (hour,) in self.read_for_work(_SPLIT)]
+        rollups, seq = self.read_for_work(_SUMS, [hours]), self.last_seq()
 
         def change(connection: Connection) -> None:
             # Also right for a copy of the file, which has some of these rows.
@@ -265,7 +259,7 @@ class CountingReads(TotalReads, WorkReads):
             sql = "DELETE FROM rollups WHERE seq <= $1 AND hour_ns = ANY($2::BIGINT[])"
             connection.execute(sql, [seq, hours])
 
-        return {"totals": count_rows(totals), "rollups": list(self.rollups_in(hours))}, [change]
+        return {"totals": count_rows(totals), "rollups": list(rollups)}, [change]
 
 
 class _New:

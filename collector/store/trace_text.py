@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from pydantic import JsonValue
 
+from collector.split import split
 from collector.store.bodies import decompress, trace_hash
 from collector.store.reads import ROW_BY_ROW, Values, runs, within
 from collector.store.record_queries import RecordSummary, SessionSummary
@@ -348,7 +349,7 @@ class TraceTextReads(TraceReads):
     ) -> dict[str, _Found]:
         """By trace its newest span with the texts at some places, and from a position on."""
         found: dict[str, _Found] = {}
-        for part in _by_size(places):
+        for part in split(places, lambda place: (place.size_bytes,), (_MOST_BYTES,)):
             matches = self._text_matches(finders, query.space, part)
             for position in self._text_positions(query, matches):
                 before = found.get(position.trace_id)
@@ -396,20 +397,6 @@ def _conditions(query: TraceQuery) -> tuple[SpanQuery, Sequence[SpanQuery]]:
     if query.is_same_span and criteria:
         return replace(criteria[0], judged=query.judged), ()
     return of_period(query), criteria
-
-
-def _by_size(places: Iterable[_Place]) -> Iterator[list[_Place]]:
-    """Cut places into parts whose bodies are read together."""
-    part: list[_Place] = []
-    size = 0
-    for place in places:
-        part.append(place)
-        size += place.size_bytes
-        if size >= _MOST_BYTES:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
 
 
 def _behind(seq: int) -> SpanPosition:

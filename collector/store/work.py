@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from collector.split import split
 from collector.store.bodies import best_spans, trace_hash
 from collector.store.commit import RecordId, SpanId, letter_id, text_hash
 from collector.store.json_text import dump_json
@@ -291,13 +292,7 @@ class WorkReads(Reads):
         for first, last in runs((seq for seq, _ in keys)):
             wanted = [uid for seq, uid in keys if first <= seq <= last]
             sizes.update(self.read_for_work(_CONTEXTS, [first, last, space, wanted]))
-        found: list[tuple[int, str]] = []
-        for key in keys:
-            most_bytes -= sizes.get(key[1], 0)
-            if found and most_bytes < 0:
-                break
-            found.append(key)
-        return found
+        return next(split(keys, lambda key: (sizes.get(key[1], 0),), (most_bytes,)), ())
 
     def started(self, low_seq: int) -> Mapping[RecordId, int]:
         """Number of judgements that were started in commits from one on, and have no result.
